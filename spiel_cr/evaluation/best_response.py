@@ -39,14 +39,15 @@ from spiel_cr.evaluation.result import Seat, seated
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bots, opponents
-from spiel_cr.players.given_players import (
-    GivenPlayer,
+from spiel_cr.players import bots
+from spiel_cr.players.player_specs import (
+    PlayerLike,
     check_order,
 )
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.solvers.locks import Locks
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
@@ -288,7 +289,7 @@ def rollout_of(
       opponent: the policy, of both seats.
       search: of the response.
     """
-    counted = isinstance(opponent, opponents.BotPolicy)
+    counted = isinstance(opponent, BotPolicy)
     return opponent if search.histories == "all" and not counted else None
 
 
@@ -381,7 +382,7 @@ class BestResponse:
 
 def best_response(
     game: Game,
-    policy_or_bot: GivenPlayer,
+    policy_or_bot: PlayerLike,
     player: int,
     config: ResponseConfig | None = None,
     *,

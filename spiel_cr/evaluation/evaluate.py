@@ -31,16 +31,16 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bot_strings
-from spiel_cr.players.bot_strings import is_bot, read_bot
-from spiel_cr.players.given_players import (
-    GivenPlayer,
+from spiel_cr.players.player_specs import (
+    PlayerLike,
     check_order,
-    read_policy,
-    seat_bot,
+    load_bot,
+    make_bot,
+    read_player,
 )
-from spiel_cr.players.opponent_strings import public_tree_file
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.players.player_strings import read_string
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.queries import query
 
 EVALUATORS = ("traversing", "playing")
 # Of an evaluation that plays, where no number is given.
@@ -69,7 +69,7 @@ class EvaluatorConfig:
     Attributes:
       evaluator: Method of the evaluation: one of `EVALUATORS`.
       matches: Number of matches of the evaluator playing, half of them as each player.
-        If None, `MATCHES`.
+        If None, 1,000 (`MATCHES`).
       repeats: Number of newly made bots that are evaluated. NashConv is their mean,
         with the half-width of its 95% confidence interval.
       seed: Seed of the bots and of the matches.
@@ -143,7 +143,7 @@ def evaluate_repeatedly(
     """
     # What is finished is shown again though the bot's file is gone.
     if not (out and has_lines(out, config.evaluator)):
-        bot_strings.read_bot(bot)
+        read_string(bot, "bot")
     compiled = _compiled(game, bot, config.evaluator, memory_limit)
     if not openspiel_evaluator.is_too_deep(compiled):  # otherwise spiel_cr evaluates
         openspiel_evaluator.check_memory(compiled, memory_limit)
@@ -204,7 +204,7 @@ class _Asked:
             again = f", repeat {repeat + 1}" if repeat else ""
             announce(f"making the bot of seat {seat}{again}")
             own = _mix(seed, seat)
-            bot = bot_strings.load_bot(compiled, self._name, seat, seed=own)
+            bot = load_bot(compiled, self._name, seat, seed=own)
             self._bot = (repeat, seat), bot
         bot = self._bot[1]
         if match:
@@ -243,13 +243,13 @@ def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> GameTree:
             game, observations=True, memory_limit=limit, progress=is_wanted()
         )
     except GameTooLargeError as error:
-        path = public_tree_file(bot)
-        if path is None:
+        file = read_string(bot, "bot").file
+        if file is None or not file.is_of_public_tree:
             raise
         raise GameTooLargeError(
             f"--evaluator {evaluator} needs the compiled game: {error}. For "
             f"this policy exact NashConv needs no compiled game: spiel-cr "
-            f"best-response --game '{game}' --policy {path} --method exact"
+            f"best-response --game '{game}' --policy {file.path} --method exact"
         ) from error
 
 
@@ -299,7 +299,7 @@ def _mix(seed: int, number: int) -> int:
 
 def evaluate(
     game: Game,
-    bot: GivenPlayer,
+    bot: PlayerLike,
     *,
     seed: int = 0,
     memory_limit: Limit = None,
@@ -330,20 +330,23 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
-    if isinstance(bot, str) and is_bot(bot):
-        read_bot(bot)
+    if isinstance(bot, str):
+        read_string(bot, "bot")
     if isinstance(game, GameTree):
         tree: GameTree | PhantomGame = game
     else:
         tree = build_for_evaluation(open_game(game), memory_limit)
     if isinstance(tree, PhantomGame):
         return _evaluate_phantom_game(game, bot, seed, memory_limit)
-    if not isinstance(bot, str) and (policy := read_policy(bot, tree.game)) is not None:
+    policy = None
+    if not isinstance(bot, str):
+        policy = read_player(bot, tree.game, name="bot").make_policy(tree, seed)
+    if policy is not None:
         return traversal.evaluate(tree, _queried(tree, policy))
     first, second = (
         traversal.traverse(
             tree,
-            seat_bot(bot, tree, seat, seed=seed, name="bot"),
+            make_bot(bot, tree, seat, seed=seed, name="bot"),
             seat,
             progress=progress,
         )
@@ -357,7 +360,7 @@ def _queried(
 ) -> tuple[traversal.SeatStrategy, traversal.SeatStrategy]:
     """Query a policy at all infosets of both players, and check its answers."""
     start = time.perf_counter()
-    behaviours = conversions.behaviour_from_policy(tree, policy)
+    behaviours = query(tree, policy)
     seconds = (time.perf_counter() - start) / 2
     first, second = (
         traversal.SeatStrategy(
@@ -371,7 +374,7 @@ def _queried(
 
 
 def _evaluate_phantom_game(
-    game: Game, bot: GivenPlayer, seed: int, memory_limit: Limit
+    game: Game, bot: PlayerLike, seed: int, memory_limit: Limit
 ) -> traversal.Evaluation:
     """A player of a large hidden-board game; a bot by what it answers."""
     begun = time.perf_counter()

@@ -19,9 +19,13 @@ PHASES = {
     "info": ((), ["estimating how many histories kuhn_poker() has"]),
     "solve": (
         ("--iterations", "30"),
-        ["choosing an algorithm", r"algorithm \S+: NashConv .* iterations", "judging"],
+        [
+            "choosing an algorithm",
+            r"algorithm \S+: NashConv .* iterations",
+            "evaluating",
+        ],
     ),
-    "resolve": (("--iterations", "2"), ["judging"]),
+    "resolve": (("--iterations", "2"), ["evaluating"]),
     "evaluate": (
         ("--bot", "resolving(iterations=2)"),
         [
@@ -37,7 +41,7 @@ PHASES = {
     "best-response": (
         ("--policy", "uniform"),
         [
-            "looking at kuhn_poker",
+            "opening kuhn_poker",
             "taking the policy uniform",
             "exact response of player 0",
             "exact response of player 1",
@@ -49,12 +53,12 @@ PHASES = {
     ),
     "subgame": (
         ("--actions", "0,1,0,1", "--iterations", "2", "--trunk-iterations", "2"),
-        ["cutting the game into subgames", "judging"],
+        ["cutting the game into subgames", "evaluating"],
     ),
     "show": (
         ("--policy", "policy.npz", "--html", "page.html"),
         [
-            "taking the policy policy.npz",
+            "loading the policy policy.npz",
             "values of all information states",
             "making the page page.html",
         ],
@@ -70,9 +74,9 @@ PHASES = {
     "abstract": (
         ("--game", "python_leduc_poker", "--budget", "2-4", "--iterations", "2"),
         [
-            "putting signals into buckets",
+            "clustering private states",
             "solving the game of buckets",
-            "judging in the whole game",
+            "evaluating in the full game",
         ],
     ),
     "push-fold": (
@@ -84,7 +88,7 @@ PHASES = {
         [
             "looking for the table of all-in hands",
             "solving the tournament",
-            "what jam or fold wins against any opponent",
+            "bounding the value against an unrestricted opponent",
         ],
     ),
 }
