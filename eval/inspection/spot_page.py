@@ -15,7 +15,7 @@ MOST_NUMBERS = 5_000_000
 
 
 def check_size(policy: PublicTreePolicy) -> None:
-    """Raises ValueError where there are too many hands and actions for a page."""
+    """Raise ValueError where there are too many hands and actions for a page."""
     betting = policy.signals.betting
     count = 0
     for player in range(2):
@@ -30,7 +30,7 @@ def check_size(policy: PublicTreePolicy) -> None:
 
 
 def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
-    """The page: all decisions of the first street.
+    """Return the page: all decisions of the first street.
 
     Args:
       policy: of a hold'em game that was solved by signals.

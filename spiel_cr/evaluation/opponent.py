@@ -34,7 +34,7 @@ from spiel_cr.games.phantom.abrupt import abrupt_game
 from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.phantom.hidden import estimate_phantom_worlds, phantom_rules
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
-from spiel_cr.games.public_tree.declaring.public_tree_rules import declares
+from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.compiler import Game, build_tree

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.best_responses import action_values
@@ -158,25 +158,25 @@ def _pairs_and_margins(
     Returns:
       float64 [H] each.
     """
-    kernel = None
+    matrix = None
     if hasattr(signals.reader, "range_weights"):
         later = [
-            kernel
-            for kernel in signals.kernels
-            if isinstance(kernel, HandMatrix) and kernel.round >= round
+            matrix
+            for matrix in signals.payoff_matrices
+            if isinstance(matrix, HandMatrix) and matrix.round >= round
         ]
         # That of the next showdown: cards to come count.
         showdowns = (k for k in later if k.showdown)
-        kernel = min(showdowns, key=lambda k: k.round, default=None)
-    if kernel is None:
+        matrix = min(showdowns, key=lambda k: k.round, default=None)
+    if matrix is None:
         raise ValueError(
             f"{signals.game}: its signals are no hands of cards, so they have no "
             f"equity; give a policy of a spot or another hold'em game"
         )
-    behind = [signals.ancestors(p, kernel.round, round) for p in range(2)]
+    behind = [signals.ancestors(p, matrix.round, round) for p in range(2)]
     sums = []
     for showdown in (False, True):
-        product = lay_out(dataclasses.replace(kernel, showdown=showdown), player)
+        product = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
         with jax.enable_x64(True):
             reach = jnp.asarray(other_reach[behind[1 - player]])[None]
             values = np.asarray(product.apply(reach))[0]
