@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.policies.public_node_names import find_node, names_at
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
+from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
 
 # More boards than these are not laid out beside each other.
 MOST_BOARDS = 30
@@ -50,9 +50,7 @@ class HandGrid(NamedTuple):
     cells: np.ndarray
 
 
-def hand_grid(
-    policy: PublicTreePolicy, node: str, board: str | None = None
-) -> HandGrid:
+def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGrid:
     """Lay out what a policy plays at a public node.
 
     Args:
@@ -63,11 +61,11 @@ def hand_grid(
     Raises:
       ValueError: If there is no such node or board, or there are too many boards.
     """
-    signals = policy.signals
+    signals = policy.form
     number, path = find_node(policy, node)
     player = int(signals.betting.player[number])
     round = int(signals.betting.round[number])
-    played = policy.probabilities(number)
+    played = node_probabilities(policy, number)
     names = [signals.reader.name(player, round, s) for s in range(len(played))]
     hands, boards = [], []
     for name in names:

@@ -17,9 +17,9 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.queries import member, query_player
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.policy_files import load_policy
@@ -143,14 +143,11 @@ def _full_strategy(
             f"{name}={policy!r} is not a policy; give an OpenSpiel policy, a result, "
             f"the path of a policy file, or None"
         )
-    player_policy = member(adapted, player)
-    if isinstance(game_form, PublicTreeGame):
-        if isinstance(player_policy, PublicTreePolicy):
-            if player_policy.signals.decisions_id != game_form.decisions_id:
-                raise other_game(
-                    f"{name}: a PublicTreePolicy", player_policy.game, game_form.game
-                )
-            return np.asarray(player_policy.behaviour[player], np.float64)
+    source = member(adapted, player)
+    if isinstance(game_form, PublicTreeGame) and isinstance(source, FormPolicy):
+        if source.form.decisions_id != game_form.decisions_id:
+            raise other_game(f"{name}: a FormPolicy", source.game, game_form.game)
+        return np.asarray(source.behaviour[player], np.float64)
     return query_player(game_form, adapted, player)
 
 
