@@ -83,7 +83,7 @@ def test_no_strategy_is_refused(kuhn):
 
 def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
     monkeypatch.setattr(measure.ExactJudge, "_own", lambda self, s: (1.0, 0.0))
-    with pytest.raises(ValueError, match="one of the two judges is wrong"):
+    with pytest.raises(ValueError, match="one of them is wrong"):
         measure.ExactJudge(kuhn).final(random_behaviours(kuhn.tree, 0))
 
 
