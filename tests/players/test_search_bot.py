@@ -11,8 +11,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.games.histories import moves_along
-from spiel_cr.games.phantom.game import phantom_game
-from spiel_cr.games.phantom.phantom_world_rules import PhantomWorldRules
+from spiel_cr.games.phantom.game import PhantomWorldRules, phantom_game
 from spiel_cr.players import load_bot, search_bot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
