@@ -23,7 +23,7 @@ from benchmarks.games import string_of
 from spiel_cr.common import processes
 from spiel_cr.common.errors import WorkerFailedError
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.eval.common.exact_judge import ExactJudge
+from spiel_cr.eval.common.exact_evaluator import ExactEvaluator
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 
@@ -139,7 +139,7 @@ class SolverRun:
         budget = seconds if self._solver.iterative else 0.0
         iterations, spent = run_for(self._adapter.run, budget)
         peak = peak_bytes() / 2**20
-        verdict = ExactJudge(self._instance).final(self._adapter.strategy())
+        verdict = ExactEvaluator(self._instance).final(self._adapter.strategy())
         row = {
             "iterations": iterations,
             "seconds": spent,

@@ -245,7 +245,7 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
 
 def _total(report: dict[str, Any]) -> str:
     """What the response gets, and what a best one would."""
-    estimated = not report["judged_exactly"]
+    estimated = not report["is_exact"]
     name = "NashConv" if len(report["seats"]) == 2 else "value"
     if report["method"] == "exact" and not estimated:
         half = report["value"] / 2

@@ -11,7 +11,7 @@ examples:
   spiel-cr evaluate --game leduc_poker --bot 'resolving(move_ms=50,init_ms=500)' \\
     --repeats 5 --out out/leduc
   spiel-cr evaluate --game leduc_poker --bot 'oos(iterations=20)' \\
-    --evaluator playing --matches 2000
+    --method matches --matches 2000
 
 evaluators:
   traversing  asks the bot at every infoset, reached as in a match: exact NashConv of
@@ -107,7 +107,7 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
             f" ± {report['half_width']:.1e} ({CONFIDENCE:.0%} of "
             f"{arguments.repeats} repeats)"
         )
-    judge = _JUDGES[report["judge"]]
+    judge = _JUDGES[report["evaluator"]]
     defined = 100 * report["infosets_defined"] / max(report["infosets"], 1)
     met, of = f"{defined:.1f} % of them met", "exact for the strategy met"
     if report["unmet_play"]:

@@ -125,12 +125,12 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
     parser.option("--cache")
     parser.option("--save", "write the policy to this .npz file")
     parser.option(
-        "--judge",
+        "--evaluator",
         "who computes exact NashConv at the end: OpenSpiel's Python tool, or our own "
         "best response, for games where that tool would take minutes to days; auto: "
         "OpenSpiel up to half a million histories",
         "auto",
-        choices=openspiel_evaluator.JUDGES,
+        choices=openspiel_evaluator.EVALUATORS,
     )
     parser.option("--seed", "seed of whatever is sampled; CFR itself samples nothing")
 
@@ -210,9 +210,9 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
 def _layout(arguments: Arguments) -> spiel_cr.GameOptions:
     """Read the options of the game's form."""
     form = arguments.form
-    if form == representation.SIMULATOR and arguments.judge != "auto":
+    if form == representation.SIMULATOR and arguments.evaluator != "auto":
         raise ValueError(
-            f"--judge {arguments.judge} needs a game tree; leave it out, or "
+            f"--evaluator {arguments.evaluator} needs a game tree; leave it out, or "
             f"leave --form simulator out"
         )
     return spiel_cr.GameOptions(
@@ -253,11 +253,11 @@ def say_form(laid: representation.Laid, arguments: Arguments) -> None:
         print(f"sampled without compiling: {one_line(laid.why)}", file=sys.stderr)
     elif laid.why:
         print(f"--form {laid.form}: {one_line(laid.why)}", file=sys.stderr)
-    if arguments.judge != "openspiel":
+    if arguments.evaluator != "openspiel":
         return
     if laid.form == representation.SIMULATOR:
         raise ValueError(
-            "--judge openspiel needs the compiled game, and it is too large; leave it "
+            "--evaluator openspiel needs the compiled game, and it is too large; leave it "
             "out"
         )
     if isinstance(laid.game, GameTree):
@@ -371,8 +371,8 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     announce("judging")
     started = time.perf_counter()
     try:
-        verdict = openspiel_evaluator.judge_result(
-            result, arguments.judge, memory_limit=arguments.memory_limit
+        verdict = openspiel_evaluator.evaluate_result(
+            result, arguments.evaluator, memory_limit=arguments.memory_limit
         )
     finally:
         if verdict is None and saved:  # an interrupt, too
@@ -384,9 +384,9 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
         **_facts(game, result),
         "nash_conv": verdict.nash_conv,
         "game_value": verdict.game_value,
-        "judge": verdict.by,
+        "evaluator": verdict.by,
         "compile_seconds": result.compile_seconds,
-        "judge_seconds": judging,
+        "evaluation_seconds": judging,
         "iterations_per_second": result.iterations_per_second,
     }
     each = f" in each of {result.solves} solves" if result.solves > 1 else ""

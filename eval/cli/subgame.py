@@ -91,7 +91,7 @@ def _subgame(arguments: Arguments) -> dict[str, object]:
     report = {
         **facts,
         "iterations": arguments.iterations,
-        "nash_conv": openspiel_evaluator.judge(compiled.game, table).nash_conv,
+        "nash_conv": openspiel_evaluator.evaluate(compiled.game, table).nash_conv,
         "curve": [point._asdict() for point in found.curve],
     }
     _print(report)

@@ -14,7 +14,7 @@ from spiel_cr.common.json_log import Record
 
 from ..common import conditions
 from ..common.budget import Budget
-from ..common.exact_judge import ExactJudge
+from ..common.exact_evaluator import ExactEvaluator
 from ..common.game_instance import GameInstance, MissingError
 from ..contestants import registry
 from ..contestants.protocol import Entry, SolverAdapter
@@ -63,7 +63,7 @@ class _Point(NamedTuple):
 
 
 # The last game only: games may be large.
-_entered: dict[str, tuple[GameInstance, ExactJudge]] = {}
+_entered: dict[str, tuple[GameInstance, ExactEvaluator]] = {}
 # (game, limit): why it was refused. It would take long to find that out again.
 _refused: dict[tuple[str, float | None], str] = {}
 
@@ -123,12 +123,12 @@ def _measure(entry: Entry, run: Run) -> Record:
         "iterations": last.iterations,
         "nash_conv": verdict.nash_conv,
         "game_value": verdict.game_value,
-        "judge": verdict.by,
-        "judge_reason": verdict.reason,
+        "evaluator": verdict.by,
+        "evaluator_reason": verdict.reason,
         "curve": [
             [p.time.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
         ],
-        "curve_judge": judge.curve_by,
+        "curve_evaluator": judge.curve_by,
         "setup_seconds": setup + (instance.walk_seconds if entry.ours else 0.0),
         "compile_seconds": adapter.compile_seconds,
         "cpu_seconds": last.time.cpu_seconds,
@@ -136,14 +136,14 @@ def _measure(entry: Entry, run: Run) -> Record:
     }
 
 
-def _enter(game: str, limit: float | None) -> tuple[GameInstance, ExactJudge]:
+def _enter(game: str, limit: float | None) -> tuple[GameInstance, ExactEvaluator]:
     if (game, limit) in _refused:
         raise MissingError(_refused[game, limit])
     if game not in _entered:
         _entered.clear()
         instance = GameInstance(game, memory_limit=limit)
         try:
-            _entered[game] = instance, ExactJudge(instance)
+            _entered[game] = instance, ExactEvaluator(instance)
         except MissingError as error:
             _refused[game, limit] = str(error)
             raise
@@ -151,7 +151,7 @@ def _enter(game: str, limit: float | None) -> tuple[GameInstance, ExactJudge]:
 
 
 def _follow(
-    entry: Entry, adapter: SolverAdapter, budget: Budget, judge: ExactJudge
+    entry: Entry, adapter: SolverAdapter, budget: Budget, judge: ExactEvaluator
 ) -> list[_Point]:
     """Lets an adapter work; the curve, NaN for the NashConv of its last point."""
     steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]

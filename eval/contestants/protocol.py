@@ -17,7 +17,7 @@ import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 
-from ..common.exact_judge import Strategy
+from ..common.exact_evaluator import Strategy
 from ..common.game_instance import GameInstance
 
 Way = Literal["iterates", "restarts", "once"]

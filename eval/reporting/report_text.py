@@ -10,7 +10,7 @@ from spiel_cr.common.pictures import available
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
-from ..common.exact_judge import OPENSPIEL, OURS
+from ..common.exact_evaluator import OPENSPIEL, OURS
 from ..common.plurals import counted
 from ..contestants import registry
 from . import curves, document
@@ -140,7 +140,7 @@ def _table(summary: GameSummary) -> document.Table:
 def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
     """A row's cells by the heads of their columns."""
     ranges = {"range over seeds": _range(row.nash_conv), "seeds": str(row.seeds)}
-    judges = {"judge": ", ".join(row.judges)}
+    judges = {"evaluator": ", ".join(row.judges)}
     return {
         "algorithm": row.entry.title + (_DOUBTED if row.doubt else ""),
         "NashConv": number(row.nash_conv.median),
@@ -204,8 +204,8 @@ def _ratio(best: Row, other: Row) -> str:
 
 def _method(records: Sequence[Record], budget: Budget) -> list[str]:
     ways = _listed(_at_a_time(record["workers"]) for record in records)
-    own = [r for r in records if r.get("judge") == OURS]
-    way = sorted({r["game"] for r in records if r.get("curve_judge") == OURS})
+    own = [r for r in records if r.get("evaluator") == OURS]
+    way = sorted({r["game"] for r in records if r.get("curve_evaluator") == OURS})
     judged = (
         "Final values of NashConv and of the game come from OpenSpiel's exact tools "
         "(pyspiel.nash_conv, pyspiel.expected_returns), which were given every "
@@ -214,7 +214,7 @@ def _method(records: Sequence[Record], budget: Budget) -> list[str]:
         "payoff."
     )
     if own:
-        reasons = sorted({f"{r['game']}: {r['judge_reason']}" for r in own})
+        reasons = sorted({f"{r['game']}: {r['evaluator_reason']}" for r in own})
         judged += f" Exceptions, judged by spiel_cr alone: {'; '.join(reasons)}."
     if way:
         judged += (

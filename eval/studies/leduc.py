@@ -15,7 +15,7 @@ def _run(share: float, algorithm: str, iterations: int) -> Iterator[Line]:
     """A strategy's value is off by its NashConv at most."""
     tree = spiel_cr.build_tree("leduc_poker")
     result = spiel_cr.solve(tree, algorithm, max(1, int(share * iterations)))
-    verdict = openspiel_evaluator.judge(tree.game, result.average_policy())
+    verdict = openspiel_evaluator.evaluate(tree.game, result.average_policy())
     off = abs(verdict.game_value - _PUBLISHED)
     rounding = 0.5 * 10.0**-_PLACES
     yield Line(

@@ -1,8 +1,8 @@
-"""Exact judging of games that are too large to be laid out: abrupt hidden boards.
+"""Exact evaluation of abrupt phantom games, which are too large for any representation.
 
-Both players' leaf values against a policy are added up piece by piece, a piece for each
-pair of first attempts. That takes minutes, goes on from a checkpoint, and keeps nothing
-but two numbers for each sequence.
+Both players' leaf values against a policy are added up piece by piece, one piece for
+each pair of first moves. That takes minutes, can resume from a checkpoint, and stores
+two numbers for each sequence.
 """
 
 import functools
@@ -14,48 +14,47 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.evaluation.result import Seat
+from spiel_cr.evaluation.result import ResponseValue
 from spiel_cr.games.phantom.abrupt import AbruptGame, Infosets, Leaves
 from spiel_cr.policies.conversions import SUM_TOLERANCE, named
 from spiel_cr.policies.phantom_policy import ask
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.run import Checkpoint, Goal, Run, drive
 
-# Infosets that are asked about at once.
+# Number of infosets in one query.
 _CHUNK = 1 << 16
 
 
-class Streamed:
-    """A policy of an abrupt game, and what it is worth once somebody asks.
+class AbruptEvaluation:
+    """A policy of an abrupt phantom game, evaluated when `values` is first read.
 
     Attributes:
-      game: the game.
-      policy: of both players.
-      checkpoint: the file to go on from and to write to; None: there is none.
-      progress: show bars on stderr.
+      game: The game.
+      policy: The policy of both players.
+      checkpoint: The file to resume from and to write to; None for no checkpoint.
+      progress: Whether to show progress bars on stderr.
     """
 
     def __init__(
         self, game: AbruptGame, policy: openspiel_policy.Policy, *, progress: bool
     ) -> None:
-        """Asks nothing yet."""
         self.game, self.policy, self.progress = game, policy, progress
         self.checkpoint: Checkpoint | None = None
 
     @functools.cached_property
-    def seats(self) -> tuple[Seat, Seat]:
-        """Exact best responses in both seats, as values.
+    def values(self) -> tuple[ResponseValue, ResponseValue]:
+        """Exact best responses of both players, as values.
 
         Raises:
-          ValueError: the policy's answers are no probabilities; or the checkpoint is of
-            another game or policy.
-          DamagedFileError: the checkpoint was changed since it was written.
+          ValueError: If the policy's answers are not probabilities, or the checkpoint
+            belongs to another game or policy.
+          DamagedFileError: If the checkpoint is corrupt.
         """
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with tqdm(desc="infosets", disable=not self.progress) as bar:
             reach = [self._reach(player, bar) for player in range(2)]
         leaves = Leaves(self.game, reach)
-        run, keeper = _Run(leaves), None
+        run, keeper = _LeavesRun(leaves), None
         if self.checkpoint is not None:
             identity = {"kind": "streamed judging", **run.identity()}
             every = self.checkpoint.every
@@ -63,15 +62,23 @@ class Streamed:
             keeper.resume()
         pieces = self.game.cells**2
         drive(run, Goal(pieces), keeper, most=pieces, progress=self.progress)
-        half, no_matches = (time.perf_counter() - begun) / 2, np.zeros(0)
+        seconds = (time.perf_counter() - start) / 2
         first, second = (
-            Seat(p, best, True, best, leaves.value(p), no_matches, 0, half, largest=1.0)
-            for p, best in enumerate(map(leaves.best_value, (0, 1)))
+            ResponseValue(
+                player,
+                "exact",
+                best,
+                seconds=seconds,
+                exact_value=best,
+                on_policy=leaves.value(player),
+                largest=1.0,
+            )
+            for player, best in enumerate(map(leaves.best_value, (0, 1)))
         )
         return first, second
 
     def _reach(self, player: int, bar: tqdm) -> dict[str, np.ndarray]:
-        """A player's reach of sequences, as `Leaves` has it."""
+        """Return a player's reach probabilities of sequences, see `Leaves`."""
         reach: dict[str, np.ndarray] = {}
         uniform = type(self.policy) is openspiel_policy.UniformRandomPolicy
         for infosets in self.game.infosets(player):
@@ -82,13 +89,19 @@ class Streamed:
             if left > 1 and not uniform:
                 for begin in range(0, len(rows), _CHUNK):
                     some = rows[begin : begin + _CHUNK]
-                    played[some] = self._played(player, infosets, some)
+                    played[some] = self._probabilities(player, infosets, some)
                     bar.update(len(some))
             reach[outcomes] = (before[:, None] * played).ravel()
         return reach
 
-    def _played(self, player: int, infosets: Infosets, rows: np.ndarray) -> np.ndarray:
-        """float64 [r, actions], what the policy plays at some infosets, checked."""
+    def _probabilities(
+        self, player: int, infosets: Infosets, rows: np.ndarray
+    ) -> np.ndarray:
+        """Query the policy at some infosets and check its answers.
+
+        Returns:
+          float64 [r, actions], the probabilities of the actions.
+        """
         actions = self.game.histories(player, infosets, rows)
         free = self.game.attempts[len(infosets.outcomes)].free[rows]
         answers = ask(self.game, self.policy, player, actions)
@@ -104,11 +117,11 @@ class Streamed:
         return answers / total
 
 
-class _Run(Run):
-    """A walk that may be interrupted; an iteration is a piece."""
+class _LeavesRun(Run):
+    """A resumable sum over the pieces; an iteration is a piece."""
 
     def __init__(self, leaves: Leaves) -> None:
-        """Takes it as it is; it is no algorithm, and has no configuration."""
+        # There is no configuration, because this is not an algorithm.
         self.solver, self.name = leaves, "exact"
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -118,10 +131,10 @@ class _Run(Run):
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`."""
-        for name, own in zip(("first", "second"), self.solver.flat, strict=True):
-            if arrays[name].shape != own.shape:
+        for name, values in zip(("first", "second"), self.solver.flat, strict=True):
+            if arrays[name].shape != values.shape:
                 raise ValueError("its arrays have other sizes")
-            own[:] = arrays[name]
+            values[:] = arrays[name]
         self.solver.iterations = int(arrays["pieces"])
         self.solver.seconds = seconds
 
@@ -129,8 +142,8 @@ class _Run(Run):
         """See `run.Run`."""
         digest = hashlib.sha256()
         for reach in self.solver.reach:
-            for own in reach.values():
-                digest.update(own.data)
+            for probabilities in reach.values():
+                digest.update(probabilities.data)
         game = str(self.solver.game.game)
         return {"game": game, "fingerprint": digest.hexdigest()}
 

@@ -84,7 +84,7 @@ class EvaluatorConfig:
         if self.matches is not None:
             if not self.plays:
                 raise ValueError(
-                    f"matches={self.matches} goes with --evaluator playing only; "
+                    f"matches={self.matches} goes with --method matches only; "
                     f"{self.evaluator} asks at every infoset, so leave --matches out"
                 )
             check_iterations(self.matches, name="matches")

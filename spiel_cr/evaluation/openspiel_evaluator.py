@@ -122,8 +122,8 @@ def check_depth(tree: GameTree) -> None:
     """
     if is_too_deep(tree):
         raise GameTooLargeError(
-            f"judge='openspiel': {tree.game} has histories of {tree.max_depth:,} "
-            f"moves, and OpenSpiel's Python tools are recursive; leave --judge out to "
+            f"evaluator='openspiel': {tree.game} has histories of {tree.max_depth:,} "
+            f"moves, and OpenSpiel's Python tools are recursive; leave --evaluator out to "
             f"use spiel_cr's exact best responses, or call sys.setrecursionlimit with "
             f"at least {tree.max_depth * _FRAMES:,}"
         )
@@ -148,7 +148,7 @@ def check_memory(
         f"OpenSpiel's exact judge on {tree.game}",
         (before or footprint.tree_bytes(tree)) + openspiel_bytes(tree),
         limit,
-        "choose smaller game parameters (solve and resolve: --judge spiel_cr)",
+        "choose smaller game parameters (solve and resolve: --evaluator spiel_cr)",
     )
 
 
@@ -181,17 +181,17 @@ def check_public_tree(game: pyspiel.Game) -> None:
             state.child(action)
         except pyspiel.SpielError as error:
             raise InvalidGameError(
-                f"judge='openspiel': {game.get_type().short_name} lists "
+                f"evaluator='openspiel': {game.get_type().short_name} lists "
                 f"{len(impossible):,} deals of probability zero, and OpenSpiel's tools "
-                f"fail in them; leave --judge out: our own best response on the signal "
+                f"fail in them; leave --evaluator out: our own best response on the signal "
                 f"form is exact, too"
             ) from error
     histories = estimate.estimate_histories(game, room=_MOST_HISTORIES)
     if histories > _MOST_HISTORIES:
         raise GameTooLargeError(
-            f"judge='openspiel': {game} has {estimate.describe_histories(histories)}, "
+            f"evaluator='openspiel': {game} has {estimate.describe_histories(histories)}, "
             f"and OpenSpiel's tools would take too long from {_MOST_HISTORIES:,} on; "
-            f"leave --judge out: our own best response on the signal form is exact, too"
+            f"leave --evaluator out: our own best response on the signal form is exact, too"
         )
 
 
@@ -217,7 +217,7 @@ def judge_result(
       InvalidGameError: OpenSpiel was asked, and its tools fail on the game.
       ValueError: there is no such judge.
     """
-    check_choice(by, "judge", JUDGES)
+    check_choice(by, "evaluator", JUDGES)
     if result.tree is not None:
         if by == "auto":
             by = "spiel_cr" if is_beyond(result.tree, memory_limit) else "openspiel"

@@ -23,9 +23,9 @@ from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.executing import HERE, Executor, in_order
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.abrupt_phantom import Streamed
+from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.response_config import Behaviours
-from spiel_cr.evaluation.result import seated
+from spiel_cr.evaluation.result import by_player
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
 from spiel_cr.games.opening.opened import Opened, open_game
@@ -73,7 +73,7 @@ _SHARD, _DEALT = 16, 2000
 _MOST_QUERIED = 1_000_000
 
 
-class Target(NamedTuple):
+class Opponent(NamedTuple):
     """A player to respond to, and the form of the game on which it is known.
 
     Attributes:
@@ -96,9 +96,9 @@ class Target(NamedTuple):
     tree: GameTree | None = None
     form: SequenceForm | None = None
     behaviour: Behaviours | None = None
-    rivals: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
+    bots: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
     too_large: GameTooLargeError | MoreKnowledgeError | None = None
-    streamed: Streamed | None = None
+    abrupt: AbruptEvaluation | None = None
 
     def strategy(self) -> Behaviours:
         """The policy on the form, each float64 [S]; estimated where there are rivals.
@@ -113,7 +113,7 @@ class Target(NamedTuple):
             raise self.too_large or GameTooLargeError(f"{self.game} is not compiled")
         return conversions.behaviour_from_policy(self.tree, self.policy)
 
-    def with_locks(self, locks: Locks) -> "Target":
+    def with_locks(self, locks: Locks) -> "Opponent":
         """The game with the responder's infosets locked.
 
         Raises:
@@ -124,7 +124,7 @@ class Target(NamedTuple):
             laid = self.policy.signals
         elif laid is None and isinstance(self.policy, PhantomPolicy):
             laid = self.policy.worlds
-        if self.form is None or laid is None or self.rivals is not None:
+        if self.form is None or laid is None or self.bots is not None:
             raise ValueError(
                 f"locks: {self.name} on {self.game} is answered in matches, where "
                 f"nothing is locked; give a policy, and memory for the compiled game"
@@ -140,29 +140,29 @@ class Target(NamedTuple):
         assert isinstance(self.policy, PublicTreePolicy)
         return PublicTreePolicy(self.policy.signals, behaviours)
 
-    def answered(self, player: int, response: np.ndarray) -> openspiel_policy.Policy:
+    def response_policy(self, player: int, response: np.ndarray) -> openspiel_policy.Policy:
         """A response in its seat, and the policy in the other, where that is known.
 
         Args:
           player: the responder.
           response: float64 [S], its action probabilities.
         """
-        return self.as_policy(seated(player, response, self.strategy()[1 - player]))
+        return self.as_policy(by_player(player, response, self.strategy()[1 - player]))
 
-    def sent(self, executor: Executor, seed: int) -> "Target | Again":
-        """What `made_again` takes where tasks are done; `seed` as of `load_target`."""
+    def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
+        """What `rebuild_opponent` takes where tasks are done; `seed` as of `open_opponent`."""
         if executor.is_here:
             return self
         return self.name, self.tree or self.game, seed
 
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
         """Who plays matches in a seat: the bot itself, or the policy."""
-        if self.rivals is not None:
-            return self.rivals[seat]
+        if self.bots is not None:
+            return self.bots[seat]
         return PolicyBot(seat, self.policy, seed=seed)
 
 
-def load_target(
+def open_opponent(
     given: GivenPlayer,
     game: Game,
     *,
@@ -173,7 +173,7 @@ def load_target(
     seconds: float = math.inf,
     progress: bool = False,
     executor: Executor = HERE,
-) -> Target:
+) -> Opponent:
     """Opens a game and a player of it.
 
     Args:
@@ -237,7 +237,7 @@ def load_target(
         policy = opponent_strings.policy_of(named, known, seed, asked_here=not dealt)
     name = given if isinstance(given, str) else type(given).__name__
     form = None if tree is None else tree.form
-    target = Target(name, loaded, policy, tree, form, None, rivals, too_large)
+    target = Opponent(name, loaded, policy, tree, form, None, rivals, too_large)
     if rivals is not None:
         return target
     try:
@@ -258,27 +258,27 @@ def load_target(
         if signals and seconds == math.inf:
             abrupt = abrupt_game(opened, memory_limit)
             if abrupt is not None:
-                streamed = Streamed(abrupt, policy, progress=progress)
-                return target._replace(streamed=streamed)
+                evaluation = AbruptEvaluation(abrupt, policy, progress=progress)
+                return target._replace(abrupt=evaluation)
     except (GameTooLargeError, MoreKnowledgeError) as error:
         return target._replace(tree=None, form=None, too_large=error)
     return target
 
 
-# A target's name, its compiled game or else its game, and the seed of `load_target`.
-Again: TypeAlias = tuple[str, GameTree | pyspiel.Game, int]
+# A target's name, its compiled game or else its game, and the seed of `open_opponent`.
+OpponentSource: TypeAlias = tuple[str, GameTree | pyspiel.Game, int]
 
 
-def made_again(target: Target | Again) -> Target:
+def rebuild_opponent(target: Opponent | OpponentSource) -> Opponent:
     """A target, elsewhere than where it was loaded, from its string and on no form."""
-    if isinstance(target, Target):
+    if isinstance(target, Opponent):
         return target
     name, known, seed = target
     loaded = known.game if isinstance(known, GameTree) else known
     named = opponent_strings.read_opponent(name, loaded)
     rivals = opponent_strings.rivals_of(named, known, seed)
     policy = opponent_strings.policy_of(named, known, seed)
-    return Target(name, loaded, policy, rivals=rivals)
+    return Opponent(name, loaded, policy, bots=rivals)
 
 
 def _is_long(named: NamedBot | None, tree: GameTree | None) -> bool:
@@ -288,7 +288,7 @@ def _is_long(named: NamedBot | None, tree: GameTree | None) -> bool:
     return sum(map(len, tree.infosets)) >= _DEALT
 
 
-def _deal(policy: BotPolicy, again: Again, executor: Executor, until: float) -> None:
+def _deal(policy: BotPolicy, again: OpponentSource, executor: Executor, until: float) -> None:
     """Has workers ask a bot at all infosets, each a copy of its own.
 
     Args:
@@ -313,7 +313,7 @@ def _deal(policy: BotPolicy, again: Again, executor: Executor, until: float) -> 
 
 def _asked(*again: Any) -> Callable[[np.ndarray], Answered]:
     """Asks a bot in a worker, after paths of a shard."""
-    target = made_again(again)
+    target = rebuild_opponent(again)
     assert isinstance(target.policy, BotPolicy)
     return functools.partial(target.policy.answers, target.game)
 
@@ -426,8 +426,8 @@ def _asked_by_signals(
 
 
 def _on_signals(
-    target: Target, policy: PublicTreePolicy, memory_limit: Limit
-) -> Target:
+    target: Opponent, policy: PublicTreePolicy, memory_limit: Limit
+) -> Opponent:
     """Evaluate on the public-tree form of the policy's game; no tree is built.
 
     Raises:

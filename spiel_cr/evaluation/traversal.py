@@ -88,7 +88,7 @@ class Evaluation(NamedTuple):
       infosets: of both players.
       infosets_defined: at how many of them the player was met.
       moves, late_moves, max_ms, programs_compiled, seconds: see `Work`.
-      judge: who computed NashConv, one of `openspiel_evaluator.JUDGES`.
+      judge: who computed NashConv, one of `openspiel_evaluator.EVALUATORS`.
     """
 
     nash_conv: float
@@ -278,7 +278,7 @@ def evaluate(
         nash_conv, judge = high - low, "spiel_cr"
     else:
         table = conversions.tabular_policy(compiled, behaviours)
-        nash_conv, _, judge, *_ = openspiel_evaluator.judge(compiled.game, table)
+        nash_conv, _, judge, *_ = openspiel_evaluator.evaluate(compiled.game, table)
     return Evaluation(
         nash_conv,
         sum(len(seat.met) for seat in seats),

@@ -85,9 +85,9 @@ def test_solve_reports_what_openspiel_finds(capsys, tmp_path, algorithm):
 
 @pytest.mark.parametrize("command", ("solve", "resolve"))
 def test_both_judges_agree(capsys, command):
-    words = (command, *KUHN, "--iterations", 20, "--judge")
+    words = (command, *KUHN, "--iterations", 20, "--evaluator")
     theirs, ours = (report(capsys, *words, by) for by in ("openspiel", "spiel_cr"))
-    assert (theirs["judge"], ours["judge"]) == ("openspiel", "spiel_cr")
+    assert (theirs["evaluator"], ours["evaluator"]) == ("openspiel", "spiel_cr")
     # Both are exact: rounding of double precision.
     for key in ("nash_conv", "game_value"):
         assert ours[key] == pytest.approx(theirs[key], abs=1e-9)
@@ -99,10 +99,10 @@ def test_both_judges_agree(capsys, command):
 
 def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
     words = ("solve", *KUHN, "--iterations", 10)
-    assert report(capsys, *words)["judge"] == "openspiel"
+    assert report(capsys, *words)["evaluator"] == "openspiel"
     monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 57)
-    assert report(capsys, *words)["judge"] == "spiel_cr"
-    assert report(capsys, *words, "--judge", "openspiel")["judge"] == "openspiel"
+    assert report(capsys, *words)["evaluator"] == "spiel_cr"
+    assert report(capsys, *words, "--evaluator", "openspiel")["evaluator"] == "openspiel"
 
 
 def test_curve(capsys):
@@ -255,7 +255,7 @@ def test_linear_programs_have_no_rate_no_bar_and_no_negative_nash_conv(
 ):
     """Of 1000 iterations that nobody asked for, 17 were 2 % at the end."""
     verdict = openspiel_evaluator.Verdict(-2.776e-17, 0.0)
-    monkeypatch.setattr(openspiel_evaluator, "judge_result", lambda *_, **__: verdict)
+    monkeypatch.setattr(openspiel_evaluator, "evaluate_result", lambda *_, **__: verdict)
     found, out, err = told(capsys, "solve", *KUHN)
     assert found["algorithm"] == "lp" and found["nash_conv"] == -2.776e-17
     assert found["iterations_per_second"] > 0 and "iterations/s" not in out

@@ -174,7 +174,7 @@ def test_a_tournament_with_the_policy(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_playing_evaluator_plays_the_policy(saved, capsys):
-    words = ("evaluate", "--game", "kuhn_poker", "--evaluator", "playing")
+    words = ("evaluate", "--game", "kuhn_poker", "--method", "matches")
     words += ("--matches", "200", "--bot", f"policy(path={saved})")
     found = report(capsys, *words)
     assert found["infosets_defined"] == 12

@@ -101,7 +101,7 @@ def test_each_infoset_has_a_history_of_its_own():
 
 
 def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
-    name, path = HEX.format(2, 3), tmp_path / "judging.npz"
+    name, path = HEX.format(2, 3), tmp_path / "evaluation.npz"
     policy = Drawn(pyspiel.load_game(name), 1)
     wanted = [seat.value for seat in streamed(name, policy).seats]
     run, walked = Leaves.run, []

@@ -568,7 +568,7 @@ def test_evaluate(capsys):
     assert found.keys() == KEYS
     assert found["nash_conv"] == traversed("kuhn", RESOLVING)[1].nash_conv
     assert found["infosets"] == found["infosets_defined"] == found["moves"] == 12
-    assert found["judge"] == "openspiel" and found["unmet_play"] is None
+    assert found["evaluator"] == "openspiel" and found["unmet_play"] is None
 
 
 def test_large_games_are_judged_by_us(capsys, monkeypatch):
@@ -576,21 +576,21 @@ def test_large_games_are_judged_by_us(capsys, monkeypatch):
     theirs = report(capsys, *EVALUATE, RESOLVING)
     monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 20)
     ours = report(capsys, *EVALUATE, RESOLVING)
-    assert ours["judge"] == "spiel_cr"
+    assert ours["evaluator"] == "spiel_cr"
     assert ours["nash_conv"] == pytest.approx(theirs["nash_conv"], abs=1e-12)
 
 
 def test_what_was_never_met_is_told(capsys):
     """The line and the JSON say what counts there."""
-    run(*EVALUATE, "solved(iterations=50)", "--evaluator", "playing", "--matches", "2")
+    run(*EVALUATE, "solved(iterations=50)", "--method", "matches", "--matches", "2")
     out = capsys.readouterr().out
     assert "by OpenSpiel, exact for the strategy met with uniform play where" in out
     assert " % of them met, uniform play at the others" in out
-    words = ("solved(iterations=50)", "--evaluator", "playing", "--matches", "2")
+    words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)
     assert found["infosets_defined"] < 12 and found["unmet_play"] == "uniform"
     # Many matches of the same bot meet all of it.
-    run(*EVALUATE, "uniform", "--evaluator", "playing", "--matches", "200")
+    run(*EVALUATE, "uniform", "--method", "matches", "--matches", "200")
     out = capsys.readouterr().out
     assert "100.0 % of them met\n" in out and "uniform play" not in out
 
@@ -610,7 +610,7 @@ def test_repeats(capsys, tmp_path):
     found = report(capsys, *words)
     assert found.keys() == KEYS | {"half_width"}
     assert found["moves"] == 36 and found["half_width"] > 0
-    with (tmp_path / "traversing.csv").open() as file:
+    with (tmp_path / "traversal.csv").open() as file:
         rows = list(csv.DictReader(file))
     values = [float(row["nash_conv"]) for row in rows]
     assert len(set(values)) == 3
@@ -618,19 +618,19 @@ def test_repeats(capsys, tmp_path):
     # Student's t with two degrees of freedom, 97.5 %: 4.302653.
     half_width = 4.302653 * np.std(values, ddof=1) / 3**0.5
     assert found["half_width"] == pytest.approx(half_width)
-    before = (tmp_path / "traversing.jsonl").read_text()
+    before = (tmp_path / "traversal.jsonl").read_text()
     assert report(capsys, *words) == found
-    assert (tmp_path / "traversing.jsonl").read_text() == before
+    assert (tmp_path / "traversal.jsonl").read_text() == before
     other = report(capsys, *words, "--seed", 1, "--out", tmp_path / "other")
     assert other["nash_conv"] != found["nash_conv"]
 
 
 def test_interrupted_matches_are_continued(capsys, tmp_path):
-    words = (*EVALUATE, RESOLVING, "--evaluator", "playing", "--matches", 30)
+    words = (*EVALUATE, RESOLVING, "--method", "matches", "--matches", 30)
     whole = report(capsys, *words, "--out", tmp_path / "whole")
     assert whole.keys() == KEYS
     assert 6 <= whole["infosets_defined"] <= 12
-    path = tmp_path / "half" / "playing.jsonl"
+    path = tmp_path / "half" / "matches.jsonl"
     shutil.copytree(tmp_path / "whole", path.parent)
     text = path.read_text()
     assert text.count("\n") == 30
@@ -652,7 +652,7 @@ def test_results_of_another_run_are_refused(capsys, tmp_path):
     report(capsys, *EVALUATE, "uniform", "--out", tmp_path)
     message = refused(capsys, *EVALUATE, RESOLVING, "--out", tmp_path)
     assert "with bot='uniform', not" in message and "another folder" in message
-    path = tmp_path / "traversing.jsonl"
+    path = tmp_path / "traversal.jsonl"
     path.write_text("nonsense\n" + path.read_text())
     message = refused(capsys, *EVALUATE, "uniform", "--out", tmp_path)
     assert "line 1, is not a result" in message

@@ -13,7 +13,7 @@ from open_spiel.python.algorithms import exploitability
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.eval.common import exact_judge
+from spiel_cr.eval.common import exact_evaluator
 from spiel_cr.evaluation import openspiel_evaluator, result
 from spiel_cr.evaluation.best_response import respond, rollout_of
 from spiel_cr.evaluation.opponent import Target, load_target
@@ -53,7 +53,7 @@ def test_exact_responses_have_share_one(policy):
     # OpenSpiel's NashConv of uniform play.
     if policy == "uniform":
         assert report["value"] == pytest.approx(0.916667, abs=1e-6)
-    assert report["half_width"] == 0 and report["judged_exactly"]
+    assert report["half_width"] == 0 and report["is_exact"]
 
 
 def test_share_is_of_the_gain():
@@ -176,7 +176,7 @@ def test_no_share_is_less_certain_than_itself():
     # Of both seats, what is estimated counts.
     both = result.summary([sure, exact])
     assert both["half_width"] == sure.half_width and both["share"] is not None
-    assert not both["judged_exactly"]
+    assert not both["is_exact"]
 
 
 def test_equal_returns_are_bounded_by_the_seats_that_are_estimated():
@@ -275,11 +275,11 @@ def test_moves_of_chance_without_probability(without, nearly):
         assert seat.is_exact and seat.value == pytest.approx(best[player], abs=1e-9)
     # Both of OpenSpiel's judges ask where nobody comes.
     table = policy.tabular_policy(tree, behaviour)
-    judged = openspiel_evaluator.judge(tree.game, table)
+    judged = openspiel_evaluator.evaluate(tree.game, table)
     assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    cpp = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
+    cpp = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game)).final(behaviour)
     assert cpp.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    assert cpp.by == exact_judge.OPENSPIEL
+    assert cpp.by == exact_evaluator.OPENSPIEL
 
 
 def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
@@ -291,12 +291,12 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     monkeypatch.setattr(tree_lib, "_MOST_IMPOSSIBLE", 2)
     tree = dataclasses.replace(tree)
     result = spiel_cr.solve(tree, "lp")
-    assert openspiel_evaluator.judge_result(result).by == "spiel_cr"
+    assert openspiel_evaluator.evaluate_result(result).by == "spiel_cr"
     refused = "more than 2 histories lie below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
-    judge = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game))
-    assert judge.curve_by == exact_judge.OURS
+    judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
+    assert judge.curve_by == exact_evaluator.OURS
     assert refused in judge.final(result.average).reason
 
 
@@ -389,7 +389,7 @@ def test_command_reports_all_keys(capsys):
     found, out, _ = told(capsys, "best-response", "--game", "kuhn_poker", *words)
     for key in "value exact_value share half_width simulations seconds".split():
         assert isinstance(found[key], float | int), key
-    assert found["value"] == pytest.approx(11 / 12) and found["judged_exactly"]
+    assert found["value"] == pytest.approx(11 / 12) and found["is_exact"]
     assert found["exact_value"] == pytest.approx(0.916667, abs=1e-6)
     assert found["share"] == pytest.approx(1, abs=0.01)
     assert found["tree"] is True and found["method"] == "exact"
@@ -414,7 +414,7 @@ def test_command_searches_where_it_does_not_fit(capsys):
         "--matches", "2", "--max-histories", "30", "--particles", "10",
     )  # fmt: skip
     assert found["method"] == "ismcts" and found["form"] == "states"
-    assert not found["judged_exactly"] and found["share"] is None
+    assert not found["is_exact"] and found["share"] is None
     (seat,) = found["seats"]
     assert seat["plain_half_width"] is not None
     beliefs = seat["beliefs"]

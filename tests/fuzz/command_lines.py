@@ -84,11 +84,11 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("solve", "--plot"): {"--eval-every": "1", "--compile": None},
     ("spot", "--plot"): {"--eval-every": "1"},
     ("solve", "--lock"): {
-        **{"--game": "kuhn_poker", "--compile": None, "--judge": None},
+        **{"--game": "kuhn_poker", "--compile": None, "--evaluator": None},
         "--algorithm": None,
     },
     ("resolve", "--lock"): {
-        **{"--game": "kuhn_poker", "--depth": None, "--form": None, "--judge": None},
+        **{"--game": "kuhn_poker", "--depth": None, "--form": None, "--evaluator": None},
         **{"--depth-unit": None, "--leaf": None},
     },
     **{
@@ -98,7 +98,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("spot", "--node"): {"--first": "oop"},
     ("resolve", "--leaf"): {"--depth": "2"},
     ("resolve", "--depth-unit"): {"--depth": "2"},
-    ("evaluate", "--matches"): {"--evaluator": "playing"},
+    ("evaluate", "--matches"): {"--method": "matches"},
     ("best-response", "--rounds"): {"--method": "learned"},
     ("best-response", "--rollouts"): {"--method": "lbr", "--learn": None},
     ("best-response", "--leaf"): {"--method": "lbr", "--learn": None},
@@ -112,7 +112,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     # Options that need the compiled game.
     **{
         ("solve", flag): {"--compile": None}
-        for flag in ("--until", "--dtype", "--cache", "--judge", "--form")
+        for flag in ("--until", "--dtype", "--cache", "--evaluator", "--form")
     },
     ("solve", "--eval-every"): {"--compile": None},
     # Where strings, files and actions are of one game.
@@ -210,7 +210,7 @@ def _agree(
             chosen.pop(flag, None)
     if "kuhn.npz" in chosen.get("--leaf", ""):
         chosen["--game"] = "kuhn_poker"
-    if command == "evaluate" and chosen.get("--evaluator") == "playing":
+    if command == "evaluate" and chosen.get("--method") == "matches":
         chosen["--matches"] = "2"
     if "--learn" in chosen or chosen.get("--method") == "exact":
         turned_on.discard("--states")

@@ -52,7 +52,7 @@ COMMANDS = {
     "--session=stack=6,rounds=8",
     "evaluate": "evaluate GAME --out=DIR/e --repeats=6 "
     "--bot=resolving(solver=cfr+,iterations=100)",
-    "playing": "evaluate GAME --out=DIR/e --evaluator=playing --matches=600 "
+    "playing": "evaluate GAME --out=DIR/e --method=matches --matches=600 "
     "--bot=uniform",
     "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=20000 --iterations=100000",
     # Writes nothing but what it owes after a signal; most of its time it iterates.
@@ -115,7 +115,7 @@ MOUNTED = ("disk", "read-only")
 PASSING = set(
     "seconds compile_seconds iterations_per_second peak_memory_bytes max_ms late_moves "
     "out report html programs_compiled policy build_seconds trajectories_per_second "
-    "table_limit judge_seconds".split()
+    "table_limit evaluation_seconds".split()
 )
 _PATIENCE = 300.0
 # Lines for programs, written once; all others are journals.

@@ -45,7 +45,7 @@ from tests.support.results import lasting
 COMMANDS = {
     "tournament": "tournament --game=kuhn_poker --out=DIR/t --matches=1500 "
     "--bots=resolving(iterations=100);uniform",
-    "evaluate": "evaluate --game=kuhn_poker --out=DIR/e --evaluator=playing "
+    "evaluate": "evaluate --game=kuhn_poker --out=DIR/e --method=matches "
     "--matches=1000 --bot=resolving(iterations=100)",
     # Has time to learn to all ends in one plan. A search that a clock divides comes to
     # the same value by other moves where several are best.

@@ -193,14 +193,14 @@ def test_openspiels_recursive_tools():
     assert not openspiel_evaluator.is_beyond(shallow, None)
     assert openspiel_evaluator.is_beyond(deep, None)
     result = spiel_cr.solve(deep, "cfr+", 5)
-    assert openspiel_evaluator.judge_result(result).by == "spiel_cr"
-    with pytest.raises(ValueError, match=r"histories of 400 moves.*leave --judge out"):
-        openspiel_evaluator.judge_result(result, "openspiel")
+    assert openspiel_evaluator.evaluate_result(result).by == "spiel_cr"
+    with pytest.raises(ValueError, match=r"histories of 400 moves.*leave --evaluator out"):
+        openspiel_evaluator.evaluate_result(result, "openspiel")
     # OpenSpiel's tools do need what is assumed.
     uniform = spiel_cr.solve(deep, "cfr+", 1).average_policy()
     assert sys.getrecursionlimit() < 6 * 400
     with pytest.raises(RecursionError):
-        openspiel_evaluator.judge(deep.game, uniform)
+        openspiel_evaluator.evaluate(deep.game, uniform)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -39,7 +39,7 @@ _AGREEMENT = 1e-6
 Strategy = tuple[np.ndarray, np.ndarray]
 
 
-class ExactJudge:
+class ExactEvaluator:
     """Judges strategies of one game.
 
     Attributes:
