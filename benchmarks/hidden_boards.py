@@ -2,7 +2,7 @@
 
 Each run is a process of its own. Its seconds are those of the processor, so that other
 work on the machine does not count; building the game and judging do not, either. Nodes
-are decisions and ends that trajectories visit. See docs/measurements/hidden_boards.md.
+are decisions and ends that trajectories visit. See docs/measurements/phantom-games.md.
 """
 
 import argparse

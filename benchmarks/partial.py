@@ -1,4 +1,4 @@
-"""Players of partial trees: how exploitable they are, and matches.
+"""Players of lookahead trees: how exploitable they are, and matches.
 
 A player is asked at every infoset of a game that can still be compiled whole, and
 OpenSpiel judges the strategy that it answers with. Games that are too large for that
@@ -29,7 +29,7 @@ from spiel_cr.evaluation import traversal
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
-# The histories that partial trees may have: a ninth of all, a quarter, a half.
+# The histories that lookahead trees may have: a ninth of all, a quarter, a half.
 SIZES = {
     "ii_goofspiel4": (250, 557, 1114),
     "leduc": (1050, 2364, 4728),
@@ -60,7 +60,7 @@ OPTIONS = {
     "opponents": Option(tuple(OPPONENTS), "of part matches", tuple(OPPONENTS)),
     "matches": Option(200, "against each opponent, seats in turn", least=2),
     "move_ms": Option(1000.0, "milliseconds of a move in matches"),
-    "max_histories": Option(200_000, "of the partial tree in matches"),
+    "max_histories": Option(200_000, "of the lookahead tree in matches"),
 }
 
 
@@ -219,7 +219,7 @@ def measure_matches(
 
 
 def _answers(bots: Sequence[pyspiel.Bot]) -> Row:
-    """How players of partial trees came to their answers; of others there is none."""
+    """How players of lookahead trees came to their answers; of others there is none."""
     counts = [vars(bot.counts) for bot in bots if hasattr(bot, "counts")]
     if not counts:
         return {"counts": {}, "most_histories": 0}
@@ -331,7 +331,7 @@ _CONDUCT: dict[str, Column] = {
 }
 BENCHMARK = Benchmark(
     "partial",
-    "NashConv of players of partial trees, and matches in games that are too large.",
+    "NashConv of players of lookahead trees, and matches in games that are too large.",
     OPTIONS,
     {
         "exploitability": Part(

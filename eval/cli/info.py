@@ -78,7 +78,7 @@ def _worlds(worlds: PhantomGame) -> dict[str, object]:
     """Prints the size of a game of hidden boards."""
     sequences = [side.decisions.num_sequences for side in worlds.sides]
     shown: dict[str, Any] = {
-        "phantom": len(worlds.worlds),
+        "worlds": len(worlds.worlds),
         "ends": len(worlds.utility),
         "terminals": worlds.num_terminals,
         "infosets": [len(side.decisions) for side in worlds.sides],
@@ -128,7 +128,7 @@ def _signals(signals: PublicTreeGame) -> dict[str, object]:
     return {
         "form": "public-tree",
         **shown,
-        "public-tree": by_round,
+        "private_states": by_round,
         "kernels": listed,
         "bytes": size,
         "peak_bytes": peaks,

@@ -46,16 +46,15 @@ class Comparison(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CompareConfig:
-    """How runs are done.
+    """Settings of the runs of a comparison.
 
     Attributes:
-      seeds: algorithms that sample run with seeds 0 .. seeds - 1.
-      executor: where; without `patience`, workers are given ten minutes and thirty
-        times the budget's seconds for a run.
-      memory_limit: bytes, or a size like "3GB", for each process; larger games are
-        refused, or named as missing where only walking them shows it. "none": no
-        limit; None: 70 % of what the process may have, at least 1 GB.
-      retry: do runs again that failed.
+      seeds: Number of seeds of algorithms that sample: 0, 1, ...
+      executor: Executor of the runs. Without `patience`, workers are given ten minutes
+        and thirty times the budget's seconds for a run.
+      memory_limit: Memory limit of each process, such as 3GB. Runs on larger games are
+        rejected, or reported as missing if the size is not known before.
+      retry: Whether to repeat runs that failed.
     """
 
     seeds: int = 1

@@ -84,16 +84,17 @@ class Kind(Protocol[_Result]):
 
 @dataclasses.dataclass(frozen=True)
 class RoundRobinConfig:
-    """Under which conditions a round robin is played.
+    """Settings of a round robin.
 
     Attributes:
-      seed: of chance and of all that bots draw.
-      memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
-        larger game. It is compiled for such bots only.
-      executor: where it is played; bots that learn from match to match (oos) are as
-        they are in each worker.
-      progress: show bars on stderr.
-      unwritten: called where a table cannot be written; None: that is raised.
+      seed: Seed for all random choices of chance and of the bots.
+      memory_limit: Memory limit for game trees that bots need: bytes, or a size such as
+        "3GB".
+      executor: Executor of the matches. Bots that learn from match to match (oos) learn
+        separately in each worker.
+      progress: Whether to show progress bars on stderr.
+      unwritten: Function that is called with the error if a table cannot be written. If
+        None, the error is raised.
     """
 
     seed: int = 0

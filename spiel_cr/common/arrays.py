@@ -181,7 +181,7 @@ def joint_components(
       shape: of the matrix.
     """
     # For some hundred entries this takes a quarter of the time of scipy's graphs, which
-    # was a third of what a player of a partial tree needs to lay out a subgame.
+    # was a third of what a player of a lookahead tree needs to lay out a subgame.
     height, part = shape[0], np.arange(sum(shape))
     ends = rows, height + columns
     while len(ends[0]):

@@ -178,7 +178,7 @@ def too_large(game: object, why: str, limit: Limit, size: float) -> GameTooLarge
         f"choose smaller game parameters, or do not compile the game: spiel-cr solve "
         f"with an "
         f"algorithm that samples (os-mccfr, es-mccfr, vr-mccfr), bots with "
-        f"max_histories=N on partial trees (spiel-cr play, tournament), or spiel-cr "
+        f"max_histories=N on lookahead trees (spiel-cr play, tournament), or spiel-cr "
         f"best-response, which searches on states"
     )
 

@@ -65,13 +65,15 @@ _SUM_TOLERANCE = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class EvaluatorConfig:
-    """How a player is evaluated.
+    """Settings of the evaluation of a bot.
 
     Attributes:
-      evaluator: one of `EVALUATORS`.
-      matches: of "playing", seats alternate; None: `MATCHES`.
-      repeats: how many newly made bots are evaluated.
-      seed: of the bots, and of the matches.
+      evaluator: Method of the evaluation: one of `EVALUATORS`.
+      matches: Number of matches of the evaluator playing, half of them as each player.
+        If None, `MATCHES`.
+      repeats: Number of newly made bots that are evaluated. NashConv is their mean,
+        with the half-width of its 95% confidence interval.
+      seed: Seed of the bots and of the matches.
     """
 
     evaluator: str = "traversing"

@@ -39,18 +39,19 @@ OpponentValues = Literal["iterates", "best_response"]
 
 @dataclasses.dataclass(frozen=True)
 class OneStepConfig:
-    """How a trunk is found, and a subgame resolved on top of it.
+    """Settings of a trunk and of one subgame that is resolved below it.
 
     Attributes:
-      iterations: of the subgame's solve; looked at after 1, 2, 5, 10, 20, ...
-      trunk_iterations: of the solve of the whole game.
-      algorithm: of both solves, see `algorithms.find`.
-      values: the opponent's at the subgame's root: "iterates", the means over the
-        trunk's; "best_response", what a best response to the trunk gets there.
-      noise: each value is multiplied by one plus a normal variable of this standard
-        deviation.
-      seed: of the noise.
-      gadget: see `gadget_fronts.py`.
+      iterations: Number of iterations in the subgame. The curve has points after 1, 2,
+        5, 10, 20, ...
+      trunk_iterations: Number of iterations in the full game.
+      algorithm: Full-width algorithm of both solves, see `algorithms.find`.
+      values: Opponent's values at the subgame's root: the means over the trunk's
+        iterates, or those of a best response to the trunk.
+      noise: Standard deviation of the noise of these values: each one is multiplied by
+        a normal variable with mean 1.
+      seed: Seed of the noise.
+      gadget: Gadget game that keeps the opponent from gaining, see `gadget_fronts.py`.
     """
 
     iterations: int = 1000
@@ -157,7 +158,7 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
         )
     d = decompose(tree, player)
     infoset = int(histories.infoset[history])
-    layer = int(d.own_layer[infoset])
+    layer = int(d.player_layer[infoset])
     if not d.opens[infoset] or layer < 2:
         reason = "is in the middle of its turn"
         if d.opens[infoset]:
@@ -166,7 +167,7 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
             f"{text}: player {player} acts there but {reason}; go on to a later "
             f"decision, the next may be one of {_choices(state)}"
         )
-    return Place(d, layer, int(d.own_subgame[infoset]))
+    return Place(d, layer, int(d.player_subgame[infoset]))
 
 
 def _choices(state: pyspiel.State) -> str:

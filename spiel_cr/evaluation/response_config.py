@@ -25,27 +25,28 @@ HISTORIES = ("all", "drawn")
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
-    """How ISMCTS-BR searches (Timbers et al. 2022, Algorithms 1 and 2).
+    """Settings of the search of ISMCTS-BR (Timbers et al. 2022, Algorithms 1 and 2).
 
     Attributes:
-      simulations: from each information state that is searched.
-      learn: simulations from *every* information state that the opponent's play can
-        lead to, from the last decisions to the first, before those: what follows an
-        action has then been searched before it is tried, a value function learned as a
-        table. On compiled games only; 0: none.
-      exploration: c of PUCT, in units of half the range of the game's utilities: an
-        action a at s is worth Q(s, a) + c P(a | s) sqrt(N(s)) / (1 + N(s, a)).
-      batch: on compiled games, at most this many simulations side by side, rounded
-        down to a power of two; 1 is the textbook algorithm, slow. Fewer are used while
+      simulations: Number of simulations from each information state that is searched.
+      learn: Number of simulations from every information state, from the last decisions
+        to the first, before the search itself: what follows an action has then been
+        searched before the action is tried, a value function learned as a table. Game
+        trees only; 0: none.
+      exploration: Exploration constant c of PUCT, in units of half the range of the
+        game's utilities: an action a at s has the score Q(s, a) + c P(a | s) sqrt(N(s))
+        / (1 + N(s, a)).
+      batch: Maximum number of parallel simulations on game trees, rounded down to a
+        power of two; 1 is the textbook algorithm, which is slow. Fewer are used while
         few information states are searched.
-      histories: on states, what a simulation follows: "all", the whole belief of an
-        information state with all that the opponent and chance may do, where the belief
-        is small enough (`belief_search.py`); "drawn", one history, as in the
-        paper, with moves that are drawn. Where beliefs are too large, it is "drawn" in
-        any case.
-      max_nodes: on states, most information states in the tree. A full tree does not
-        grow; if it is full when a search begins, it is dropped first. With "all", what
-        follows an information state joins the tree as a whole, and may overfill it.
+      histories: What a simulation follows in games without a game tree: all histories
+        of the belief of an information state, with every action of the opponent and
+        chance, if the belief is small enough (`belief_search.py`), or drawn histories,
+        as in the paper. Large beliefs are always drawn.
+      max_nodes: Maximum number of information states in the search tree without a game
+        tree. A full tree does not grow; if it is full when a search begins, it is
+        emptied first. With "all", the successors of an information state are added
+        together and may exceed the maximum.
     """
 
     simulations: int = 1000
@@ -66,21 +67,23 @@ class SearchConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ResponseConfig:
-    """How a response is found and measured.
+    """Settings of a response: how it is computed, and how it is evaluated.
 
     Attributes:
-      method: one of `METHODS`.
-      search: settings of "ismcts", and of the searches of "learned".
-      leaf: of "lbr", see `local_best_response.LEAVES`; None: "call" in poker, else
-        "uniform".
-      rollouts: of "lbr" where the game is not compiled, per decision.
-      rounds: of "learned", of episodes and training.
-      matches: to estimate the value by, two or more.
-      max_histories: of exact beliefs on states; larger ones are approximated.
-      particles: of approximate beliefs.
-      luck_rollouts: after each move of chance and the opponent and one drawn in its
-        place, for the control variate of matches on states; 0: plain returns.
-      seed: of searches and matches.
+      method: Method that computes the response: one of `METHODS`.
+      search: Settings of "ismcts", and of the searches of "learned".
+      leaf: Default policy of lbr after its action. If None, call in poker, otherwise
+        uniform.
+      rollouts: Number of rollouts of lbr per decision, in games without a game tree.
+      rounds: Number of rounds of learned, each with searched episodes and training.
+      matches: Number of matches per player that estimate a value that is not exact.
+      max_histories: Maximum number of histories in an exact belief. Larger beliefs are
+        approximated.
+      particles: Number of histories in an approximate belief.
+      luck_rollouts: Number of rollouts for the control variate of matches without a
+        game tree, after each action of chance and the opponent and after an alternative
+        action; 0: no control variate.
+      seed: Seed for all random choices.
     """
 
     method: str = "ismcts"

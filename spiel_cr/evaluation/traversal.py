@@ -224,7 +224,7 @@ def by_subgames(compiled: GameTree, player: int) -> np.ndarray:
     parent, levels = decisions.owner[decisions.parent], decisions.levels()
     order = np.argsort(levels, kind="stable")
     try:
-        subgame = decompose(compiled, player).own_subgame
+        subgame = decompose(compiled, player).player_subgame
     except HiddenTurnsError:
         return order
     # Nodes of the tree of subgames, which is walked depth-first; those of -1 open none,

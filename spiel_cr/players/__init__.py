@@ -3,12 +3,12 @@
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.players.honest import HonestPolicy
-from spiel_cr.players.partial_bots import PartialResolvingBot
+from spiel_cr.players.partial_bots import LookaheadResolvingBot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 
 __all__ = [
     "HonestPolicy",
-    "PartialResolvingBot",
+    "LookaheadResolvingBot",
     "OOSBot",
     "PolicyBot",
     "ResolvingBot",

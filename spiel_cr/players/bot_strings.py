@@ -19,7 +19,7 @@ from spiel_cr.players.bots import PolicyBot, shared_public_tree
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.own_players import check_own, is_own, load_own
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
-from spiel_cr.resolving.partial.partial_config import PartialConfig
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.deep import network_policy
@@ -32,7 +32,7 @@ from spiel_cr.solvers.solve import solve, task_of
 MEMORY_LIMIT = "4GB"
 
 _RESOLVING = table_of(ResolvingConfig)
-_PARTIAL = table_of(PartialConfig)
+_PARTIAL = table_of(LookaheadConfig)
 
 
 # Makes a bot of a game, a seat and a seed.
@@ -58,20 +58,20 @@ class NamedBot(NamedTuple):
     policy: Callable[[Game, int], Policy | None] = lambda game, seed: None
 
 
-def _partial(given: dict[str, Any]) -> PartialConfig | None:
-    """Takes the settings of partial trees out; None: the game is compiled whole."""
+def _partial(given: dict[str, Any]) -> LookaheadConfig | None:
+    """Takes the settings of lookahead trees out; None: the game is compiled whole."""
     if "max_histories" in given:
         if "leaf" in given:
             raise ValueError(
-                f"leaf={given['leaf']!r} does not go with max_histories: partial trees "
+                f"leaf={given['leaf']!r} does not go with max_histories: a lookahead "
                 f"end in continuations of the blueprint; give blueprint, k or rollouts"
             )
         named = [name for name in _PARTIAL if name in given]
-        return PartialConfig(**{name: given.pop(name) for name in named})
+        return LookaheadConfig(**{name: given.pop(name) for name in named})
     if wrong := [name for name in given if name not in _RESOLVING]:
         raise ValueError(
             f"{', '.join(f'{name}={given[name]!r}' for name in wrong)}: only for "
-            f"partial trees; give max_histories, too"
+            f"lookahead trees; give max_histories, too"
         )
     return None
 
@@ -94,7 +94,7 @@ def _resolving(given: dict[str, Any]) -> NamedBot:
         )
     partial.check(config)
     return NamedBot(
-        lambda game, player, seed: partial_bots.PartialResolvingBot(
+        lambda game, player, seed: partial_bots.LookaheadResolvingBot(
             open_game(game).game, player, config, partial=partial, seed=seed
         ),
         whole=False,
@@ -283,7 +283,9 @@ def prepare(
         name = bot_name(whole[0])
         remedy = ""
         if "max_histories" in BOTS[name].parameters:
-            remedy = f", or let the bot play on partial trees: {name}(max_histories=N)"
+            remedy = (
+                f", or let the bot play on lookahead trees: {name}(max_histories=N)"
+            )
         raise ValueError(
             f"bot={whole[0]!r} needs the whole game, and {error}{remedy}"
         ) from error

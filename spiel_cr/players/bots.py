@@ -213,7 +213,7 @@ class OOSBot(PolicyPlayer):
         )
         self._subgames = None
         if config.target == "subgame":
-            self._subgames = decompose(self._tree, player).own_subgame
+            self._subgames = decompose(self._tree, player).player_subgame
         self._clock = Clock(config.move_ms, config.iterations)
         begin = config.move_ms if config.init_ms is None else config.init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000

@@ -11,8 +11,8 @@ from spiel_cr.games.simulation.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.partial import partial_resolver
-from spiel_cr.resolving.partial.partial_config import PartialConfig
+from spiel_cr.resolving.lookahead import lookahead_resolver
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 # Of trees that are solved anew at each move, and of their gadget games
@@ -21,8 +21,8 @@ DEFAULT_SOLVER = "pcfr+"
 DEFAULT_GADGET: Gadget = "maxmargin"
 
 
-class PartialResolvingBot(PolicyPlayer):
-    """Plays by continual resolving on partial trees that follow the match.
+class LookaheadResolvingBot(PolicyPlayer):
+    """Plays by continual resolving on lookahead trees that follow the match.
 
     Attributes:
       agent: what decides.
@@ -34,7 +34,7 @@ class PartialResolvingBot(PolicyPlayer):
         player: int,
         config: ResolvingConfig | None = None,
         *,
-        partial: PartialConfig,
+        partial: LookaheadConfig,
         seed: int = 0,
     ) -> None:
         """Warms up: solves the start of the game, compiles all programs.
@@ -43,18 +43,18 @@ class PartialResolvingBot(PolicyPlayer):
           game: OpenSpiel game string or game.
           player: the seat, 0 or 1.
           config: how it resolves; None: PCFR+ for 1000 ms per move, max-margin.
-          partial: how partial trees follow the match.
+          partial: how lookahead trees follow the match.
           seed: of all that it draws.
 
         Raises:
-          pyspiel.SpielError, ValueError: as `PartialResolver`.
+          pyspiel.SpielError, ValueError: as `LookaheadResolver`.
         """
         super().__init__(player, seed=seed)
         if config is None:
             config = ResolvingConfig(
                 DEFAULT_SOLVER, move_ms=1000, gadget=DEFAULT_GADGET
             )
-        self.agent = partial_resolver.PartialResolver(
+        self.agent = lookahead_resolver.LookaheadResolver(
             open_game(game).game, player, config, partial, seed=seed
         )
 
@@ -64,7 +64,7 @@ class PartialResolvingBot(PolicyPlayer):
         return self.agent.statistics
 
     @property
-    def counts(self) -> partial_resolver.PartialStatistics:
+    def counts(self) -> lookahead_resolver.LookaheadStatistics:
         """How it came to its answers since it was made."""
         return self.agent.counts
 

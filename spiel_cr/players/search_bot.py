@@ -32,7 +32,7 @@ from spiel_cr.policies.rollouts import generator_at
 from spiel_cr.resolving import update_equivalence
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
-from spiel_cr.resolving.partial.blueprint import blueprint_of, check_blueprint
+from spiel_cr.resolving.lookahead.blueprint import blueprint_of, check_blueprint
 from spiel_cr.solvers.policy_files import load_policy
 
 # Histories that are played on at once, about. Under a clock: simulations at first, and

@@ -1,4 +1,4 @@
-"""What histories are worth at which a lookahead or a partial tree ends.
+"""What histories are worth at which a lookahead or a lookahead tree ends.
 
 `HistoryValues` give one fixed number for each history, whatever the players' ranges, or
 k among which the opponent chooses by what it knows. A lookahead that ends in fixed ones

@@ -30,12 +30,15 @@ _TOLERANCE = 2e-5
 
 @dataclasses.dataclass(frozen=True)
 class SolveSettings:
-    """How a tournament is solved.
+    """Settings of the solution of a tournament.
 
     Attributes:
-      algorithm: see `outer`.
-      rounds: of the loop outside; None: 20 of two players, 7 of three.
-      steps: of fictitious play in each round; None: 300 of two players, 40 of three.
+      algorithm: Outer and inner loop: value or policy iteration, and fictitious play,
+        see `outer`.
+      rounds: Number of rounds of the outer loop. If None, 20 with two players, 7 with
+        three.
+      steps: Number of steps of fictitious play per round. If None, 300 with two
+        players, 40 with three.
 
     With three players the tournament of the last two is always solved by pi-fp with
     these defaults.

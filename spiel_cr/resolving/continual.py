@@ -20,10 +20,16 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Held, Result
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Forest
-from spiel_cr.resolving.layers import Cut, DepthLimit, LayerForest, Role, Work
+from spiel_cr.resolving.layers import (
+    DepthLimit,
+    LayeredGame,
+    LayerForest,
+    Role,
+    SolveSettings,
+)
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.public_roles import public_roles
-from spiel_cr.resolving.resolving_config import ResolvingConfig, whole_game_settings
+from spiel_cr.resolving.resolving_config import ResolvingConfig, full_game_settings
 from spiel_cr.resolving.tree_roles import tree_roles
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.cfr import cfr
@@ -40,7 +46,7 @@ _LOCKS = (
     "give form='tree' and no depth, or use solve"
 )
 # Both players' layers, by the form that a game is laid out in.
-_ROLES: Mapping[str, Callable[[Any, Work], tuple[Sequence[Role], Held]]] = {
+_ROLES: Mapping[str, Callable[[Any, SolveSettings], tuple[Sequence[Role], Held]]] = {
     representation.TREE: tree_roles,
     representation.PUBLIC_TREE: public_roles,
 }
@@ -84,7 +90,7 @@ def resolve(
       ValueError: the game does not fit (see `build_tree` and `decompose`; for signals
         `public_tree_game`), or a bad argument.
     """
-    wanted = whole_game_settings(algorithm, iterations)
+    wanted = full_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
     options, limit = options or representation.GameOptions(), None
     check_choice(options.form, "form", representation.BUILT)
@@ -107,7 +113,7 @@ def resolve(
     config = wanted.algorithm(laid.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, options.memory_limit
-    work = Work(config, wanted.iterations, dtype, *about)
+    work = SolveSettings(config, wanted.iterations, dtype, *about)
     roles, held = _ROLES[laid.form](laid.game, work)
     if rows is not None:
         held = Held(held.laid, locked(held.form, rows))
@@ -142,7 +148,7 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
 
 
 def _resolve_roles(
-    roles: Sequence[Role], work: Work, locks: Rows, progress: bool
+    roles: Sequence[Role], work: SolveSettings, locks: Rows, progress: bool
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Both players' strategies; seconds of iterating and of compiling by solve."""
     config, iterations = work.config, work.iterations
@@ -154,7 +160,7 @@ def _resolve_roles(
         def advance(count: int) -> None:
             bar.update(count)
 
-        def solver_of(d: Cut, forest: LayerForest) -> Solver:
+        def solver_of(d: LayeredGame, forest: LayerForest) -> Solver:
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more. With the

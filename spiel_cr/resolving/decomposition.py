@@ -28,7 +28,7 @@ class Decomposition:
     Attributes:
       tree: the game.
       player: i, the resolving player.
-      own_layer: int32 [I of i], layer of each of i's infosets, from 1.
+      player_layer: int32 [I of i], layer of each of i's infosets, from 1.
       opens: bool [I of i], whether an infoset's histories are roots of its layer.
       other_layer: int32 [I of o], layer of each of o's infosets; 0 above i's first
         decision.
@@ -36,7 +36,7 @@ class Decomposition:
       augmented_layer: int32 [G], layer whose roots the augmented infoset belongs to.
       augmented_parent: int32 [G], extended parent sequence of each.
       augmented_subgame: int32 [G], subgame of the layer's roots that it leads to.
-      own_subgame: int32 [I of i], subgame of each opening infoset, -1 elsewhere.
+      player_subgame: int32 [I of i], subgame of each opening infoset, -1 elsewhere.
         Subgames are numbered through all layers.
       terminals: int64 [T], the terminal histories.
       layer: int32 [N], layer of each history, 0 above i's first decision.
@@ -47,14 +47,14 @@ class Decomposition:
 
     tree: GameTree
     player: int
-    own_layer: np.ndarray
+    player_layer: np.ndarray
     opens: np.ndarray
     other_layer: np.ndarray
     other_parent: np.ndarray
     augmented_layer: np.ndarray
     augmented_parent: np.ndarray
     augmented_subgame: np.ndarray
-    own_subgame: np.ndarray
+    player_subgame: np.ndarray
     terminals: np.ndarray
     layer: np.ndarray
     extended: np.ndarray
@@ -68,7 +68,7 @@ class Decomposition:
 
     @property
     def num_layers(self) -> int:
-        return int(self.own_layer.max(initial=0))
+        return int(self.player_layer.max(initial=0))
 
 
 def decompose(tree: GameTree, player: int) -> Decomposition:
@@ -89,7 +89,7 @@ def decompose(tree: GameTree, player: int) -> Decomposition:
     previous = _last_decider(tree.histories)
     for opening in (acts, acts & (previous != player)):
         layer, anchor = _layers(tree.histories, opening)
-        if _layers_are_known(tree, layer, opening):
+        if _layers_are_observable(tree, layer, opening):
             return _decompose(tree, player, opening, layer, anchor)
     raise HiddenTurnsError(
         f"{tree.game}: player {1 - player} cannot tell how many turns player {player} "
@@ -118,7 +118,9 @@ def _layers(histories: Histories, opening: np.ndarray) -> tuple[np.ndarray, np.n
     return layer, anchor
 
 
-def _layers_are_known(tree: GameTree, layer: np.ndarray, opening: np.ndarray) -> bool:
+def _layers_are_observable(
+    tree: GameTree, layer: np.ndarray, opening: np.ndarray
+) -> bool:
     """Whether both players know at each infoset which layer they are in."""
     histories = tree.histories
     for p, infosets in enumerate(tree.infosets):
@@ -147,12 +149,12 @@ def _decompose(
     augmented_at = np.full(len(histories), -1, np.int32)
     augmented_at[roots] = root_augmented
     sequence = histories.sequence[other]
-    own_sequences = tree.infosets[other].decisions.num_sequences
+    num_opponent_sequences = tree.infosets[other].decisions.num_sequences
 
     def extend(at: np.ndarray, anchor: np.ndarray) -> np.ndarray:
         """o's extended sequences at histories `at` whose last roots are `anchor`."""
         unmoved = (anchor >= 0) & (sequence[at] == sequence[anchor])
-        passed = own_sequences + augmented_at[anchor]
+        passed = num_opponent_sequences + augmented_at[anchor]
         return np.where(unmoved, passed, sequence[at]).astype(np.int32)
 
     extended = extend(np.arange(len(histories)), anchor)
@@ -162,19 +164,19 @@ def _decompose(
     # Subgames: roots that share i's or o's information belong together.
     infoset = histories.infoset[roots]
     subgame = _components(root_augmented, infoset, count)
-    own_subgame = np.full(len(own), -1, np.int32)
-    own_subgame[infoset] = subgame[root_augmented]
+    player_subgame = np.full(len(own), -1, np.int32)
+    player_subgame[infoset] = subgame[root_augmented]
     return Decomposition(
         tree=tree,
         player=player,
-        own_layer=layer[own.history],
+        player_layer=layer[own.history],
         opens=opening[own.history],
         other_layer=layer[tree.infosets[other].history],
         other_parent=extended[tree.infosets[other].history],
         augmented_layer=augmented_layer,
         augmented_parent=augmented_parent,
         augmented_subgame=subgame,
-        own_subgame=own_subgame,
+        player_subgame=player_subgame,
         terminals=np.flatnonzero(histories.player == TERMINAL),
         layer=layer,
         extended=extended,

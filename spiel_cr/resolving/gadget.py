@@ -38,7 +38,7 @@ class Choices(NamedTuple):
     values: np.ndarray
 
 
-class Lookahead(NamedTuple):
+class Truncation(NamedTuple):
     """Where a layer's subgames end.
 
     Attributes:
@@ -126,9 +126,9 @@ class _Ends(NamedTuple):
 def build_forest(
     decomposition: Decomposition,
     layer: int,
-    own_reach: np.ndarray,
+    player_reach: np.ndarray,
     opponent_values: np.ndarray,
-    lookahead: Lookahead | None = None,
+    lookahead: Truncation | None = None,
     *,
     gadget: Gadget = "cfrd",
     whole: bool | None = None,
@@ -141,9 +141,9 @@ def build_forest(
     Args:
       decomposition: from `decompose`.
       layer: 1 .. num_layers.
-      own_reach: float64 [S of i], i's average strategy in sequence form; used above the
-        layer only. In subgames that it never reaches all roots weigh the same, so that
-        their strategy is a sensible one.
+      player_reach: Average strategy of player i in sequence form, float64 [S of i].
+        Only entries above the layer are used. In subgames that i never reaches, all
+        roots have equal weight, so that their strategy is a sensible one.
       opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
         used for the layer's own.
       lookahead: where the game is cut off, and what it is worth there; None: nowhere.
@@ -155,26 +155,26 @@ def build_forest(
     inside = _inside(d, layer, whole, lookahead)
     own, augmented = inside.own, inside.augmented
     front = make_front(gadget, d.augmented_subgame[augmented])
-    own_decisions = d.tree.infosets[i].decisions
-    own_sequence = renumbered_sequences(own_decisions, own)
-    own_side = Decisions(
-        own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
+    player_decisions = d.tree.infosets[i].decisions
+    player_sequence = renumbered_sequences(player_decisions, own)
+    player_side = Decisions(
+        player_sequence[player_decisions.parent[own]], player_decisions.num_actions[own]
     )
     other_side, ends = _opponent_side(d, layer, inside, front, lookahead)
     whole_ends = d.tree.histories.sequence[i][ends.histories]
-    own_ends = own_sequence[whole_ends]
+    player_ends = player_sequence[whole_ends]
     weights = d.tree.histories.chance[ends.histories]
     if not whole:
-        root_reach = own_reach[whole_ends]
+        root_reach = player_reach[whole_ends]
         # Where i has acted below the root.
-        acted = own_ends > 0
-        tops = top_infosets(own_side)[own_side.owner[own_ends[acted]]]
-        root_reach[acted] = reach_above(d, own, own_reach)[tops]
+        acted = player_ends > 0
+        tops = top_infosets(player_side)[player_side.owner[player_ends[acted]]]
+        root_reach[acted] = reach_above(d, own, player_reach)[tops]
         weights = root_reach * weights
     sign = front.sign if i == 1 else -front.sign
     decisions, payoffs = _in_order(
         i,
-        (own_side, np.append(own_ends, np.zeros(len(augmented), np.int32))),
+        (player_side, np.append(player_ends, np.zeros(len(augmented), np.int32))),
         (other_side, np.append(ends.other, front.paying)),
         np.append(weights * ends.utility, sign * opponent_values[augmented]),
     )
@@ -191,11 +191,11 @@ class _Inside(NamedTuple):
 
 
 def _inside(
-    d: Decomposition, layer: int, whole: bool, lookahead: Lookahead | None
+    d: Decomposition, layer: int, whole: bool, lookahead: Truncation | None
 ) -> _Inside:
     """The infosets that a forest has."""
     # The whole game has all that comes before its first layer.
-    own, other = d.own_layer >= layer, d.other_layer >= (0 if whole else layer)
+    own, other = d.player_layer >= layer, d.other_layer >= (0 if whole else layer)
     if lookahead is not None:
         own = own & lookahead.kept[d.player]
         other = other & lookahead.kept[1 - d.player]
@@ -212,7 +212,7 @@ def _opponent_side(
     layer: int,
     inside: _Inside,
     front: Front,
-    lookahead: Lookahead | None,
+    lookahead: Truncation | None,
 ) -> tuple[Decisions, _Ends]:
     """o's decisions in a forest, and where it pays.
 
@@ -315,18 +315,20 @@ def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:
     return d.root_augmented[np.searchsorted(d.roots, histories)]
 
 
-def reach_above(d: Decomposition, own: np.ndarray, own_reach: np.ndarray) -> np.ndarray:
+def reach_above(
+    d: Decomposition, own: np.ndarray, player_reach: np.ndarray
+) -> np.ndarray:
     """float64 [m], i's reach of some infosets, the first ones below a layer's roots.
 
     Args:
       d: the layers.
       own: int32 [m], infosets of i.
-      own_reach: float64 [S of i], in sequence form.
+      player_reach: float64 [S of i], in sequence form.
 
     In a subgame that it never reaches all are 1; those below roots where i does not act
     are of one subgame.
     """
-    subgame = np.where(d.opens[own], 1 + d.own_subgame[own], 0)
-    reach = own_reach[d.decisions.parent[own]]
+    subgame = np.where(d.opens[own], 1 + d.player_subgame[own], 0)
+    reach = player_reach[d.decisions.parent[own]]
     total = np.bincount(subgame, reach)[subgame]
     return np.where(total > 0, reach, 1.0)

@@ -28,7 +28,7 @@ class LayerState(NamedTuple):
 
     Attributes:
       behaviour: float64 [S of i], action probabilities resolved so far; below, those of
-        its plan (`plans.py`), or uniform ones without a blueprint.
+        its plan (`constraints.py`), or uniform ones without a blueprint.
       opponent_values: float64 [G], o's counterfactual values (its own utility, weighted
         by the reach of i and chance) at the augmented infosets of the next layer; 0
         elsewhere.
@@ -43,11 +43,11 @@ class LayerState(NamedTuple):
 
 
 class DepthLimit(NamedTuple):
-    """Where a lookahead ends; see `look_ahead`.
+    """Where a lookahead ends; see `truncate_layer`.
 
     Attributes:
       depth: moves or rounds.
-      unit: see `look_ahead`.
+      unit: see `truncate_layer`.
       value: what there is at the cut.
     """
 
@@ -56,7 +56,7 @@ class DepthLimit(NamedTuple):
     value: HistoryValues
 
 
-class Work(NamedTuple):
+class SolveSettings(NamedTuple):
     """What is done on each layer's forest.
 
     Attributes:
@@ -101,7 +101,7 @@ class LayerForest(Protocol):
         """Whether o is to update before i."""
 
 
-class Cut(Protocol):
+class LayeredGame(Protocol):
     """A game cut into layers: `Decomposition` or `PublicDecomposition`."""
 
     @property
@@ -109,7 +109,7 @@ class Cut(Protocol):
         """i, the resolving player."""
 
     @property
-    def own_layer(self) -> np.ndarray:
+    def player_layer(self) -> np.ndarray:
         """int32 [I of i], layer of each of i's infosets."""
 
     @property
@@ -126,14 +126,14 @@ class Cut(Protocol):
 
 
 # Solves a layer's forest; must keep infoset values.
-SolverOf = Callable[[Cut, LayerForest], Solver]
+SolverOf = Callable[[LayeredGame, LayerForest], Solver]
 
 
 class Role(Protocol):
     """One player's layers, resolved one after the other from 1 to `d.num_layers`."""
 
     @property
-    def d(self) -> Cut:
+    def d(self) -> LayeredGame:
         """The game in layers."""
 
     def start(self) -> LayerState:
@@ -149,13 +149,13 @@ class Role(Protocol):
         """
 
 
-def blank(d: Cut) -> LayerState:
+def blank(d: LayeredGame) -> LayerState:
     """No strategy, and no values."""
     return LayerState(uniform_behaviour(d.decisions), np.zeros(len(d.augmented_layer)))
 
 
 def settled(
-    d: Cut, layer: int, state: LayerState, forest: LayerForest, solver: Solver
+    d: LayeredGame, layer: int, state: LayerState, forest: LayerForest, solver: Solver
 ) -> LayerState:
     """What a layer leaves that was solved.
 
@@ -167,7 +167,7 @@ def settled(
       solver: of the forest, with its infoset values.
     """
     in_forest = np.isin(d.decisions.owner, forest.own)
-    in_layer = in_forest & (d.own_layer[d.decisions.owner] == layer)
+    in_layer = in_forest & (d.player_layer[d.decisions.owner] == layer)
     behaviour = state.behaviour.copy()
     resolved = solver.average_behaviour(d.player)[1:]
     behaviour[in_layer] = resolved[in_layer[in_forest]]

@@ -45,7 +45,7 @@ class Deal(NamedTuple):
         return ancestors(self.parents[player], round, above)
 
 
-def whole_deal(game: PublicTreeGame) -> Deal:
+def full_deal(game: PublicTreeGame) -> Deal:
     """All signals of all rounds."""
     first, second = (
         tuple(
@@ -68,7 +68,7 @@ class Deals:
     def __init__(self, d: PublicDecomposition) -> None:
         """Takes the boards of a decomposition."""
         self._d = d
-        self.whole = whole_deal(d.game)
+        self.whole = full_deal(d.game)
         self._sorted: dict[tuple[int, int], _Sorted] = {}
 
     def of_board(self, round: int, board: int) -> Deal:

@@ -20,7 +20,7 @@ from spiel_cr.games.public_tree.form import build
 from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.resolving.gadget_fronts import make_front
-from spiel_cr.resolving.public_deals import Deal, whole_deal
+from spiel_cr.resolving.public_deals import Deal, full_deal
 from spiel_cr.resolving.public_layers import PublicDecomposition
 
 
@@ -37,7 +37,7 @@ class PublicSubgame:
       terms: what is paid.
       term_root: int32 [T], place among the roots of the one above each term.
       root_round: int32 [r], round of each root, as the subgame counts them.
-      own_nodes: int64, i's public nodes.
+      player_nodes: int64, i's public nodes.
       next_roots: int64, those that are roots of the next layer.
       own: int32 [m], i's infosets, numbers of the whole game, in the subgame's order.
       openings: int32 [q], i's infosets at the roots, numbers of the whole game.
@@ -53,7 +53,7 @@ class PublicSubgame:
     terms: PublicTerms
     term_root: np.ndarray
     root_round: np.ndarray
-    own_nodes: np.ndarray
+    player_nodes: np.ndarray
     next_roots: np.ndarray
     own: np.ndarray
     openings: np.ndarray
@@ -61,16 +61,18 @@ class PublicSubgame:
     augmented: np.ndarray
     next_augmented: np.ndarray
 
-    def form(self, own_reach: np.ndarray, opponent_values: np.ndarray) -> SequenceForm:
+    def form(
+        self, player_reach: np.ndarray, opponent_values: np.ndarray
+    ) -> SequenceForm:
         """What a solver solves.
 
         Root weights are not normalised: *follow* and *terminate* stay on the one scale
         of the whole game in every layer.
 
         Args:
-          own_reach: float64 [q], i's average reach of its openings. At roots and boards
-            that it never reaches all of them weigh the same, so that their strategy is
-            a sensible one; of no meaning in the first layer.
+          player_reach: Average reach of i at its openings, float64 [q]. At roots and
+            boards that i never reaches, all openings have equal weight, so that their
+            strategy is a sensible one. Ignored in the first layer.
           opponent_values: float64 [g], o's counterfactual values at the augmented
             infosets.
         """
@@ -83,7 +85,7 @@ class PublicSubgame:
             make_front("cfrd", self.root_round).paying,
             np.split(opponent_values, np.cumsum(counts)[:-1]),
         )
-        weights = self._weights(own_reach)
+        weights = self._weights(player_reach)
         terms = self.terms._replace(
             weights=(weights, None) if i == 0 else (None, weights)
         )
@@ -104,10 +106,10 @@ class PublicSubgame:
         terms = self.terms._replace(weights=(weights[0], weights[1]))
         return build(self.sides, self.deal.parents, self.deal.kernels, terms)
 
-    def _weights(self, own_reach: np.ndarray) -> list[np.ndarray]:
+    def _weights(self, player_reach: np.ndarray) -> list[np.ndarray]:
         """For each term float64 [H], i's reach of the root behind each signal."""
-        total = np.bincount(self.opening_subgame, own_reach)
-        reach = np.where(total[self.opening_subgame] > 0, own_reach, 1.0)
+        total = np.bincount(self.opening_subgame, player_reach)
+        reach = np.where(total[self.opening_subgame] > 0, player_reach, 1.0)
         counts = self.deal.num_private_states(self.player)[self.root_round]
         return self._weights_of(self.player, np.split(reach, np.cumsum(counts)[:-1]))
 
@@ -148,7 +150,7 @@ class PublicForest(NamedTuple):
 def build_public_forest(
     decomposition: PublicDecomposition,
     layer: int,
-    own_reach: np.ndarray,
+    player_reach: np.ndarray,
     opponent_values: np.ndarray,
 ) -> PublicForest:
     """The gadget game of a layer; the whole game without gadget for layer 1.
@@ -156,13 +158,13 @@ def build_public_forest(
     Args:
       decomposition: from `decompose_public`.
       layer: 1 .. num_layers.
-      own_reach: float64 [S of i], i's average strategy in sequence form; used above the
-        layer only.
+      player_reach: Average strategy of i in sequence form, float64 [S of i]. Only
+        entries above the layer are used.
       opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
         used for the layer's own.
     """
     subgame = cut_public(decomposition, layer)
-    reach = own_reach[decomposition.decisions.parent[subgame.openings]]
+    reach = player_reach[decomposition.decisions.parent[subgame.openings]]
     form = subgame.form(reach, opponent_values[subgame.augmented])
     return PublicForest(form, subgame.own, subgame.next_augmented)
 
@@ -186,12 +188,12 @@ def cut_public(
       gadget: whether o has one in front of each root; never in the first layer.
     """
     i, gadget = d.player, gadget and layer > 1
-    deal = whole_deal(d.game) if deal is None else deal
+    deal = full_deal(d.game) if deal is None else deal
     roots = d.roots_of(layer) if roots is None else roots
     nodes = _nodes(d, layer, roots, gadget)
     sequences = _sequences(d, nodes)
     terms, term_root = _terms(d, nodes, sequences, deal)
-    own_roots, next_roots = (
+    player_roots, next_roots = (
         np.searchsorted(d.roots, some) for some in (nodes.own, nodes.next_roots)
     )
     passed_roots = roots if gadget else roots[:0]
@@ -202,9 +204,9 @@ def cut_public(
         terms=terms,
         term_root=term_root,
         root_round=d.game.betting.round[d.roots[roots]] - deal.first,
-        own_nodes=nodes.own,
+        player_nodes=nodes.own,
         next_roots=nodes.next_roots,
-        own=_infosets(d, own_roots, d.first_infoset, deal, i),
+        own=_infosets(d, player_roots, d.first_infoset, deal, i),
         openings=_infosets(d, roots, d.first_infoset, deal, i),
         opening_subgame=_subgames(d, roots, deal),
         augmented=_infosets(d, passed_roots, d.first_augmented, deal, 1 - i),
@@ -269,8 +271,8 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
     betting, i = d.game.betting, d.player
     passed, further = nodes.passed, nodes.next_roots
     front = make_front("cfrd", passed)
-    first_own = np.zeros(len(betting), np.int32)
-    first_own[nodes.own] = _first_sequences(d.num_actions[nodes.own])
+    first_player = np.zeros(len(betting), np.int32)
+    first_player[nodes.own] = _first_sequences(d.num_actions[nodes.own])
     other_actions = np.concatenate(
         [
             front.num_actions,
@@ -284,18 +286,18 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
     # o's sequence after the point in front of a node, where there is one.
     passing[passed] = front.entering
     passing[further] = first[len(first) - len(further) :]
-    own_above, other_above, behind = np.zeros((3, len(betting)), np.int32)
+    player_above, other_above, behind = np.zeros((3, len(betting)), np.int32)
     behind[nodes.tops] = np.arange(len(nodes.tops))
     other_here = passing.copy()
     for level in nodes.levels[1:]:
         up, taken = betting.parent[level], d.index[level]
         mine, theirs = betting.player[up] == i, betting.player[up] == 1 - i
-        own_above[level] = np.where(mine, first_own[up] + taken, own_above[up])
+        player_above[level] = np.where(mine, first_player[up] + taken, player_above[up])
         other_above[level] = np.where(theirs, first_other[up] + taken, other_here[up])
         free = level[passing[level] == 0]
         other_here[free] = other_above[free]
         behind[level] = behind[up]
-    return _Sequences(own_above, other_above, other_here, behind, other_actions)
+    return _Sequences(player_above, other_above, other_here, behind, other_actions)
 
 
 def _sides(

@@ -32,7 +32,7 @@ class PublicDecomposition:
     Attributes:
       game: the signal game.
       player: i, the resolving player.
-      own_layer: int32 [I of i], layer of each of i's infosets, from 1.
+      player_layer: int32 [I of i], layer of each of i's infosets, from 1.
       layer: int32 [P], layer of each public node, 0 above i's first decision.
       index: int32 [P], place of each node among the actions of its parent.
       num_actions: int32 [P], of each node; 0 at leaves.
@@ -49,7 +49,7 @@ class PublicDecomposition:
 
     game: PublicTreeGame
     player: int
-    own_layer: np.ndarray
+    player_layer: np.ndarray
     layer: np.ndarray
     index: np.ndarray
     num_actions: np.ndarray
@@ -116,7 +116,7 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
     return PublicDecomposition(
         game=game,
         player=player,
-        own_layer=np.repeat(layer[roots], own),
+        player_layer=np.repeat(layer[roots], own),
         layer=layer,
         index=index,
         num_actions=num_actions,

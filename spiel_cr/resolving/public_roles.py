@@ -10,7 +10,7 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.result import Held
 from spiel_cr.resolving import layers
-from spiel_cr.resolving.layers import LayerState, SolverOf, Work
+from spiel_cr.resolving.layers import LayerState, SolverOf, SolveSettings
 from spiel_cr.resolving.public_gadget import build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 
@@ -18,7 +18,9 @@ from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_publ
 _WEIGHING = 32
 
 
-def public_roles(game: PublicTreeGame, work: Work) -> tuple[list["PublicRole"], Held]:
+def public_roles(
+    game: PublicTreeGame, work: SolveSettings
+) -> tuple[list["PublicRole"], Held]:
     """Both players' layers in public terms, and the game as results hold it.
 
     Args:

@@ -125,9 +125,9 @@ class PublicSubgames:
     def strategy(self, memory: PublicMemory, decision: _Decision) -> np.ndarray:
         """See `Subgames`."""
         node, signal = decision
-        return self._known_strategy(memory, node)[signal].copy()
+        return self._strategy_at(memory, node)[signal].copy()
 
-    def places_to(self, decision: _Decision) -> list[_Place]:
+    def subgames_to(self, decision: _Decision) -> list[_Place]:
         """See `Subgames`."""
         node, signal = decision
         d, betting = self.decomposition, self.game.betting
@@ -141,10 +141,10 @@ class PublicSubgames:
             then = self.game.ancestors(self.player, round_, above)[signal]
             board = int(d.boards[above][self.player][then])
             places.append(_Place(layer, node, board))
-            node = self._own_above(node)
+            node = self._player_node_above(node)
         return places[::-1]
 
-    def _own_above(self, node: int) -> int:
+    def _player_node_above(self, node: int) -> int:
         """The player's last public node above one of them; -1 without."""
         betting = self.game.betting
         node = int(betting.parent[node])
@@ -194,22 +194,22 @@ class PublicSubgames:
         """See `Subgames`."""
         d, deal = self.decomposition, self._deal(place)
         roots = None
-        own_reach = opponent_values = np.ones(0)
+        player_reach = opponent_values = np.ones(0)
         if place != _WHOLE:
             roots = np.searchsorted(d.roots, [place.node])
-            known = functools.partial(self._known_strategy, memory)
+            known = functools.partial(self._strategy_at, memory)
             reach = reach_of(d, self.player, place.node, known)
-            own_reach = reach[deal.signals[self.player][0]]
-            values = self._known_values(memory, place.node)
+            player_reach = reach[deal.signals[self.player][0]]
+            values = self._values_at(memory, place.node)
             opponent_values = values[deal.signals[1 - self.player][0]]
         subgame = cut_public(d, place.layer, roots, deal)
-        form = subgame.form(own_reach, opponent_values)
+        form = subgame.form(player_reach, opponent_values)
         solver = full_width_solver(form, self._algorithm, self._config, self.player)
         return Solve(
             solver, functools.partial(self._remember, memory, place, subgame, solver)
         )
 
-    def _known_strategy(self, memory: PublicMemory, node: int) -> np.ndarray:
+    def _strategy_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """float64 [H, A], what is resolved at a public node, else uniform."""
         if node in memory.strategy:
             return memory.strategy[node]
@@ -217,7 +217,7 @@ class PublicSubgames:
         actions = int(self.decomposition.num_actions[node])
         return np.full((count, actions), 1 / actions)
 
-    def _known_values(self, memory: PublicMemory, node: int) -> np.ndarray:
+    def _values_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """float64 [H of o], o's values in front of a public node, as far as known."""
         if node in memory.opponent_values:
             return memory.opponent_values[node]
@@ -236,12 +236,12 @@ class PublicSubgames:
         i, o = self.player, 1 - self.player
         behaviour = solver.average_behaviour(i)
         begin = 1
-        for node in subgame.own_nodes.tolist():
+        for node in subgame.player_nodes.tolist():
             signals = deal.signals[i][betting.round[node] - deal.first]
             actions = int(d.num_actions[node])
             end = begin + len(signals) * actions
             if d.layer[node] == place.layer:
-                resolved = self._known_strategy(memory, node).copy()
+                resolved = self._strategy_at(memory, node).copy()
                 resolved[signals] = behaviour[begin:end].reshape(-1, actions)
                 memory.strategy[node] = resolved
             begin = end
@@ -249,7 +249,7 @@ class PublicSubgames:
         begin = len(values) - len(subgame.next_augmented)
         for node in subgame.next_roots.tolist():
             signals = deal.signals[o][betting.round[node] - deal.first]
-            known = self._known_values(memory, node).copy()
+            known = self._values_at(memory, node).copy()
             known[signals] = values[begin : begin + len(signals)]
             memory.opponent_values[node] = known
             begin += len(signals)

@@ -22,7 +22,7 @@ from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.public_subgames import PublicSubgames
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.subgames import Decision, Memory, Place, Solve, Subgames
+from spiel_cr.resolving.subgames import Decision, Memory, Solve, SubgameId, Subgames
 from spiel_cr.resolving.tree_subgames import TreeSubgames
 from spiel_cr.solvers.cfr import cfr
 
@@ -38,8 +38,8 @@ class Match:
     """
 
     memory: Memory
-    solved: set[Place] = dataclasses.field(default_factory=set)
-    last: tuple[Place, Solve] | None = None
+    solved: set[SubgameId] = dataclasses.field(default_factory=set)
+    last: tuple[SubgameId, Solve] | None = None
 
 
 class Resolver:
@@ -120,7 +120,7 @@ class Resolver:
         """
         programs = _programs()
         with self._clock.move():
-            places = self.subgames.places_to(decision)
+            places = self.subgames.subgames_to(decision)
             needed = [place for place in places if place not in match.solved]
             for k, place in enumerate(needed):
                 self._solve(match, place, self._clock.deadline(len(needed) - k))
@@ -133,7 +133,7 @@ class Resolver:
         self.statistics.programs_compiled += _programs() - programs
         return self.subgames.strategy(match.memory, decision)
 
-    def _warm_up(self, what: str, places: Sequence[Place]) -> None:
+    def _warm_up(self, what: str, places: Sequence[SubgameId]) -> None:
         """Compiles the programs of some places; learns what they cost.
 
         Twice: programs are compiled the first time, and the second time tells what a
@@ -150,7 +150,7 @@ class Resolver:
     def _solve(
         self,
         match: Match,
-        place: Place,
+        place: SubgameId,
         deadline: float | None,
         most: int | None = None,
     ) -> None:

@@ -19,30 +19,30 @@ Values = Literal["iterates", "best_response"]
 
 @dataclasses.dataclass(frozen=True)
 class ResolvingConfig:
-    """How a resolving player resolves.
+    """Settings of a continual re-solving player.
 
     Attributes:
-      solver: algorithm of every solve, see `algorithms.find`; "auto" is
-        `automatic.OF_SUBGAMES`. Of sampled ones
-        those that follow one action at a time (outcome sampling), with the gadget cfrd
-        and no depth; see `subgame_sampling.py`.
-      iterations: of every solve; at most, where there is a time budget too. The start
-        of a game that is never compiled whole has ten times as many.
-      move_ms: milliseconds per move; None: no clock.
-      init_ms: milliseconds for the solve of the whole game before the first move; None:
-        as long as the iterations take, or ten moves' time.
-      gadget: see `gadget_fronts.py`.
-      values: what the opponent's values at the next layer's augmented infosets are:
-        its mean values under the "iterates" (sampled solvers estimate them without
-        bias), or those of its "best_response" to the average strategy. None: the
-        former for full-width solvers, the latter for sampled ones (docs/resolving.md).
-      depth: look N moves or rounds ahead of the subgame's roots (in the first layer: of
-        the start of the game), see `look_ahead`; None: to the end of the game.
-      depth_unit: what depth counts: "moves", chance included; or "rounds", which end
-        where chance moves after a decision.
-      leaf: what the game is worth where the lookahead ends, see
-        `spiel_cr.resolving.leaves.leaf_strings.LEAVES`; None: "uniform".
-        Continuations go with values of the iterates.
+      solver: Algorithm of every solve, see `algorithms.find`; "auto" is
+        `automatic.OF_SUBGAMES`. Of the sampling algorithms those that follow one action
+        at a time (outcome sampling) are supported, with the gadget cfrd and without a
+        depth; see `subgame_sampling.py`.
+      iterations: Number of iterations of every solve; a maximum with a time limit. The
+        root of a game without a game tree has ten times as many.
+      move_ms: Time limit per move in milliseconds. If None, there is no limit.
+      init_ms: Time limit in milliseconds for solving the game before the first move. If
+        None, as long as the iterations take, or the time of ten moves.
+      gadget: Gadget game that keeps the opponent from gaining, see `gadget_fronts.py`.
+      values: Opponent's values at the next layer's augmented infosets: "iterates", the
+        mean over the iterates (sampling solvers estimate it without bias), or
+        "best_response", those of a best response to the average strategy. If None,
+        "iterates" for full-width solvers, "best_response" for sampling solvers
+        (docs/resolving.md).
+      depth: Number of moves or rounds that every solve looks ahead from the subgame's
+        roots, see `truncate_layer`. If None, to the end of the game.
+      depth_unit: Unit of `depth`: moves, including those of chance, or rounds, which
+        end where chance moves after a decision.
+      leaf: Value of a history at which the lookahead ends, see `leaf_strings.LEAVES`.
+        If None, "uniform". Continuations require values of the iterates.
     """
 
     solver: str | CFRConfig = "auto"
@@ -161,7 +161,7 @@ class ResolvingConfig:
         return self.values == "best_response"
 
 
-def whole_game_settings(
+def full_game_settings(
     algorithm: str | CFRConfig | ResolvingConfig, iterations: int | None
 ) -> ResolvingConfig:
     """How a whole game is resolved, from what `resolve` is given.

@@ -74,7 +74,7 @@ class SampledSolve:
     below: int
     unit: float
 
-    def own_behaviour(self) -> np.ndarray:
+    def player_behaviour(self) -> np.ndarray:
         """float64 [sum of actions], i's average strategy, infoset by infoset."""
         average = np.asarray(self._state.average, np.float64)
         average = np.maximum(average[:, : len(self.actions)], 0)
@@ -97,7 +97,7 @@ class SampledSolve:
         return self.solver.state
 
 
-class _Whole(NamedTuple):
+class _SharedTables(NamedTuple):
     """What all layers need of the game; N histories.
 
     Attributes:
@@ -119,7 +119,7 @@ class _Whole(NamedTuple):
     scale: float
 
     @classmethod
-    def of(cls, decomposition: Decomposition, config: MCCFRConfig) -> "_Whole":
+    def of(cls, decomposition: Decomposition, config: MCCFRConfig) -> "_SharedTables":
         histories = decomposition.tree.histories
         augmented = np.full(len(histories), -1, np.int32)
         augmented[decomposition.roots] = decomposition.root_augmented
@@ -145,7 +145,7 @@ class SampledLayer:
       shape: in which each of the subgames fits.
     """
 
-    def __init__(self, whole: _Whole, number: int) -> None:
+    def __init__(self, whole: _SharedTables, number: int) -> None:
         """Finds out what belongs to which subgame.
 
         Args:
@@ -160,7 +160,7 @@ class SampledLayer:
         label, self._moves = self._label()
         self._groups = Groups(label)
         levels = d.tree.infosets[d.player].decisions.levels()
-        below = levels[d.own_layer >= number]
+        below = levels[d.player_layer >= number]
         self._levels = 1 + int(below.max() - below.min())
         self.shape = self._shape(label)
         self._known: dict[int, SubgameTree] = {}
@@ -169,7 +169,7 @@ class SampledLayer:
         self,
         number: int,
         subgame: Subgame,
-        own_reach: np.ndarray,
+        player_reach: np.ndarray,
         opponent_values: np.ndarray,
         *,
         seed: int,
@@ -179,15 +179,15 @@ class SampledLayer:
         Args:
           number: the subgame.
           subgame: the same, from the `Layer` of this layer.
-          own_reach: float64 [r], i's average reach of the subgame's roots. Where it is
-            zero throughout, all roots weigh the same.
+          player_reach: Average reach of i at the subgame's roots, float64 [r]. If it is
+            zero throughout, all roots have equal weight.
           opponent_values: float64 [g], o's counterfactual values at its augmented
             infosets.
           seed: of all random numbers.
         """
         tree = self._tables(number, subgame)
         nodes = self._groups.of(number)
-        tree, mass = self._fill(tree, nodes, subgame, own_reach, opponent_values)
+        tree, mass = self._fill(tree, nodes, subgame, player_reach, opponent_values)
         shape, config = self.shape, self._whole.config
         problem = subgame_sampling.Problem(
             tree, _points(shape.depths + 1, config.batch)
@@ -348,7 +348,7 @@ class SampledLayer:
         tree: SubgameTree,
         nodes: np.ndarray,
         subgame: Subgame,
-        own_reach: np.ndarray,
+        player_reach: np.ndarray,
         opponent_values: np.ndarray,
     ) -> tuple[SubgameTree, float]:
         """Puts in what the match decided; and the reach of all roots together."""
@@ -360,7 +360,7 @@ class SampledLayer:
         histories = self._d.tree.histories
         roots = nodes[self._is_root[nodes]]
         opening = np.searchsorted(subgame.roots, histories.infoset[roots])
-        reach = histories.chance[roots] * or_ones(own_reach)[opening]
+        reach = histories.chance[roots] * or_ones(player_reach)[opening]
         group = np.searchsorted(subgame.augmented, self._whole.augmented[roots])
         arrive = np.bincount(group, reach, minlength=len(subgame.augmented))
         # Where i never comes there is nothing to solve.
@@ -381,7 +381,7 @@ def lay_out(
       decomposition: from `decompose`.
       config: of the solves.
     """
-    whole = _Whole.of(decomposition, config)
+    whole = _SharedTables.of(decomposition, config)
     layers = [SampledLayer(whole, k + 1) for k in range(decomposition.num_layers)]
     for members in _together([layer.shape for layer in layers]):
         shape = functools.reduce(Shape.join, [layers[k].shape for k in members])

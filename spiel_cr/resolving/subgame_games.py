@@ -18,7 +18,7 @@ from spiel_cr.games.sequence_form.layout import PaddedShape, SequenceForm, build
 from spiel_cr.policies.best_responses import best_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget import Lookahead, build_forest, top_infosets
+from spiel_cr.resolving.gadget import Truncation, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
 
 
@@ -83,7 +83,7 @@ class Layer(Mapping[int, Subgame]):
         decomposition: Decomposition,
         number: int,
         gadget: Gadget = "cfrd",
-        lookahead: Lookahead | None = None,
+        lookahead: Truncation | None = None,
     ) -> None:
         """Finds out what belongs to which subgame.
 
@@ -103,8 +103,8 @@ class Layer(Mapping[int, Subgame]):
         )
         i, o, count = d.player, 1 - d.player, len(forest.augmented)
         own, other = forest.decisions[i], forest.decisions[o]
-        own_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
-        self._own = Side(own, d.own_subgame[forest.own] if count else None)
+        player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
+        self._own = Side(own, d.player_subgame[forest.own] if count else None)
         other_side = Side(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
@@ -113,13 +113,13 @@ class Layer(Mapping[int, Subgame]):
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
         self._paid_at = np.full(other.num_sequences, -1, np.int32)
         self._paid_at[forest.front.paying] = np.arange(count)
-        self._other, self._ends = other_side, (own_ends, other_ends)
+        self._other, self._ends = other_side, (player_ends, other_ends)
         self._payoffs = Groups(labels)
         fragments = (self._own.groups, other_side.groups, self._payoffs)
         numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
         self._known: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
         shapes = (
-            _capacity(self._own, own_ends, labels),
+            _capacity(self._own, player_ends, labels),
             _capacity(other_side, other_ends, labels),
         )
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
@@ -140,21 +140,23 @@ class Layer(Mapping[int, Subgame]):
         return subgame
 
     def game(
-        self, number: int, own_reach: np.ndarray, opponent_values: np.ndarray
+        self, number: int, player_reach: np.ndarray, opponent_values: np.ndarray
     ) -> GadgetGame:
         """A subgame with what the match decided before it.
 
         Args:
           number: the subgame.
-          own_reach: float64 [r], i's average reach of the subgame's roots. Where it is
-            zero throughout, all roots weigh the same: a valid game, though i itself
+          player_reach: Average reach of i at the subgame's roots, float64 [r]. If it is
+            zero throughout, all roots have equal weight: a valid game, though i itself
             never plays it.
           opponent_values: float64 [g], o's counterfactual values at the subgame's
             augmented infosets.
         """
         subgame, front = self[number], self._forest.front
         constant = subgame.root < 0
-        factor = np.where(constant, 1.0, np.append(or_ones(own_reach), 1)[subgame.root])
+        factor = np.where(
+            constant, 1.0, np.append(or_ones(player_reach), 1)[subgame.root]
+        )
         if len(subgame.augmented):
             factor[constant] = opponent_values[subgame.paid_at]
         payoffs = Payoffs(subgame.rows, subgame.columns, subgame.base * factor)
@@ -162,23 +164,23 @@ class Layer(Mapping[int, Subgame]):
         return GadgetGame(form, subgame, self.player ^ front.other_first)
 
     def _cut(self, number: int) -> Subgame:
-        forest, own_side, other_side = self._forest, self._own, self._other
-        own_kept = own_side.groups.of(number)
+        forest, player_side, other_side = self._forest, self._own, self._other
+        player_kept = player_side.groups.of(number)
         other_kept = other_side.groups.of(number)
         augmented, entries = self._augmented.of(number), self._payoffs.of(number)
-        own, own_rows = own_side.restrict(own_kept, self._ends[0][entries])
+        own, player_rows = player_side.restrict(player_kept, self._ends[0][entries])
         other, other_rows = other_side.restrict(other_kept, self._ends[1][entries])
-        opening = own_kept[own_side.decisions.parent[own_kept] == 0]
-        last_own = own_side.owner[self._ends[0][entries]]
+        opening = player_kept[player_side.decisions.parent[player_kept] == 0]
+        last_player = player_side.owner[self._ends[0][entries]]
         root = np.full(len(entries), -1, np.int32)
-        owned = last_own >= 0
-        root[owned] = np.searchsorted(opening, own_side.top[last_own[owned]])
+        owned = last_player >= 0
+        root[owned] = np.searchsorted(opening, player_side.top[last_player[owned]])
         first_next = len(other_side.decisions) - len(forest.next_augmented)
         following = other_kept[other_kept >= first_next] - first_next
         paid = self._paid_at[self._ends[1][entries[~owned]]]
-        sides = [(own, own_rows), (other, other_rows)]
+        sides = [(own, player_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
-        own_infosets = forest.own[own_kept]
+        player_infosets = forest.own[player_kept]
         return Subgame(
             decisions=(first, second),
             rows=rows,
@@ -186,8 +188,8 @@ class Layer(Mapping[int, Subgame]):
             base=forest.payoffs.values[entries],
             root=root,
             paid_at=np.searchsorted(augmented, paid).astype(np.int32),
-            own=own_infosets,
-            in_layer=self._d.own_layer[own_infosets] == self._number,
+            own=player_infosets,
+            in_layer=self._d.player_layer[player_infosets] == self._number,
             roots=forest.own[opening],
             augmented=forest.augmented[augmented],
             next_augmented=forest.next_augmented[following],
@@ -195,7 +197,7 @@ class Layer(Mapping[int, Subgame]):
 
 
 def best_response_values(
-    subgame: Subgame, player: int, own_reach: np.ndarray, behaviour: np.ndarray
+    subgame: Subgame, player: int, player_reach: np.ndarray, behaviour: np.ndarray
 ) -> np.ndarray:
     """What o's best responses get from the augmented infosets of the next layer on.
 
@@ -204,7 +206,7 @@ def best_response_values(
     Args:
       subgame: the subgame.
       player: i, the resolving player.
-      own_reach: float64 [r], as of `Layer.game`.
+      player_reach: float64 [r], as of `Layer.game`.
       behaviour: float64 [S of i in the subgame], i's action probabilities.
 
     Returns:
@@ -212,7 +214,7 @@ def best_response_values(
     """
     own, other = subgame.decisions[player], subgame.decisions[1 - player]
     sequences = subgame.rows, subgame.columns
-    gain = subgame.base * np.append(or_ones(own_reach), 1.0)[subgame.root]
+    gain = subgame.base * np.append(or_ones(player_reach), 1.0)[subgame.root]
     gain *= reach_from_behaviour(own, behaviour)[sequences[player]]
     gain *= 2 * player - 1
     count = other.num_sequences

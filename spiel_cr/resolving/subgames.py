@@ -18,7 +18,7 @@ from spiel_cr.solvers.cfr.solver import Solver
 _SHORT_RUN = 1
 
 # What is solved at a time: a subgame, by numbers of its form.
-Place = Hashable
+SubgameId = Hashable
 # A decision of the player, by numbers of the form.
 Decision = Any
 
@@ -54,7 +54,7 @@ class Subgames(Protocol):
     def blank(self) -> Any:
         """A memory of nothing."""
 
-    def warm_ups(self) -> Sequence[tuple[str, Sequence[Place]]]:
+    def warm_ups(self) -> Sequence[tuple[str, Sequence[SubgameId]]]:
         """Places that between them have every program, in groups with their names.
 
         The first place of the first group is the whole game, as far as it is solved
@@ -68,7 +68,7 @@ class Subgames(Protocol):
           ValueError: a state of another game.
         """
 
-    def places_to(self, decision: Decision, /) -> Sequence[Place]:
+    def subgames_to(self, decision: Decision, /) -> Sequence[SubgameId]:
         """What must be solved for a decision, from the top."""
 
     def opens(self, decision: Decision, /) -> bool:

@@ -11,17 +11,17 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving import tree_roles
+from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
-from spiel_cr.resolving.gadget import Lookahead
+from spiel_cr.resolving.gadget import Truncation
 from spiel_cr.resolving.layers import LayerState
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
-from spiel_cr.resolving.lookahead import look_ahead
-from spiel_cr.resolving.plans import Responses
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.sampled_subgames import SampledLayer, lay_out
 from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
+from spiel_cr.resolving.truncation import truncate_layer
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.representation import TREE
 
@@ -83,17 +83,17 @@ class TreeSubgames:
         leaf = parse_leaf(config.leaf)
         d = self.decomposition = decompose(tree, player)
         self._blank = tree_roles.start(d, leaf)
-        self._responses: Responses | None = None
+        self._responses: OpponentResponses | None = None
         if isinstance(leaf, Continuations):
-            self._responses = Responses(d)
+            self._responses = OpponentResponses(d)
         self._decisions = d.decisions
         self._random = np.random.default_rng(seed)
         self._finder = InfosetFinder(tree, player)
 
-        def ahead(number: int) -> Lookahead | None:
+        def ahead(number: int) -> Truncation | None:
             if config.depth is None:
                 return None
-            return look_ahead(d, number, config.depth, leaf, unit=config.depth_unit)
+            return truncate_layer(d, number, config.depth, leaf, unit=config.depth_unit)
 
         self._layers = [
             Layer(d, number, config.gadget, ahead(number))
@@ -116,14 +116,14 @@ class TreeSubgames:
         """See `Subgames`."""
         return self._finder.decision(state)
 
-    def places_to(self, infoset: int) -> list[_Place]:
+    def subgames_to(self, infoset: int) -> list[_Place]:
         """See `Subgames`."""
         d, decisions = self.decomposition, self._decisions
         places = []
         while infoset >= 0:
             if d.opens[infoset]:
-                number = int(d.own_layer[infoset])
-                subgame = int(d.own_subgame[infoset]) if number > 1 else 0
+                number = int(d.player_layer[infoset])
+                subgame = int(d.player_subgame[infoset]) if number > 1 else 0
                 places.append(_Place(number, subgame))
             infoset = int(decisions.owner[decisions.parent[infoset]])
         return places[::-1]
@@ -142,28 +142,28 @@ class TreeSubgames:
         """See `Subgames`."""
         layer = self._layers[place.layer - 1]
         subgame = layer[place.subgame]
-        own_reach = np.ones(len(subgame.roots))
+        player_reach = np.ones(len(subgame.roots))
         if place.layer > 1:
             reach = reach_from_behaviour(self._decisions, memory.behaviour)
-            own_reach = reach[self._decisions.parent[subgame.roots]]
-        promised = None
+            player_reach = reach[self._decisions.parent[subgame.roots]]
+        constraints = None
         if self._responses is not None:
-            promised = self._responses.values(memory.behaviour)
-            memory.opponent_values[:] = promised[:-1]
+            constraints = self._responses.values(memory.behaviour)
+            memory.opponent_values[:] = constraints[:-1]
         values = memory.opponent_values[subgame.augmented]
         if self._sampled:
             sampled = self._sampled[place.layer - 1].solve(
                 place.subgame,
                 subgame,
-                own_reach,
+                player_reach,
                 values,
                 seed=int(self._random.integers(2**31)),
             )
-            own, others = sampled.own_behaviour, sampled.opponent_values
+            own, others = sampled.player_behaviour, sampled.opponent_values
             solver = sampled.solver
         else:
             assert isinstance(self._algorithm, CFRConfig)
-            game = layer.game(place.subgame, own_reach, values)
+            game = layer.game(place.subgame, player_reach, values)
             solver = solved = full_width_solver(
                 game.form, self._algorithm, self._config, game.first
             )
@@ -176,12 +176,18 @@ class TreeSubgames:
                 return found[-len(subgame.next_augmented) :]
 
         remember = functools.partial(
-            self._remember, memory, subgame, own_reach, own, others
+            self._remember, memory, subgame, player_reach, own, others
         )
-        if promised is not None and not self._sampled:
-            plan = memory.behaviour.copy()
+        if constraints is not None and not self._sampled:
+            incumbent = memory.behaviour.copy()
             remember = functools.partial(
-                self._replan, memory, plan, promised, subgame, own_reach, own
+                self._accept_if_safe,
+                memory,
+                incumbent,
+                constraints,
+                subgame,
+                player_reach,
+                own,
             )
         return Solve(solver, remember)
 
@@ -189,7 +195,7 @@ class TreeSubgames:
         self,
         memory: LayerState,
         subgame: Subgame,
-        own_reach: np.ndarray,
+        player_reach: np.ndarray,
         own: Callable[[], np.ndarray],
         others: Callable[[], np.ndarray],
     ) -> None:
@@ -197,7 +203,7 @@ class TreeSubgames:
 
         Args:
           memory: of the match.
-          subgame, own_reach: as solved.
+          subgame, player_reach: as solved.
           own: gives i's strategy, float64 [S of i in the subgame, without 0].
           others: gives o's values at the roots below, if there are any.
         """
@@ -208,36 +214,36 @@ class TreeSubgames:
             return
         if self._by_best_response:
             values = best_response_values(
-                subgame, self._player, own_reach, np.append(1.0, behaviour)
+                subgame, self._player, player_reach, np.append(1.0, behaviour)
             )
         else:
             values = others()
         memory.opponent_values[subgame.next_augmented] = values
 
-    def _replan(
+    def _accept_if_safe(
         self,
         memory: LayerState,
-        plan: np.ndarray,
-        promised: np.ndarray,
+        incumbent: np.ndarray,
+        constraints: np.ndarray,
         subgame: Subgame,
-        own_reach: np.ndarray,
+        player_reach: np.ndarray,
         own: Callable[[], np.ndarray],
     ) -> None:
-        """Takes a solution in if it keeps what was promised, see `plans.py`.
+        """Takes a solution in if it keeps what was promised, see `constraints.py`.
 
         Args:
           memory: of the match.
-          plan: float64 [S of i], i's strategy before.
-          promised: float64 [G + 1], what o's best responses to it get.
-          subgame, own_reach, own: as of `_remember`.
+          incumbent: float64 [S of i], i's strategy before.
+          constraints: float64 [G + 1], what o's best responses to it get.
+          subgame, player_reach, own: as of `_remember`.
         """
         assert self._responses is not None
-        found = plan.copy()
+        found = incumbent.copy()
         found[self._sequences(subgame)] = own()
-        rises = self._responses.rises(promised, self._responses.values(found))
+        exceeds = self._responses.exceeds(constraints, self._responses.values(found))
         at = subgame.augmented if len(subgame.augmented) else -1
-        keeps = own_reach.any() and not rises[at].any()
-        memory.behaviour[:] = found if keeps else plan
+        keeps = player_reach.any() and not exceeds[at].any()
+        memory.behaviour[:] = found if keeps else incumbent
 
     def _sequences(self, subgame: Subgame) -> np.ndarray:
         """int64, i's sequences in a subgame, numbers of the whole game."""

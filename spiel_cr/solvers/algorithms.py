@@ -28,7 +28,7 @@ _FULL_WIDTH = (
 )
 _HISTORIES = {
     form: (
-        f"form={form!r}: algorithm={{!r}} samples histories, and in the form of {form} "
+        f"form={form!r}: algorithm={{!r}} samples histories, and in the {form} form "
         f"(--form {form}) there are none; take a full-width one such as 'cfr+' or "
         f"'dcfr', or give form='tree'"
     )

@@ -35,41 +35,46 @@ _MANY = 1_000_000
 
 @dataclasses.dataclass(frozen=True)
 class GameOptions:
-    """What a user asks of the form of a game.
+    """Options for the representation of a game in memory.
 
     Attributes:
-      form: "compiled": history by history; "signals": by public nodes and signals, for
-        games that declare these; "worlds": by what has succeeded, for hidden boards
-        that declare that; "stepped": never laid out, for what samples; "auto": as
-        signals or worlds where the game declares them and has more than a million
-        histories or too many for the memory limit, else compiled, and stepped where it
-        is too large for that.
-      batched_rules: by the game's own batched rules, if it has them.
-      workers: processes that step OpenSpiel's states, of games that are not laid out.
-      memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
-        `math.inf`: no limit; None: 70 % of what the process may have, at least 1 GB
-        (see `memory.default_limit`), or what a checkpoint began with.
-      cache: a folder in which compiled games are kept for the next time.
-      buckets: for each player which infosets are to share one row of regrets and play
-        alike: None, numbers [I] by logical infoset, or a mapping from
-        information-state strings to anything hashable (strings that are left out stay
-        alone). In the form of signals, infosets are numbered after signals that may be
-        played alike were merged, as in the result's `form.decisions`; a
-        `PublicTreeGame` is solved as it is, so its own are numbered. The result is a
-        strategy of the whole game, where its NashConv is taken, too.
-      hand_buckets: of games that are stepped, and whose rules put hands into buckets
-        (limit hold'em): how many at most in each round, as "169-200-200-200". Players
-        know no more of their cards than that.
-      imperfect_recall: let players forget what the game's `bucket_key` leaves out;
-        instead of `buckets`.
-      locks: strategies that are kept as they are; the rest is solved against them. The
-        run then converges in NashConv with locks. Of compiled games a mapping from
-        information-state strings to probabilities, in order of actions or by their
-        names. Of signal games from the actions that lead to a public node ("check
-        bet-100"), to probabilities, or to a mapping from hands to these: a signal's
-        name, a hand's, or for spots a range ("QQ+,AKs"); later ones count. Or for each
-        player a policy, a result, the path of a policy file, or None. Signals are not
-        merged then.
+      form: Representation of the game. "tree": every history in arrays. "public-tree":
+        public actions and private states, for games that declare them. "phantom":
+        sequences of successful moves, for phantom games that declare them. "simulator":
+        the game is played move by move, for algorithms that sample. "auto": public-tree
+        or phantom for games that declare it and have more than a million histories or
+        too many for the memory limit; otherwise tree, or simulator if the tree is too
+        large for the memory limit and the algorithm can sample.
+      batched_rules: Whether to use the game's batched rules, if it has them.
+      workers: Number of processes that simulate OpenSpiel states, in games without a
+        game tree.
+      memory_limit: Memory limit: bytes, or a size such as "3GB"; "none" or `math.inf`:
+        no limit; None: 70% of the memory available to the process, at least 1 GB (see
+        `memory.default_limit`), or the limit of the checkpoint that is resumed.
+      cache: Folder in which game trees are kept for later runs.
+      buckets: For each player which infosets share one row of regrets and one strategy:
+        None, numbers [I] by logical infoset, or a mapping from information state
+        strings to anything hashable (strings that are left out are not shared). In
+        public-tree form, infosets are numbered after private states with equal
+        strategies were merged, as in the result's `form.decisions`; a `PublicTreeGame`
+        is solved as it is, so its own infosets are numbered. The result is a strategy
+        of the full game, and so is its NashConv.
+      hand_buckets: Maximum number of hand buckets per round, such as "169-200-200-200":
+        players know only the bucket of their hand. For simulated games whose rules
+        assign hands to buckets (limit hold'em), and algorithms that sample (pcs,
+        es-mccfr(averaging=sampled)).
+      imperfect_recall: Whether to merge infosets that differ only in what the game's
+        bucket_key leaves out: they share regrets, and NashConv is that of the full
+        game. Excludes `buckets`.
+      locks: Strategies that are kept as they are; the remaining strategies are solved
+        against them, and the run converges in NashConv with locks. For game trees, a
+        mapping from information state strings to probabilities, in order of actions or
+        by their names. For public trees, a mapping from the actions that lead to a
+        public node ("check bet-100") to probabilities, or to a mapping from hands to
+        probabilities: the name of a private state or of a hand, or in spots a range
+        ("QQ+,AKs"); if several apply, the last one takes precedence. Or for each player
+        a policy, a result, the path of a policy file, or None. Private states are then
+        not merged.
     """
 
     form: str = "auto"

@@ -35,18 +35,18 @@ AfterChunk: TypeAlias = Callable[[int], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """When to stop and when to evaluate.
+    """When a run stops, and when NashConv is evaluated.
 
     Attributes:
-      iterations: how many at most; in one iteration both players are updated once, a
-        sampled algorithm draws a batch of trajectories for each. None: the algorithm's
-        default, or no limit where `seconds` or `until` says when to stop.
-      seconds: stop after this time of iterating (what a checkpoint took included).
-      until: NashConv of the average strategy, in the game's units, at which the run
-        stops. In a run with node locks, it is compared with NashConv with locks (see
-        `Result.nash_conv_with_locks`).
-      eval_every: Number of iterations between two evaluations of NashConv, which
-        `result.curve` lists.
+      iterations: Maximum number of iterations. Each one updates both players once; a
+        sampling algorithm draws a batch of trajectories per player. If None, the
+        algorithm's default, or no limit with `seconds` or `until`.
+      seconds: Stop after this many seconds of iterating, previous runs of the same
+        checkpoint included.
+      until: Stop at this NashConv of the average strategy, in the game's units. With
+        node locks, NashConv with locks is compared (`Result.nash_conv_with_locks`).
+      eval_every: Number of iterations between two evaluations of NashConv, which are
+        the points of the convergence curve.
     """
 
     iterations: int | None = None
@@ -101,15 +101,16 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """A file that a run goes on from where it exists, and writes its state to.
+    """A file from which an interrupted run resumes, and to which it writes its state.
 
-    The last state is written too, also when the run is interrupted from the keyboard,
-    which ends it between two iterations. If a write fails, a warning names the file and
-    the run goes on; that of the last one is an `UnsavedWarning`.
+    The last state is also written if the run is interrupted from the keyboard, which
+    ends the run between two iterations. If a write fails, a warning names the file and
+    the run continues; a failure of the last write is an `UnsavedWarning`.
 
     Attributes:
-      path: of the file.
-      every: seconds between writes.
+      path: Checkpoint file: a run resumes from it if it exists, and writes its state to
+        it.
+      every: Time in seconds between two writes of the checkpoint.
     """
 
     path: atomic.Path

@@ -42,7 +42,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     game = ("--game", SMALL, "--algorithm", "cfr+", "--iterations", 100)
     words = ("--form", "public-tree", "--save", path)
     found, out, _ = told(capsys, "solve", *game, *words)
-    assert found["form"] == "public-tree" and not found["tree"]
+    assert found["form"] == "public-tree"
     assert found["evaluator"] == "spiel_cr" and "on the signal form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, PublicTreePolicy)
@@ -51,7 +51,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     assert other["evaluator"] == "openspiel"
     assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
     compiled, _, _ = told(capsys, "solve", *game)
-    assert compiled["form"] == "tree" and compiled["tree"]
+    assert compiled["form"] == "tree"
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 
 
@@ -60,7 +60,7 @@ def test_info_counts_public_nodes_and_signals(capsys):
     tree = spiel_cr.build_tree(LEDUC)
     assert found["infosets"] == [len(own) for own in tree.infosets]
     assert found["sequences"] == [i.decisions.num_sequences for i in tree.infosets]
-    assert found["public-tree"] == [[3, 9], [3, 9]]
+    assert found["private_states"] == [[3, 9], [3, 9]]
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
     assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
@@ -231,7 +231,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     monkeypatch.setattr(representation, "build_tree", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = told(capsys, *words, "--method", "exact")
-    assert (found["form"], found["tree"]) == ("public-tree", False)
+    assert found["form"] == "public-tree"
     assert found["is_exact"] and found["share"] == pytest.approx(1)
     assert "exact, by a best response on the signal form" in out
     for seat, value in zip(found["seats"], expected, strict=True):

@@ -50,7 +50,7 @@ ROWS = [
     (f"solve {KUHN} --plot x.png", "--eval-every"),
     ("solve --game leduc_poker --memory-limit 10MB", "memory"),
     ("solve --game leduc_poker --algorithm os-mccfr --memory-limit 10MB", "memory"),
-    (f"solve {KUHN} --compile maybe", "--compile"),
+    (f"solve {KUHN} --form maybe", "--form"),
     (f"solve {KUHN} --workers 0", "workers=0"),
     (
         f"solve {KUHN} --form tree --workers 2",
@@ -59,11 +59,8 @@ ROWS = [
     (f"{SAMPLE} --algorithm lp", "algorithm='lp' looks at the whole game"),
     (f"{SAMPLED} --until 0.1", "until=0.1 needs the compiled game; leave it out"),
     (f"{SAMPLED} --imperfect-recall", "imperfect_recall=True needs the compiled game"),
-    (f"{SAMPLED} --evaluator openspiel", "--evaluator openspiel needs the compiled game"),
+    (f"{SAMPLED} --evaluator openspiel", "--evaluator openspiel needs a game tree"),
     (f"{SAMPLED} --memory-limit none", "memory_limit='none'"),
-    (f"solve {KUHN} --form tree", "--form"),
-    (f"{SAMPLE} --form public-tree", "--form public-tree solves the whole game"),
-    (f"solve {KUHN} --form tree --form public-tree", "leave --form tree out"),
     (
         f"solve {KUHN} --form public-tree --algorithm os-mccfr",
         "algorithm='os-mccfr' samples histories",

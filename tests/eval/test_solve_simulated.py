@@ -39,7 +39,7 @@ def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):
     path = tmp_path / "policy.npz"
     words = ("solve", "--game", "phantom_ttt", *SAMPLE, *LIMIT, "--form", "simulator")
     found = report(capsys, *words, "--save", path, "--seed", "4")
-    assert found["tree"] is False and found["keys"] == "rules"
+    assert found["form"] != "tree" and found["keys"] == "rules"
     assert found["trajectories"] == 2 * 3 * 64 and not found["full"]
     assert 0 < found["known_share"] < 1
     assert found["table_bytes"] < found["table_limit"] < 2.7e9
@@ -52,7 +52,7 @@ def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):
 def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
     found, _, err = told(capsys, *words, *SAMPLE)
-    assert found["tree"] is False
+    assert found["form"] != "tree"
     (said,) = (line for line in err.splitlines() if "without compiling" in line)
     assert "phantom_ttt() has about" in said
     # Little memory for worlds, which are walked as far as it goes.
@@ -77,14 +77,14 @@ def test_it_is_said_why_a_game_that_does_not_fit_is_not_sampled(capsys, words, w
 def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
     """Not the memory that is free when a run goes on."""
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, *LIMIT, "--checkpoint")
-    for number, how in enumerate(("never", "always")):
+    for number, how in enumerate(("simulator", "tree")):
         path = tmp_path / f"{number}.npz"
-        report(capsys, *words, path, "--compile", how)
-        other = {"never": "always", "always": "never"}[how]
+        report(capsys, *words, path, "--form", how)
+        other = {"simulator": "tree", "tree": "simulator"}[how]
         found = report(capsys, *words, path)
-        assert found["tree"] is (how == "always") and found["iterations"] == 3
-        said = refused(capsys, *words, path, "--compile", other)
-        assert "was begun" in said and f"--compile {other}) out" in said
+        assert (found["form"] == "tree") is (how == "tree") and found["iterations"] == 3
+        said = refused(capsys, *words, path, "--form", other)
+        assert "was begun" in said and f"--form {other}) out" in said
     said = refused(capsys, *words, tmp_path / "0.npz", "--until", "1")
     assert "0.npz was begun so: until" in said
 
@@ -99,7 +99,7 @@ def test_a_checkpoint_of_a_compiled_game_is_not_sampled(tmp_path, capsys):
 def test_games_that_fit_are_compiled(capsys):
     words = ("solve", "--game", "kuhn_poker", "--iterations", "3", *LIMIT)
     found = report(capsys, *words)
-    assert found["tree"] is True and found["nash_conv"] > 0
+    assert found["form"] == "tree" and found["nash_conv"] > 0
 
 
 def test_bots_play_the_policy(saved, nothing_is_compiled):

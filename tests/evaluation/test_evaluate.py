@@ -170,7 +170,7 @@ def test_bots_are_asked_subgame_by_subgame(name, seat):
     above = decisions.owner[decisions.parent]
     later = np.flatnonzero(above >= 0)
     assert (place[above[later]] < place[later]).all()
-    subgame = decompose(tree, seat).own_subgame
+    subgame = decompose(tree, seat).player_subgame
     assert len(np.unique(subgame[subgame >= 0])) > 2
     for number in np.unique(subgame[subgame >= 0]):
         below = subgame == number
@@ -491,7 +491,7 @@ def test_one_step_below_the_root_is_a_players_second_move(seat):
     found = one_step.one_step(place, above, one_step.OneStepConfig(300))
     seats, _ = traversed("leduc7", resolving("cfrd"))
     d = place.decomposition
-    mine = (d.own_layer == 2) & (d.own_subgame == place.number)
+    mine = (d.player_layer == 2) & (d.player_subgame == place.number)
     at = np.append(mine, False)[tree.infosets[seat].decisions.owner]
     assert at.sum() >= 2
     # Rounding in two orders of summation, as between `resolve` and a player.

@@ -392,11 +392,11 @@ def test_command_reports_all_keys(capsys):
     assert found["value"] == pytest.approx(11 / 12) and found["is_exact"]
     assert found["exact_value"] == pytest.approx(0.916667, abs=1e-6)
     assert found["share"] == pytest.approx(1, abs=0.01)
-    assert found["tree"] is True and found["method"] == "exact"
+    assert found["form"] == "tree" and found["method"] == "exact"
     # Matches only where they are needed.
     assert found["matches"] == 0 and found["half_width"] == 0
     *text, _ = out.strip().splitlines()
-    assert "  exact, by a best response on the compiled game" in text
+    assert "  exact, by a best response on the game tree" in text
     assert not any("±" in line or "matches" in line for line in text)
     # Who wins it, and nothing that was not done.
     for seat, won in enumerate((0.5, 5 / 12)):
@@ -432,7 +432,7 @@ def test_command_searches_on_states(capsys):
     assert found["value"] == pytest.approx(1)
     # The game would fit: what is best is known.
     assert found["exact_value"] == pytest.approx(1)
-    assert found["share"] == pytest.approx(1) and found["tree"] is False
+    assert found["share"] == pytest.approx(1) and found["form"] != "tree"
 
 
 def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):

@@ -81,10 +81,10 @@ _ALWAYS: dict[str, dict[str, str]] = {
 }
 # Options that need others, or exclude them (None): of a command, or of all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
-    ("solve", "--plot"): {"--eval-every": "1", "--compile": None},
+    ("solve", "--plot"): {"--eval-every": "1", "--form": None},
     ("spot", "--plot"): {"--eval-every": "1"},
     ("solve", "--lock"): {
-        **{"--game": "kuhn_poker", "--compile": None, "--evaluator": None},
+        **{"--game": "kuhn_poker", "--form": None, "--evaluator": None},
         "--algorithm": None,
     },
     ("resolve", "--lock"): {
@@ -109,12 +109,12 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("compare", "--seconds"): {"--iterations": None},
     ("compare", "--iterations"): {"--seconds": None},
     ("compare", "--patience"): {"--workers": "1"},
-    # Options that need the compiled game.
+    # Options that need a game that is not simulated.
     **{
-        ("solve", flag): {"--compile": None}
-        for flag in ("--until", "--dtype", "--cache", "--evaluator", "--form")
+        ("solve", flag): {"--form": None}
+        for flag in ("--until", "--dtype", "--cache", "--evaluator")
     },
-    ("solve", "--eval-every"): {"--compile": None},
+    ("solve", "--eval-every"): {"--form": None},
     # Where strings, files and actions are of one game.
     **{
         ("", flag): {"--game": "kuhn_poker"}
@@ -203,7 +203,7 @@ def _agree(
     for flag in list(chosen):
         if flag in chosen and flag not in _ALWAYS.get(command, ()):
             _need(command, flag, chosen)
-    if chosen.get("--compile") == "never":
+    if chosen.get("--form") == "simulator":
         chosen["--algorithm"] = draw.choice(SAMPLED[:2])
     if chosen.get("--algorithm") == "lp":
         for flag in (*_WITH_LP, "--checkpoint-every"):

@@ -18,7 +18,7 @@ import pyspiel
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
-from tests.support import partial_trees
+from tests.support import lookahead_trees
 from tests.support.made_games import (
     CHANCE,
     TERMINAL,
@@ -287,9 +287,11 @@ def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
         found["arrays"] = lambda: spiel_cr.build_tree(arrays)
     # A tree of a part of the game meets what is wrong at a single node.
     if mutant.kind in {*CHANGES, "both players win"}:
-        found["partial tree"] = lambda: partial_trees.compiled(game, 10**5)
+        found["partial tree"] = lambda: lookahead_trees.compiled(game, 10**5)
     if mutant.kind in CHANGES:
-        found["partial tree on arrays"] = lambda: partial_trees.compiled(arrays, 10**5)
+        found["partial tree on arrays"] = lambda: lookahead_trees.compiled(
+            arrays, 10**5
+        )
     return found
 
 

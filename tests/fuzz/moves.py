@@ -24,7 +24,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
-from spiel_cr.players.partial_bots import PartialResolvingBot
+from spiel_cr.players.partial_bots import LookaheadResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
@@ -219,7 +219,7 @@ def play_chunk(
                 break
         matches += 1
     for bot in bots:
-        if isinstance(bot, PartialResolvingBot):
+        if isinstance(bot, LookaheadResolvingBot):
             counts.update(dataclasses.asdict(bot.counts))
     ended = f"{kind.name}{': refused' * bool(refused)}"
     return {"outcome": ended, "game": table.string, "faults": faults, **counts}

@@ -32,7 +32,7 @@ def _check(names, again):
 
 QUICK = [
     *("bot uniform", "bot ismcts-br", "bot lbr", "bot honest(rollouts=2)"),
-    *("solve es-mccfr, compiled", "solve mmd, stepped", "states/1", "states/2"),
+    *("solve es-mccfr, tree", "solve mmd, simulator", "states/1", "states/2"),
 ]
 
 

@@ -383,7 +383,7 @@ _VALUES: dict[tuple[str, str], Values] = {
         "table  exact;search  exact; table", ";  guess  exact;"
     ),
     # Of choices, those that are quick.
-    (_ANY, "--form"): _words("auto  compiled", "tree"),
+    (_ANY, "--form"): _words("auto  tree", "compiled"),
     (_ANY, "--method"): _words("exact  ismcts  lbr", "guess"),
     (_ANY, "--leaf"): _words("call  uniform", "fold"),
     (_ANY, "--simulations"): _whole("1 16", "0 -1"),

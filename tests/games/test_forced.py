@@ -196,6 +196,6 @@ def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
         solver = spiel_cr.CFRPlusSolver(tree)
         assert solver._solver.form is seen[-1]
         seen.clear()
-        layouts = spiel_cr.GameOptions(buckets=(np.arange(len(tree.infosets[0])), None))
-        spiel_cr.solve(tree, algorithm, 2, layout=layouts)
+        options = spiel_cr.GameOptions(buckets=(np.arange(len(tree.infosets[0])), None))
+        spiel_cr.solve(tree, algorithm, 2, options=options)
         assert not seen

@@ -21,7 +21,7 @@ READERS = {
     "leaf": parse_leaf,
     "leaf of a resolver": resolve_at,
     "bot": lambda text: load_bot(games.compiled("kuhn"), text, 0),
-    # On a game that is not compiled: a partial tree grows with the match.
+    # On a game that is not compiled: a lookahead tree grows with the match.
     "partial bot": lambda text: load_bot("kuhn_poker", text, 0),
     "opponent": lambda text: load_opponent(text, games.compiled("kuhn")),
     "comparison": registry.expand,
@@ -160,7 +160,7 @@ ROWS = {
     ],
     "partial bot": [
         ("resolving(iterations=5,warmup_matches=2)", "max_histories"),
-        ("resolving(iterations=5,max_histories=3,blueprint_iterations=1)", "no room"),
+        ("resolving(iterations=5,max_histories=3,blueprint_iterations=1)", "not reach"),
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
         ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
         ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),

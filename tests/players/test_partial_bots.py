@@ -18,9 +18,9 @@ from spiel_cr.evaluation import traversal
 from spiel_cr.games.tree import compiler
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.resolving.partial import layer_solver, partial_resolver
-from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_tree import PartialTree
+from spiel_cr.resolving.lookahead import layer_solver, lookahead_resolver
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr.solver import Solver
 from tests.support import games, made_games
@@ -33,9 +33,9 @@ PLAYERS = (0, 1)
 
 def make(name, player, max_histories, *, iterations=20, seed=0, **settings):
     settings = {"warmup_matches": 0, "blueprint_iterations": 5, **settings}
-    partial = PartialConfig(max_histories, **settings)
+    partial = LookaheadConfig(max_histories, **settings)
     config = ResolvingConfig(SOLVER, iterations=iterations)
-    return partial_bots.PartialResolvingBot(
+    return partial_bots.LookaheadResolvingBot(
         name, player, config, partial=partial, seed=seed
     )
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_checked_to_the_end_of_the_game_is_not_solved(monkeypatch
     policy = blueprint("kuhn_poker").average_policy()
     state = first_states("kuhn_poker", 0)[0]
     for walk in (10, 0):
-        monkeypatch.setattr(partial_resolver, "_WALK", (walk, 0))
+        monkeypatch.setattr(lookahead_resolver, "_WALK", (walk, 0))
         bot = make("kuhn_poker", 0, 30, blueprint=policy)
         start = bot.agent._start
         assert start.snapshot.tree.frontier.any()
@@ -151,16 +151,16 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
         if len(tree.histories) < 60:
             continue
         policy, found = spiel_cr.solve(tree, "cfr", 3).average_policy(), []
-        partial = PartialConfig(len(tree.histories) // 4, policy, warmup_matches=0)
+        partial = LookaheadConfig(len(tree.histories) // 4, policy, warmup_matches=0)
         try:
             for player in PLAYERS:
                 config = ResolvingConfig("cfr+", iterations=40)
-                bot = partial_bots.PartialResolvingBot(
+                bot = partial_bots.LookaheadResolvingBot(
                     game, player, config, partial=partial, seed=0
                 )
                 found.append(traversal.traverse(tree, bot))
         except ValueError as error:
-            assert "has no room for a decision" in str(error)
+            assert "does not reach a decision" in str(error)
             continue
         after = traversal.evaluate(tree, (found[0], found[1])).nash_conv
         before = nash_conv_of(game, policy)
@@ -178,7 +178,9 @@ def test_never_worse_than_the_start_of_the_whole_game(monkeypatch):
     """
     name, most = "python_leduc_poker", len(compiled("python_leduc_poker").histories)
     value, bot = nash_conv(name, most)
-    monkeypatch.setattr(partial_resolver.PartialResolver, "_decide", lambda *_: None)
+    monkeypatch.setattr(
+        lookahead_resolver.LookaheadResolver, "_decide", lambda *_: None
+    )
     at_start, same = nash_conv(name, most)
     assert value <= at_start + 1e-9 < 0.9 * blueprint(name).nash_conv()
     assert bot.counts.resolved >= same.counts.resolved > 0
@@ -239,8 +241,8 @@ def test_a_game_that_cannot_be_compiled():
 def test_in_time_without_a_new_program():
     """Under a clock all programs are those of the construction."""
     config = ResolvingConfig(SOLVER, move_ms=400)
-    settings = PartialConfig(2000, warmup_matches=2, blueprint_iterations=5)
-    bot = partial_bots.PartialResolvingBot(GOOFSPIEL, 0, config, partial=settings)
+    settings = LookaheadConfig(2000, warmup_matches=2, blueprint_iterations=5)
+    bot = partial_bots.LookaheadResolvingBot(GOOFSPIEL, 0, config, partial=settings)
     mean_return(bot, GOOFSPIEL, 5)
     found = bot.statistics
     assert found.moves == 20
@@ -253,8 +255,8 @@ def test_in_time_without_a_new_program():
 def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
     """What one match solved the next one plays, though it has no time for it."""
     config = ResolvingConfig(SOLVER, move_ms=60_000, iterations=20)
-    settings = PartialConfig(58, warmup_matches=0, blueprint_iterations=5)
-    bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
+    settings = LookaheadConfig(58, warmup_matches=0, blueprint_iterations=5)
+    bot = partial_bots.LookaheadResolvingBot("kuhn_poker", 0, config, partial=settings)
     state = first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)
     solved = bot.agent.solved
@@ -266,7 +268,7 @@ def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
 
 
 def test_labels_do_not_grow_from_match_to_match(monkeypatch):
-    monkeypatch.setattr(partial_resolver, "_MOST_LABELS", 0)
+    monkeypatch.setattr(lookahead_resolver, "_MOST_LABELS", 0)
     bot, state = make("kuhn_poker", 0, 58), first_states("kuhn_poker", 0)[-1]
     labels = bot.agent._root.tree.simulator.labels
     counts = [len(known) for known in labels]
@@ -278,7 +280,7 @@ def test_labels_do_not_grow_from_match_to_match(monkeypatch):
 
 
 def test_what_is_too_much_to_keep_is_forgotten_after_the_match(monkeypatch):
-    monkeypatch.setattr(partial_resolver, "_MOST_KEPT", 1)
+    monkeypatch.setattr(lookahead_resolver, "_MOST_KEPT", 1)
     bot, state = make("kuhn_poker", 0, 58), first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)
     assert not bot.agent._start.after and not bot.agent._root.after
@@ -297,10 +299,10 @@ def test_warming_up_has_more_time_than_a_move(monkeypatch):
 
     monkeypatch.setattr(layer_solver.LayerSolver, "affordable", affordable)
     config = ResolvingConfig(SOLVER, move_ms=250, init_ms=1)
-    settings = PartialConfig(58, warmup_matches=2)
+    settings = LookaheadConfig(58, warmup_matches=2)
     policy = blueprint("kuhn_poker").average_policy()
     settings = dataclasses.replace(settings, blueprint=policy)
-    bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
+    bot = partial_bots.LookaheadResolvingBot("kuhn_poker", 0, config, partial=settings)
     assert asked and all(0.25 < seconds < 1 for seconds in asked)
     asked.clear()
     bot.get_policy(first_states("kuhn_poker", 0)[-1])
@@ -356,7 +358,7 @@ def test_labels_are_known_as_long_as_solutions_that_need_them():
     assert labels[0]["met later"] == counts[0]
     bot.restart()
     assert len(agent._start.after) == 1 and len(labels[0]) == counts[0] + 1
-    agent._kept_histories = partial_resolver._MOST_KEPT + 1
+    agent._kept_histories = lookahead_resolver._MOST_KEPT + 1
     bot.restart()
     assert not agent._start.after and not agent._root.after
     assert [len(known) for known in labels] == counts
@@ -365,7 +367,7 @@ def test_labels_are_known_as_long_as_solutions_that_need_them():
 def test_each_public_state_is_looked_for_once(monkeypatch):
     """Whoever asks a player everywhere does not walk there for each of its infosets."""
     tree, bot = compiled("kuhn_poker"), make("kuhn_poker", 0, 58)
-    walk, walked = PartialTree.next_public_state, []
+    walk, walked = LookaheadTree.next_public_state, []
 
     def counted(self, ids, key, **limits):
         found = walk(self, ids, key, **limits)
@@ -373,7 +375,7 @@ def test_each_public_state_is_looked_for_once(monkeypatch):
         assert key in found[2]
         return found
 
-    monkeypatch.setattr(PartialTree, "next_public_state", counted)
+    monkeypatch.setattr(LookaheadTree, "next_public_state", counted)
     for _ in range(2):
         for history in tree.infosets[0].history:
             bot.get_policy(tree.state_at(history))
@@ -416,7 +418,7 @@ def test_bots_from_strings():
     partial = "max_histories=58,warmup_matches=0,blueprint_iterations=2"
     text = f"resolving(solver={SOLVER},iterations=5,{partial})"
     bot = bot_strings.load_bot("kuhn_poker", text, 0)
-    assert isinstance(bot, partial_bots.PartialResolvingBot)
+    assert isinstance(bot, partial_bots.LookaheadResolvingBot)
     assert bot.agent.settings.max_histories == 58
     tree = games.compiled("kuhn")
     state = tree.state_at(tree.infosets[0].history[0])
@@ -458,7 +460,7 @@ def _plays(game, **settings):
 
 
 def test_strings_that_rules_do_not_make_are_asked_of_states(monkeypatch):
-    monkeypatch.setattr(partial_resolver, "_WALK", (1000, 1000))  # all is checked
+    monkeypatch.setattr(lookahead_resolver, "_WALK", (1000, 1000))  # all is checked
     bot = _plays(POKER)
     assert not hasattr(bot.agent.blueprint.simulator.rules, "information_state_strings")
     assert bot.counts.resolved

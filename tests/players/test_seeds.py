@@ -6,8 +6,8 @@ import spiel_cr
 from spiel_cr.evaluation.responses import ismcts_search
 from spiel_cr.players import bots
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_resolver import PartialResolver
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
+from spiel_cr.resolving.lookahead.lookahead_resolver import LookaheadResolver
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find
@@ -37,11 +37,11 @@ def sample(seed):
         lambda seed: Resolver(
             games.compiled("kuhn"), 0, ResolvingConfig(iterations=1), seed=seed
         ),
-        lambda seed: PartialResolver(
+        lambda seed: LookaheadResolver(
             spiel_cr.load_game(KUHN),
             0,
             ResolvingConfig(iterations=1),
-            PartialConfig(100, blueprint_iterations=1),
+            LookaheadConfig(100, blueprint_iterations=1),
             seed=seed,
         ),
         lambda seed: spiel_cr.solve(KUHN, "os-mccfr", 1, seed=seed),

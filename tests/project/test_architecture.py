@@ -1,4 +1,4 @@
-"""The architecture holds: who imports whom, what is public, how long files are."""
+"""Imports between packages, public names of packages, and rules for all files."""
 
 import ast
 import functools
@@ -22,9 +22,8 @@ EVERYTHING = FILES + [
     for name in ("tests", "benchmarks", "examples")
     for p in sorted((ROOT / name).rglob("*.py"))
 ]
-# The wings of spiel_cr: each imports only those before it. Tournaments of jam or fold
-# stand beside them, on `common` alone.
-WINGS = (
+# The packages of spiel_cr: each imports only those that are listed before it.
+ORDER = (
     "common",
     "games",
     "policies",
@@ -34,11 +33,9 @@ WINGS = (
     "players",
     "evaluation",
     "poker",
+    "push_fold",
 )
-SPIEL_CR = {
-    **{wing: " ".join(WINGS[:k]) for k, wing in enumerate(WINGS)},
-    "push_fold": "common",
-}
+SPIEL_CR = {name: " ".join(ORDER[:k]) for k, name in enumerate(ORDER)}
 EVAL = {
     "common": "",
     "tournaments": "common",

@@ -113,16 +113,6 @@ def test_targets_of_the_makefile_name_programs():
     assert set(phony[1].replace("\\\n", " ").split()) <= targets
 
 
-def test_recipes_are_short():
-    """Twelve tasks, ten lines at most for each of their blocks."""
-    page = pages.ROOT / "docs" / "cookbook.md"
-    sections = page.read_text("utf-8").split("\n## ")[1:]
-    assert len(sections) == 12 and all("\n```" in text for text in sections)
-    for kind in ("python", "sh"):
-        for block in pages.blocks(page, kind):
-            assert len([line for line in block.text.splitlines() if line]) <= 10
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty one to work in, with a game of one's own beside."""

@@ -165,7 +165,7 @@ def test_the_first_layer_is_the_whole_game():
         whole.run(40)
         decisions = compiled.infosets[p].decisions
         expected = conversions.behaviour_from_reach(decisions, whole.average(p))
-        here = np.isin(decisions.owner, np.flatnonzero(d.own_layer == 1))
+        here = np.isin(decisions.owner, np.flatnonzero(d.player_layer == 1))
         # The forest sums in another order, and ties may turn on rounding; the first
         # decision's average is insensitive to them.
         np.testing.assert_allclose(state.behaviour[here], expected[here], atol=0.05)
@@ -272,7 +272,7 @@ def test_the_gadget_is_used():
         state = first._replace(opponent_values=first.opponent_values + shift)
         last = role.resolve(2, state, solve)
         strategies.append(last.behaviour)
-    at = d.own_layer[d.tree.infosets[0].decisions.owner] == 2
+    at = d.player_layer[d.tree.infosets[0].decisions.owner] == 2
     at[0] = False
     for other in strategies[1:]:
         assert np.abs(other[at] - strategies[0][at]).max() > 0.01

@@ -134,7 +134,7 @@ def check_against_brute(compiled, d, brute) -> None:
     index_of = {node.path: i for i, node in enumerate(tree.nodes)}
     histories = compiled.histories
     at = [index_of[tuple(histories.actions_to(h))] for h in range(len(histories))]
-    for p, layers in ((player, d.own_layer), (1 - player, d.other_layer)):
+    for p, layers in ((player, d.player_layer), (1 - player, d.other_layer)):
         for i, key in enumerate(compiled.infosets[p].keys):
             members = tree.infosets[p, key]
             # Each infoset lies in exactly one layer.
@@ -149,9 +149,9 @@ def check_against_brute(compiled, d, brute) -> None:
 
     # Subgames cover all roots; they are the connected components.
     roots = [h for h in range(len(at)) if brute.anchor[at[h]] == at[h]]
-    own = [int(d.own_subgame[histories.infoset[h]]) for h in roots]
+    own = [int(d.player_subgame[histories.infoset[h]]) for h in roots]
     assert same_partition(own, [brute.subgame[at[h]] for h in roots])
-    closed = d.own_subgame[~d.opens]
+    closed = d.player_subgame[~d.opens]
     assert (closed == -1).all()
 
     # Augmented infosets: as many, in the same layers and subgames, after the same

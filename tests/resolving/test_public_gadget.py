@@ -67,7 +67,7 @@ def random_reach(decisions, seed, *, zeros=()):
 def test_layers_are_those_of_the_compiled_game(name, player):
     d, other = public(name, player), compiled(name, player)
     np.testing.assert_array_equal(
-        d.own_layer[located(name).infosets[player]], other.own_layer
+        d.player_layer[located(name).infosets[player]], other.player_layer
     )
     counts = np.bincount(d.augmented_layer, minlength=d.num_layers + 1)
     np.testing.assert_array_equal(counts, np.bincount(other.augmented_layer))
@@ -78,7 +78,7 @@ def test_layers_are_those_of_the_compiled_game(name, player):
         for label in d.boards[d.game.betting.round[node]][player]
         if d.layer[node] > 1
     }
-    below = other.own_subgame[other.own_layer > 1]
+    below = other.player_subgame[other.player_layer > 1]
     assert len(subgames) == len(np.unique(below[below >= 0]))
 
 
@@ -215,7 +215,7 @@ def test_roots_that_are_never_reached_weigh_the_same():
     """Player 0 never checks, so that it never decides twice: as if it always had."""
     d = public("kuhn", 0)
     decisions = d.decisions
-    checks = decisions.first_sequence[d.own_layer == 1]
+    checks = decisions.first_sequence[d.player_layer == 1]
     never = random_reach(decisions, 1, zeros=checks.tolist())
     values = np.zeros(len(d.augmented_layer))
     found = build_public_forest(d, 2, never, values).form.payoffs.values

@@ -114,7 +114,7 @@ def test_the_order_of_questions_does_not_matter(name, player):
     before = resolver.statistics.solves
     match = resolver.match()
     resolver.strategy(match, infosets - 1)
-    layers = int(resolver.decomposition.own_layer[infosets - 1])
+    layers = int(resolver.decomposition.player_layer[infosets - 1])
     assert layers > 1
     assert resolver.statistics.solves - before == layers - 1
     assert {number for number, _ in match.solved} == set(range(1, layers + 1))
@@ -125,7 +125,7 @@ def test_one_solve_for_several_turns_of_one_subgame():
     resolver = resolver_of("by turns", 1)
     d = resolver.decomposition
     decisions = resolver.decomposition.tree.infosets[1].decisions
-    again = np.flatnonzero(~d.opens & (d.own_layer > 1))
+    again = np.flatnonzero(~d.opens & (d.player_layer > 1))
     assert len(again)
     for infoset in again:
         match = resolver.match()
@@ -149,7 +149,11 @@ def test_statistics_count_moves_solves_and_iterations():
     }
     everywhere(resolver)
     subgames = len(
-        set(resolver.decomposition.own_subgame[resolver.decomposition.own_layer == 2])
+        set(
+            resolver.decomposition.player_subgame[
+                resolver.decomposition.player_layer == 2
+            ]
+        )
     )
     assert resolver.statistics.moves == len(resolver.decomposition.tree.infosets[1])
     assert resolver.statistics.solves == subgames
@@ -207,7 +211,7 @@ def test_a_valid_strategy_wherever_the_match_goes(name, player, kind):
     resolver = resolver_of(name, player, gadget=kind)
     decisions = resolver.decomposition.tree.infosets[player].decisions
     match = resolver.match()
-    top = resolver.decomposition.own_layer == 1
+    top = resolver.decomposition.player_layer == 1
     match.memory.behaviour[np.isin(decisions.owner, np.flatnonzero(top))] = 0
     match.memory.behaviour[decisions.first_sequence[top]] = 1
     reach = conversions.reach_from_behaviour(decisions, match.memory.behaviour)

@@ -83,13 +83,13 @@ def worth(name, seed=3):
     return behaviours, [reference.value_at(brute, policy, node) for node in nodes]
 
 
-def tables(name, player, number, label, own_reach, opponent_values):
+def tables(name, player, number, label, player_reach, opponent_values):
     """A subgame's layer, its histories, its filled tables and their unit."""
     layer = laid_out(name, player)[number - 1]
     subgame = subgames(name, player, number)[label]
     nodes = layer._groups.of(label)
     tree, mass = layer._fill(
-        layer._cut(label, subgame), nodes, subgame, own_reach, opponent_values
+        layer._cut(label, subgame), nodes, subgame, player_reach, opponent_values
     )
     return layer, nodes, tree, mass
 
@@ -131,9 +131,9 @@ def enumerate_value(tree, strategy):
     return total
 
 
-def mass_of(d, subgame, own_reach):
+def mass_of(d, subgame, player_reach):
     """float64 [g], reach of o's augmented infosets by chance and i."""
-    weight = dict(zip(subgame.roots.tolist(), own_reach.tolist(), strict=True))
+    weight = dict(zip(subgame.roots.tolist(), player_reach.tolist(), strict=True))
     mass = dict.fromkeys(subgame.augmented.tolist(), 0.0)
     histories = d.tree.histories
     for r, g in zip(d.roots.tolist(), d.root_augmented.tolist(), strict=True):
@@ -142,9 +142,9 @@ def mass_of(d, subgame, own_reach):
     return np.array(list(mass.values()))
 
 
-def by_hand(d, subgame, own_reach, opponent_values, choice, values):
+def by_hand(d, subgame, player_reach, opponent_values, choice, values):
     """The CFR-D gadget's value over all of its roots' mass."""
-    weight = dict(zip(subgame.roots.tolist(), own_reach.tolist(), strict=True))
+    weight = dict(zip(subgame.roots.tolist(), player_reach.tolist(), strict=True))
     given = dict(zip(subgame.augmented.tolist(), opponent_values.tolist(), strict=True))
     histories, sign = d.tree.histories, 1 if d.player == 1 else -1
     total = sum((1 - choice[g]) * sign * v for g, v in given.items())
@@ -159,15 +159,17 @@ def by_hand(d, subgame, own_reach, opponent_values, choice, values):
 
 def settings(d, subgame, rng, kind):
     """i's reach of the roots; o's values, 0 where i never comes."""
-    own_reach = rng.uniform(0.01, 1, len(subgame.roots))
+    player_reach = rng.uniform(0.01, 1, len(subgame.roots))
     if kind == "some never":
-        own_reach[rng.permutation(len(own_reach))[: (len(own_reach) + 1) // 2]] = 0
-    if kind == "never" or not own_reach.any():
-        own_reach[:] = 0
-    used = own_reach if own_reach.any() else np.ones_like(own_reach)
+        player_reach[
+            rng.permutation(len(player_reach))[: (len(player_reach) + 1) // 2]
+        ] = 0
+    if kind == "never" or not player_reach.any():
+        player_reach[:] = 0
+    used = player_reach if player_reach.any() else np.ones_like(player_reach)
     opponent_values = rng.normal(size=len(subgame.augmented))
     opponent_values[mass_of(d, subgame, used) == 0] = 0
-    return own_reach, used, opponent_values
+    return player_reach, used, opponent_values
 
 
 @pytest.mark.parametrize("kind", ["all", "some never", "never"])
@@ -180,8 +182,8 @@ def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
     choice = rng.uniform(0.1, 0.9, len(d.augmented_layer))
     found_any = False
     for label, subgame in subgames(*row).items():
-        own_reach, used, opponent_values = settings(d, subgame, rng, kind)
-        layer, nodes, tree, _ = tables(*row, label, own_reach, opponent_values)
+        player_reach, used, opponent_values = settings(d, subgame, rng, kind)
+        layer, nodes, tree, _ = tables(*row, label, player_reach, opponent_values)
         strategy = strategy_of(d, subgame, nodes, tree, behaviours, choice)
         found = enumerate_value(tree, strategy) * layer._whole.scale
         expected = by_hand(d, subgame, used, opponent_values, choice, values)
@@ -196,8 +198,8 @@ def test_some_augmented_infosets_are_never_come_to():
     seen = 0
     for row in ROWS:
         for subgame in subgames(*row).values():
-            own_reach, _, _ = settings(cut(*row[:2]), subgame, rng, "some never")
-            mass = mass_of(cut(*row[:2]), subgame, own_reach)
+            player_reach, _, _ = settings(cut(*row[:2]), subgame, rng, "some never")
+            mass = mass_of(cut(*row[:2]), subgame, player_reach)
             seen += bool((mass == 0).any() and (mass > 0).any())
     assert seen
 
@@ -209,8 +211,8 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
     histories, rng = d.tree.histories, np.random.default_rng(12)
     shapes, met = set(), 0
     for label, subgame in subgames(*row).items():
-        own_reach, used, opponent_values = settings(d, subgame, rng, "all")
-        layer, nodes, tree, mass = tables(*row, label, own_reach, opponent_values)
+        player_reach, used, opponent_values = settings(d, subgame, rng, "all")
+        layer, nodes, tree, mass = tables(*row, label, player_reach, opponent_values)
         met += len(nodes)
         np.testing.assert_allclose(mass, mass_of(d, subgame, used).sum(), rtol=1e-12)
         assert tree.share.sum() == pytest.approx(1, abs=1e-6)

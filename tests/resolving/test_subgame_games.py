@@ -210,11 +210,11 @@ def test_subgames_partition_the_forest(name, player, number):
     d = cut(name, player)
     for subgame in subgames:
         np.testing.assert_array_equal(
-            subgame.in_layer, d.own_layer[subgame.own] == number
+            subgame.in_layer, d.player_layer[subgame.own] == number
         )
         if number > 1:
             assert (
-                d.opens[subgame.roots] & (d.own_layer[subgame.roots] == number)
+                d.opens[subgame.roots] & (d.player_layer[subgame.roots] == number)
             ).all()
 
 

@@ -122,7 +122,7 @@ def test_refusals_of_what_needs_the_compiled_game():
     for name, value in (("until", 0.1), ("eval_every", 2)):
         with pytest.raises(ValueError, match=f"{name}=.* needs the compiled game"):
             solve_with("kuhn_poker", SMALL, 1, **{name: value}, **never)
-    with pytest.raises(ValueError, match="in the form of signals .* there are none"):
+    with pytest.raises(ValueError, match="in the public-tree form .* there are none"):
         spiel_cr.solve(public_tree_game("python_leduc_poker"), SMALL, 1)
 
 

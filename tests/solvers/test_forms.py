@@ -157,7 +157,7 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path):
     for name in ("average", "current"):
         for one, other in zip(getattr(whole, name), getattr(again, name), strict=True):
             assert (one == other).all()
-    with pytest.raises(ValueError, match="form 'signals', and this run has 'compiled'"):
+    with pytest.raises(ValueError, match="form 'public-tree', and this run has 'tree'"):
         solve_with(TINY, "dcfr", 40, form="tree", checkpoint=path)
 
 

@@ -194,8 +194,8 @@ def test_a_whole_policy_and_hidden_boards(tmp_path):
     game = "dark_hex(board_size=2,gameversion=cdh,obstype=reveal-nothing)"
     path = tmp_path / "policy.npz"
     spiel_cr.solve(game, "cfr+", 3, options=GameOptions("phantom")).save(path)
-    layout_ = GameOptions("phantom", locks=(path, None))
-    found = spiel_cr.solve(game, "cfr+", 200, layout=layout_)
+    options = GameOptions("phantom", locks=(path, None))
+    found = spiel_cr.solve(game, "cfr+", 200, options=options)
     free = spiel_cr.load_policy(path)
     best = spiel_cr.best_response(game, free, 1)
     assert -found.value_bounds()[0] == pytest.approx(best.value, abs=1e-9)
@@ -247,14 +247,14 @@ def test_what_has_no_locks():
             task_of(algorithm, options=GameOptions(locks={"0": [1, 0]}))
     shared = GameOptions(locks={"0": [1, 0]}, buckets=(None, [0, 1, 1, 2]))
     with pytest.raises(ValueError, match="leave buckets"):
-        task_of("cfr", layout=shared)
+        task_of("cfr", options=shared)
 
 
 def test_checkpoints_tell_locks_apart(tmp_path):
     path = tmp_path / "state"
     locked = GameOptions(locks={"0": [1.0, 0.0]})
-    spiel_cr.solve("kuhn_poker", "cfr", 5, layout=locked, checkpoint=path)
-    spiel_cr.solve("kuhn_poker", "cfr", 9, layout=locked, checkpoint=path)
+    spiel_cr.solve("kuhn_poker", "cfr", 5, options=locked, checkpoint=path)
+    spiel_cr.solve("kuhn_poker", "cfr", 9, options=locked, checkpoint=path)
     with pytest.raises(ValueError, match="is a checkpoint with locks"):
         spiel_cr.solve("kuhn_poker", "cfr", 12, checkpoint=path)
 

@@ -54,9 +54,9 @@ def test_large_boards_are_solved_by_worlds():
 @pytest.mark.parametrize(
     ("algorithm", "options", "why"),
     [
-        ("os-mccfr", {}, "samples histories, and in the form of worlds"),
+        ("os-mccfr", {}, "samples histories, and in the phantom form"),
         ("public-vr+", {}, "samples public actions"),
-        ("cfr+", {"buckets": (None, [0])}, "share no regrets in the form of worlds"),
+        ("cfr+", {"buckets": (None, [0])}, "share no regrets in the phantom form"),
         ("cfr+", {"imperfect_recall": True}, "share no regrets"),
     ],
 )

@@ -77,10 +77,10 @@ BUGS = (
         "terminating pays the wrong player",
     ),
     Bug(
-        "spiel_cr/resolving/partial/solved_tree.py",
+        "spiel_cr/resolving/lookahead/solved_lookahead.py",
         "behaviour = np.append(1.0, plan.play(nodes, player))",
         "behaviour = np.append(1.0, getattr(plan, 'plan', plan).play(nodes, player))",
-        "tests/resolving/partial",
+        "tests/resolving/lookahead",
         "promises are made against the blueprint, not the plan",
     ),
     Bug(

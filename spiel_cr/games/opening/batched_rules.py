@@ -3,7 +3,7 @@
 OpenSpiel visits one state at a time, which takes a game written in Python tens of
 microseconds. A game that can play its rules on many states at once says so by a method
 
-    def vectorised(self) -> BatchedRules | None: ...
+    def batched_rules(self) -> BatchedRules | None: ...
 
 of its `pyspiel.Game` class; `build_tree` then asks that object instead of the states.
 None means that these parameters are not supported. `batched_check.check` compares

@@ -109,7 +109,8 @@ def check_rollouts(
     game, rules = opened.game, opened.rules
     if rules is None:
         raise ValueError(
-            f"{one_line(game)} is not vectorised; give its class a vectorised()"
+            f"{one_line(game)} is not vectorised; give its class a method "
+            f"`batched_rules`"
         )
     comparison = _Comparison(game, rules)
     rows = np.repeat(rules.new_initial_states(), rollouts, axis=0)

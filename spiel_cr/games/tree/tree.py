@@ -75,9 +75,9 @@ class GameTree:
       game: the (sequential) OpenSpiel game.
       histories: all N histories.
       infosets: each player's infosets.
-      frontier: bool [N], the histories at which a partial tree ends although the game
+      frontier: bool [N], the histories at which a lookahead tree ends although the game
         goes on: TERMINAL in these arrays, with a leaf value as utility (see
-        `resolving.partial.partial_tree`); None: the whole game is there.
+        `resolving.lookahead.lookahead_tree`); None: the whole game is there.
     """
 
     __repr__ = short_repr

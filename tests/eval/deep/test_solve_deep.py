@@ -16,7 +16,7 @@ def test_a_compiled_game(tmp_path, capsys):
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL]
     words += ["--iterations", 2, "--eval-every", 1, "--save", saved]
     found, out, _ = told(capsys, *words)
-    assert found["tree"] and found["evaluator"] == "openspiel"
+    assert found["form"] == "tree" and found["evaluator"] == "openspiel"
     assert [point["iterations"] for point in found["curve"]] == [1, 2]
     assert found["curve"][-1]["nash_conv"] == pytest.approx(found["nash_conv"])
     assert "2 iterations, 64 trajectories" in out and saved.exists()
@@ -28,7 +28,7 @@ def test_a_game_that_is_not_compiled(tmp_path, capsys):
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL, "--save", saved]
     words += ["--checkpoint", kept, "--form", "simulator", "--iterations"]
     found, out, _ = told(capsys, *words, 2)
-    assert found["tree"] is False and found["iterations"] == 2
+    assert found["form"] != "tree" and found["iterations"] == 2
     assert "not compiled" in out and saved.exists()
     more, _, _ = told(capsys, *words, 3)
     assert (more["iterations"], more["trajectories"]) == (3, 96)

@@ -208,7 +208,7 @@ def test_states_of_other_games_are_refused():
 def test_what_is_no_hidden_board_is_refused():
     names = ("kuhn_poker", "phantom_ttt(gameversion=abrupt)")
     for name in (*names, "dark_hex(board_size=2,obstype=reveal-numturns)"):
-        with pytest.raises(ValueError, match="game of hidden boards; give its"):
+        with pytest.raises(ValueError, match="phantom game; give its"):
             phantom_game(name)
 
 

@@ -24,9 +24,9 @@ from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.leaves.rollout_values import BIAS, Rollouts
-from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.truncation import truncate_layer
 from tests.support import games
 from tests.support.made_games import RPS_PLUS, MadeGame, rps_plus
 from tests.support.strategies import everywhere, random_behaviours
@@ -105,7 +105,7 @@ def test_the_opponent_chooses_by_what_it_knows():
     tree = games.compiled("kuhn")
     d = decomposition.decompose(tree, 0)
     values = np.random.default_rng(1).normal(size=(len(tree.histories), 2))
-    ahead = look_ahead(d, 1, 1, Given(values))
+    ahead = truncate_layer(d, 1, 1, Given(values))
     uniform = conversions.uniform_behaviour(d.decisions)
     reach = conversions.reach_from_behaviour(d.decisions, uniform)
     forest = build_forest(d, 1, reach, np.zeros(len(d.augmented_layer)), ahead)
@@ -125,17 +125,17 @@ def test_the_opponent_chooses_by_what_it_knows():
         for card in range(3):
             mine = [deal for deal in deals if deal[1] == card]
             total += max(
-                sum(worth(deal, plan, chosen[n]) for n, deal in enumerate(mine))
-                for plan in itertools.product((0, 1), repeat=2)
+                sum(worth(deal, incumbent, chosen[n]) for n, deal in enumerate(mine))
+                for incumbent in itertools.product((0, 1), repeat=2)
                 for chosen in choices_of(len(mine))
             )
         return total / len(deals)
 
-    def worth(deal, plan, choice):
+    def worth(deal, incumbent, choice):
         """Player 1's utility of a deal: player 0 passes or bets at random."""
         total = 0.0
         for first in (0, 1):
-            path = (*deal, first, plan[first])
+            path = (*deal, first, incumbent[first])
             if path in by_path:
                 total -= by_path[path][choice] / 2
                 continue
@@ -164,9 +164,9 @@ def test_where_one_number_fails_continuations_do_not():
 
     # cfr+ is off by some thousandths after so many iterations: so the plan stays, and
     # from a plan that is no equilibrium they find one.
-    plan = (np.concatenate([[1.0], np.full(3, 1 / 3), np.ones(3)]), equilibrium[1])
+    incumbent = (np.concatenate([[1.0], np.full(3, 1 / 3), np.ones(3)]), equilibrium[1])
     assert resolved(Continuations(equilibrium, 8)).nash_conv() < 1e-9
-    assert resolved(Continuations(plan, 8)).nash_conv() < 0.01
+    assert resolved(Continuations(incumbent, 8)).nash_conv() < 0.01
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_bad_values_are_refused(bad):
 
     d = decomposition.decompose(games.compiled("kuhn"), 0)
     with pytest.raises(ValueError, match="no finite number"):
-        look_ahead(d, 1, 1, Bad())
+        truncate_layer(d, 1, 1, Bad())
 
 
 def goofspiel():

@@ -212,7 +212,9 @@ def test_networks_are_asked_for_arrays_of_states():
         asked += 1
     assert asked > 50
     rules.information_state_tensor = None
-    with pytest.raises(ValueError, match="information_state tensors, which its rules"):
+    with pytest.raises(
+        ValueError, match="information_state tensors, which its batched rules"
+    ):
         policy.array_probabilities(rules, rules.new_initial_states(), 0)
 
 

@@ -1,0 +1,142 @@
+"""Blueprints from files, and how they play at histories of games not compiled.
+
+A lookahead player follows its blueprint wherever it has solved nothing, and its trees
+grow where the blueprint leads. A player without a blueprint samples one, tree-free.
+"""
+
+import dataclasses
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening import batched_rules
+from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
+from spiel_cr.policies.array_answers import on_arrays
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
+from spiel_cr.solvers.policy_files import check_policy_file, load_policy
+from spiel_cr.solvers.representation import GameOptions
+from spiel_cr.solvers.run import Goal
+from spiel_cr.solvers.solve import solve
+
+# Of blueprints that players make themselves.
+_SAMPLER = "os-mccfr(batch=1024)"
+
+
+def check_blueprint(blueprint: str | openspiel_policy.Policy | None) -> None:
+    """Refuses what can be no blueprint, whatever the game.
+
+    Args:
+      blueprint: the path of a policy file, or a policy; None: it shall be sampled.
+
+    Raises:
+      OSError, DamagedFileError: its file cannot be read.
+      ValueError: it is neither of these.
+    """
+    if isinstance(blueprint, str):
+        check_policy_file(blueprint)
+    elif not isinstance(blueprint, openspiel_policy.Policy | None):
+        raise ValueError(
+            f"blueprint={blueprint!r} must be an OpenSpiel policy or the path of a "
+            f"policy file; leave it out to sample one"
+        )
+
+
+def blueprint_of(
+    game: pyspiel.Game,
+    given: str | openspiel_policy.Policy | None,
+    iterations: int,
+    seconds: float | None,
+    seed: int,
+) -> openspiel_policy.Policy:
+    """The blueprint of a player: what it is given, or one that is sampled.
+
+    Args:
+      game: the sequential game.
+      given: the path of a file, or a policy; None: sample one.
+      iterations: batches to sample.
+      seconds: sample for so long instead; None: no clock.
+      seed: of what is sampled.
+
+    Raises:
+      OSError, DamagedFileError: the file cannot be read.
+      ValueError: it is for another game; or of networks that the game's rules on
+        arrays cannot ask, see `DeepPolicy.check_arrays`.
+      ImperfectRecallError: a player forgets, which none may on lookahead trees.
+      GameTooLargeError: the memory does not hold what sampling meets.
+    """
+    if isinstance(given, str):
+        policy = load_policy(given, game)
+        rules = batched_rules.of_game(game)
+        if isinstance(policy, DeepPolicy) and rules is not None:
+            policy.check_arrays(rules)
+        return policy
+    if given is not None:
+        return given
+    goal = Goal(iterations) if seconds is None else Goal(seconds=seconds)
+    try:
+        result = solve(
+            game, _SAMPLER, goal, options=GameOptions("simulator"), seed=seed
+        )
+    except ImperfectRecallError as error:
+        raise ImperfectRecallError(
+            f"{game}: imperfect recall: an information state of a player is reached "
+            f"after different own actions, so no blueprint is sampled by these; give "
+            f"blueprint=FILE to a player that searches (hidden boards are solved by "
+            f"their worlds), or choose other parameters of the game"
+        ) from error
+    except GameTooLargeError as error:
+        raise GameTooLargeError(
+            f"{game}: no blueprint is sampled by {_SAMPLER} here; give blueprint=FILE "
+            f"({error})"
+        ) from error
+    return result.average_policy()
+
+
+def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
+    """Whether a policy can be asked by a game's batched rules; there may be none."""
+    rules = batched_rules.of_game(game)
+    by_strings = isinstance(policy, openspiel_policy.TabularPolicy) and hasattr(
+        rules, "information_state_strings"
+    )
+    return by_strings or hasattr(policy, "array_probabilities")
+
+
+@dataclasses.dataclass(frozen=True)
+class Blueprint:
+    """A policy of both players, asked for many histories at once.
+
+    Attributes:
+      policy: OpenSpiel's.
+      simulator: whose histories these are.
+    """
+
+    policy: openspiel_policy.Policy
+    simulator: LabelledSimulator
+
+    def play(self, nodes: Nodes, player: int) -> np.ndarray:
+        """Action probabilities at histories where a player acts.
+
+        Args:
+          nodes: n of them.
+          player: who acts at all of them.
+
+        Returns:
+          float64 [sum of num_actions], those of each history together, in ascending
+          order of actions; all alike where the policy has none.
+        """
+        assert not np.isin(nodes.player, (CHANCE, TERMINAL)).any()
+        rules = self.simulator.rules
+        if not isinstance(rules, pyspiel.Game):
+            legal = rules.legal_actions_mask(nodes.states)
+            odds = on_arrays(self.policy, rules, nodes.states, player, legal)
+            return (odds / odds.sum(axis=1, keepdims=True))[legal]
+        found = []
+        for state in nodes.states:
+            given = self.policy.action_probabilities(state)
+            odds = np.array([given.get(a, 0.0) for a in state.legal_actions()])
+            total = odds.sum()
+            found.append(odds / total if total else np.full(len(odds), 1 / len(odds)))
+        return np.concatenate(found)

@@ -1,0 +1,109 @@
+"""Padded shapes with slack, so that nothing is compiled during a match.
+
+A program belongs to the shapes of its arrays. The subgames that a player of a lookahead
+tree meets all differ; each is laid out in one of a few padded shapes (see
+`layout.PaddedShape`), which are learnt from subgames met before the first match.
+"""
+
+import numpy as np
+
+from spiel_cr.games.sequence_form.layout import (
+    PaddedShape,
+    PaddedShapes,
+    common_shapes,
+    fits,
+)
+
+# New shapes are larger than needed by these factors: the numbers of infosets and rows,
+# the length of rows, the actions per infoset; and they have this many levels more.
+# Iterations take longer where places are empty; a subgame that fits no shapes loses
+# histories, which is worse.
+_MORE_PLACES = 2.5
+_LONGER_ROWS = 2.0
+_MORE_ACTIONS = 1.25
+_MORE_LEVELS = 2
+# Factors of the last shapes, which take what fits none of those learnt: the numbers of
+# infosets of a level, and the actions of the first one.
+_LAST_PLACES = 2.0
+_LAST_LONGER = 3
+# A game gets shapes of its own where the smallest ones that it fits are larger than
+# those would be by this factor.
+_WASTE = 4.0
+# Shapes learnt at most, but for the last ones. Further subgames that fit none widen the
+# last ones learnt.
+_MOST_SHAPES = 2
+
+
+class Capacities:
+    """Padded shapes for games in sequence form."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._known: list[PaddedShapes] = []
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def find(self, need: PaddedShapes) -> PaddedShapes | None:
+        """The smallest shapes in which a game fits; None: there are none."""
+        fitting = [shapes for shapes in self._known if fits(need, shapes)]
+        return min(fitting, key=size_of, default=None)
+
+    def learn(self, need: PaddedShapes) -> PaddedShapes | None:
+        """Shapes in which a game fits, new ones if need be; once closed as `find`."""
+        found, own = self.find(need), _with_slack(need)
+        if self._closed:
+            return found
+        full = len(self._known) == _MOST_SHAPES
+        if found is not None and (full or size_of(found) <= _WASTE * size_of(own)):
+            return found
+        if full:
+            own = common_shapes([self._known.pop(), own])
+        self._known.append(own)
+        return own
+
+    def close(self) -> PaddedShapes:
+        """Adds, and gives, the last shapes, wider than all of them together."""
+        players = []
+        for mine in common_shapes(self._known):
+            # What lies on one level here may lie on another one there.
+            places = max(map(len, mine.levels), default=0)
+            actions = max((int(x.max(initial=0)) for x in mine.levels), default=0)
+            level = _more(np.full(places, actions), 1.0, _LAST_PLACES)
+            # A gadget may have one infoset that leads to all others.
+            level[:1] *= _LAST_LONGER
+            # Of however many rows the n-th longest has at most 1/n of all entries.
+            entries = int(mine.rows.sum())
+            rows = entries // np.arange(1, entries + 1)
+            players.append(PaddedShape((level,) * len(mine.levels), rows))
+        self._known.append((players[0], players[1]))
+        self._closed = True
+        return self._known[-1]
+
+
+def size_of(shapes: PaddedShapes) -> int:
+    """What an iteration has to go through."""
+    return sum(int(s.rows.sum()) + sum(map(len, s.levels)) for s in shapes)
+
+
+def _with_slack(need: PaddedShapes) -> PaddedShapes:
+    """Larger shapes of the same kind."""
+    players = []
+    for mine in need:
+        levels = [_more(counts, _MORE_ACTIONS) for counts in mine.levels]
+        levels += levels[-1:] * _MORE_LEVELS
+        players.append(PaddedShape(tuple(levels), _more(mine.rows, _LONGER_ROWS)))
+    return players[0], players[1]
+
+
+def _more(
+    descending: np.ndarray, longer: float, more: float = _MORE_PLACES
+) -> np.ndarray:
+    """More places, by the same shares of large and small ones."""
+    count = len(descending)
+    if not count:
+        return descending
+    places = np.arange(int(np.ceil(more * count)) + 2)
+    taken = descending[np.minimum(places / more, count - 1).astype(np.int64)]
+    return np.ceil(taken * longer).astype(np.int64)

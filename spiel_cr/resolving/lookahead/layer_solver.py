@@ -1,0 +1,253 @@
+"""A layer of a lookahead tree: grown, built and solved, with or without a time limit.
+
+Trees are laid out in padded shapes that are learnt before the first match
+(`capacity.py`), so that nothing is compiled in it.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from spiel_cr.games.sequence_form import forced
+from spiel_cr.games.sequence_form.layout import PaddedShapes, shapes_of
+from spiel_cr.resolving.clock import Clock, Cost
+from spiel_cr.resolving.gadget import Forest
+from spiel_cr.resolving.lookahead.capacity import Capacities, size_of
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
+from spiel_cr.resolving.lookahead.solved_lookahead import SolvedLookahead
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.subgames import full_width_solver
+from spiel_cr.solvers.algorithms import CFR, find
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS, Solver
+
+# A subgame that fits no program's shapes keeps this share of its histories and is tried
+# again, at most this often.
+_SHRINK = 0.7
+_MOST_SHRINKS = 12
+# A tree has at least this many histories, however little time is left, if N allows.
+_LEAST = 100
+# Share of a move's time for growing its tree; the rest is for solving it.
+_EXPANSION_SHARE = 0.7
+# The start is solved once, and is the plan until something is better: it gets so many
+# times the iterations of other solves.
+_START_ITERATIONS = 10
+
+# A tree with the player's plan; None: it cannot be resolved.
+LayOut: TypeAlias = Callable[[LookaheadTree], SolvedLookahead | None]
+
+
+class LayerSolver:
+    """Grows trees and solves their next layer, as well as time and room allow.
+
+    Attributes:
+      shrunk: times that a tree had to be made smaller to fit a program's shapes.
+      most_histories: of any tree that grew.
+    """
+
+    def __init__(
+        self, player: int, config: ResolvingConfig, max_histories: int, clock: Clock
+    ) -> None:
+        """Knows no shapes yet.
+
+        Args:
+          player: 0 or 1, who resolves.
+          config: how subgames are solved.
+          max_histories: N.
+          clock: of the player; it takes in every solve.
+        """
+        self._player, self._config, self._most = player, config, max_histories
+        self._clock = clock
+        self._algorithm = find(config.solver, families=(CFR,)).config
+        # By who updates first, to whose order a program belongs.
+        self._capacities = Capacities(), Capacities()
+        # For `close`, the last game of either.
+        self._last_games: dict[int, Forest] = {}
+        self._closed = False
+        # To expand histories, to value leaves, and to lay all out; and to make a solver
+        # for so many places of padded shapes.
+        self._expanding, self._valuing, self._building = Cost(), Cost(), Cost()
+        self._making = Cost()
+        self.shrunk = self.most_histories = 0
+
+    def affordable(self, deadline: float | None, known: int = 0) -> int:
+        """How many histories there is time for, and room; 0: not even for the least.
+
+        Args:
+          deadline: by `time.perf_counter`; None: none.
+          known: how many of them are there already.
+        """
+        if deadline is None:
+            return self._most
+        left = _EXPANSION_SHARE * (deadline - time.perf_counter())
+        (fixed, each), (more, more_each) = self._expanding.line, self._building.line
+        left, each = left - fixed - more + each * known, each + more_each
+        least = min(_LEAST, self._most)
+        if left < each * least:
+            self._expanding.fade()
+            self._building.fade()
+            return 0
+        return min(max(least, int(left / each)), self._most) if each else self._most
+
+    def expandable(self, deadline: float | None) -> int:
+        """How many histories can be expanded by a deadline, and no more than N."""
+        fixed, each = self._expanding.line
+        if deadline is None or not each:
+            return self._most
+        left = deadline - time.perf_counter() - fixed
+        return min(max(0, int(left / each)), self._most)
+
+    def close(self) -> None:
+        """Compiles the last programs: nothing is compiled after this.
+
+        Only under a clock: otherwise there is time to compile whenever it is needed.
+        """
+        for first, capacities in enumerate(self._capacities):
+            game = self._last_games[first if first in self._last_games else 1 - first]
+            free = forced.leave_out(game.decisions, game.payoffs)
+            if not len(capacities):
+                shapes = capacities.learn(shapes_of(free.decisions, free.payoffs))
+                assert shapes is not None
+                self._solver_for(game, free, shapes, first, None)
+            self._solver_for(game, free, capacities.close(), first, None)
+        self._last_games.clear()
+        self._closed = True
+
+    def solve(
+        self,
+        tree: LookaheadTree,
+        lay_out: LayOut,
+        most: int,
+        deadline: float | None,
+        *,
+        roots: np.ndarray | None = None,
+        start: bool = False,
+    ) -> SolvedLookahead | None:
+        """Grows a tree and solves the layer of its roots, if it can be checked.
+
+        Args:
+          tree: grows.
+          lay_out: makes it ready.
+          most: histories to have at most.
+          deadline: for all of it, by `time.perf_counter`; None: none.
+          roots: int64 [n], ids of histories without whose moves nothing is solved.
+          start: the tree of the start of the game: it grows as far as it may, whatever
+            the time, and is solved with ten times the iterations.
+
+        Returns:
+          None: that cannot be done.
+        """
+        begun, before, until = time.perf_counter(), len(tree), None
+        if deadline is not None and not start:
+            until = begun + _EXPANSION_SHARE * (deadline - begun)
+        tree.grow(max(most, before), deadline=until)
+        self.most_histories = max(self.most_histories, len(tree))
+        if len(tree) > before:
+            self._expanding.add(len(tree) - before, time.perf_counter() - begun)
+        hurry, iterations = deadline, self._config.iterations
+        if hurry is not None:
+            hurry -= self._clock.after
+        if start:
+            hurry = None
+            if iterations is not None:
+                iterations = min(_START_ITERATIONS * iterations, MOST_ITERATIONS)
+        for _ in range(_MOST_SHRINKS):
+            if roots is not None and not tree.is_expanded(roots):
+                if hurry is not None:  # there may be time for more than is thought
+                    self._expanding.fade()
+                    self._building.fade()
+                return None
+            if not self._value(tree, hurry):
+                return None
+            if not _is_time(self._building, len(tree), hurry):
+                return None
+            begun = time.perf_counter()
+            solved, free = lay_out(tree), None
+            game = None if solved is None else solved.forest(self._config.gadget)
+            # Before the first match all shapes are learnt, and programs compiled.
+            learns = self._config.move_ms is not None and not self._closed
+            if solved is not None and game is not None and (solved.exact or learns):
+                free = forced.leave_out(game.decisions, game.payoffs)
+            # What comes to nothing takes its time, too.
+            self._building.add(len(tree), time.perf_counter() - begun)
+            if solved is None or game is None:
+                return None
+            first = self._player ^ game.front.other_first
+            if learns:
+                self._last_games[first] = game
+            if free is None:
+                return solved
+            need = shapes_of(free.decisions, free.payoffs)
+            if (shapes := self._capacities[first].learn(need)) is not None:
+                in_time = None if learns else hurry
+                solver = self._solver_for(game, free, shapes, first, in_time)
+                if solver is None:
+                    return None
+                if solved.exact:
+                    with self._clock.solve(solver, deadline, iterations):
+                        solved.accept_if_safe(game, solver)
+                return solved
+            self.shrunk += 1
+            if deadline is not None and time.perf_counter() > deadline:
+                return None
+            tree.truncate(int(_SHRINK * len(tree)))
+        return None
+
+    def _value(self, tree: LookaheadTree, deadline: float | None) -> bool:
+        """Values where the tree ends; False: there is no time for so many leaves."""
+        if not (count := len(tree.unvalued())):
+            return True
+        if not _is_time(self._valuing, count, deadline):
+            return False
+        begun = time.perf_counter()
+        tree.value_leaves()
+        self._valuing.add(count, time.perf_counter() - begun)
+        return True
+
+    def _solver_for(
+        self,
+        game: Forest,
+        free: forced.Free,
+        shapes: PaddedShapes,
+        first: int,
+        deadline: float | None,
+    ) -> Solver | None:
+        """A solver of learnt shapes; None: there is no time to make one.
+
+        Before the first match under a clock one of new shapes is made twice, and the
+        first one runs: what JAX does once more when it meets shapes again is then over.
+        """
+        size = size_of(shapes)
+        if not _is_time(self._making, size, deadline):
+            return None
+        begun, programs = time.perf_counter(), cfr.programs()
+        solver = self._make_solver(game, free, shapes, first)
+        if cfr.programs() != programs:
+            if self._config.move_ms is None or self._closed:
+                return solver
+            solver.run(1)
+            begun = time.perf_counter()
+            solver = self._make_solver(game, free, shapes, first)
+        self._making.add(size, time.perf_counter() - begun)
+        return solver
+
+    def _make_solver(
+        self, game: Forest, free: forced.Free, capacity: PaddedShapes, first: int
+    ) -> Solver:
+        form = forced.lay_out(game.decisions, game.payoffs, free, capacity)
+        return full_width_solver(
+            form, self._algorithm, self._config, first, values=False
+        )
+
+
+def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:
+    """Whether work on so many histories, or places, ends by a deadline, if any."""
+    fixed, each = cost.line
+    left = math.inf if deadline is None else deadline - time.perf_counter()
+    in_time = fixed + count * each <= left
+    if not in_time:
+        cost.fade()
+    return in_time

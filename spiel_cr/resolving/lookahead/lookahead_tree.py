@@ -1,0 +1,296 @@
+"""Games too large to be compiled whole: a lookahead tree of at most N histories.
+
+Histories that were not expanded are its *frontier*: in the compiled game they are
+TERMINAL, with a leaf value for a utility. `grow` expands more of them. `focus` drops
+all that does not lead to some histories, which makes room for what lies below these.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import string_at
+from spiel_cr.games.opening.batched_rules import BrokenRulesError, of_game
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.state_source import StateSource
+from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
+from spiel_cr.resolving.lookahead import growth
+from spiel_cr.resolving.lookahead.blueprint import Blueprint
+from spiel_cr.resolving.lookahead.frontier import Rows, breadth_first, with_choices
+from spiel_cr.resolving.lookahead.node_table import Ids, NodeTable
+from spiel_cr.resolving.lookahead.snapshot import Snapshot, snapshot_of
+
+# An odd number whose bits look random, of the golden ratio.
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LookaheadTree:
+    """A part of a game tree, of at most `max_histories` histories.
+
+    Histories have ids, which they keep while the tree grows, and in trees made of it by
+    `focus`. Of the histories of an infoset on one level that are in the tree, `grow`
+    and `truncate` leave all expanded, or none of them.
+
+    Attributes:
+      simulator: plays the game.
+      leaf: what histories at the frontier are worth.
+      table: the histories.
+      player: who resolves; the other one chooses among continuations at the frontier.
+      blueprint: how players go, for growth that is guided; None: alike everywhere.
+      dropped: int32 [n], ascending, labels of the opponent's infosets that histories
+        were dropped of by `focus`.
+    """
+
+    __repr__ = short_repr
+
+    simulator: LabelledSimulator
+    leaf: HistoryValues
+    table: NodeTable
+    player: int
+    blueprint: Blueprint | None = None
+    dropped: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
+
+    @classmethod
+    def start(
+        cls,
+        game: str | pyspiel.Game,
+        max_histories: int,
+        *,
+        leaf: HistoryValues,
+        player: int,
+        batched_rules: bool = True,
+    ) -> "LookaheadTree":
+        """The start of the game, not expanded.
+
+        Args:
+          game: OpenSpiel game string or game, as for `build_tree`.
+          max_histories: N, at least 2.
+          leaf: what histories at the frontier are worth. It is given states of the
+            batched rules, if there is one and `batched_rules` is true, else
+          OpenSpiel's. player: who resolves.
+          batched_rules: play by the game's own batched rules, if it has them.
+
+        Raises:
+          ValueError: a bad game.
+        """
+        game = open_game(game).game
+        rules = of_game(game) if batched_rules else None
+        source = StateSource(game) if rules is None else RulesSource(game, rules)
+        simulator = LabelledSimulator(source, observations=True)
+        table = NodeTable(max_histories, Ids(), simulator.root())
+        return cls(simulator, leaf, table, player=player)
+
+    def __len__(self) -> int:
+        return self.table.used
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The sequential game."""
+        return self.simulator.game
+
+    def rows(self, ids: np.ndarray) -> np.ndarray:
+        """int64 [n], where histories stand in the order of ids.
+
+        Raises:
+          KeyError: a history is not in this tree.
+        """
+        known = self.table.id[: self.table.used]
+        rows = np.searchsorted(known, ids)
+        if not (known[np.minimum(rows, len(known) - 1)] == ids).all():
+            raise KeyError("a history is not in this tree; it was dropped by focus")
+        return rows
+
+    def number_of(self, ids: np.ndarray) -> int:
+        """A number of 64 bits for some histories, by what was done to come there."""
+        table = self.table
+        code = np.zeros(table.used, np.uint64)
+        moves = (table.action[: table.used].astype(np.int64) + 2).astype(np.uint64)
+        depth = table.depth[: table.used]
+        for level in range(int(depth.min()) + 1, int(depth.max()) + 1):
+            here = np.flatnonzero(depth == level)
+            mixed = (code[table.parent[here]] ^ moves[here]) * _MIX
+            code[here] = mixed ^ (mixed >> np.uint64(29))
+        return int(code[self.rows(ids)].sum())
+
+    def nodes(self, ids: np.ndarray) -> Nodes:
+        """Histories by id, as the simulator gives them; stubs look like terminals."""
+        return self.table.nodes(self.rows(ids))
+
+    def is_expanded(self, ids: np.ndarray) -> bool:
+        """Whether what follows histories is there, of each of them."""
+        return bool((self.table.first[self.rows(ids)] >= 0).all())
+
+    def grow(self, most: int, *, deadline: float | None = None) -> None:
+        """Expands public states in order of how much they matter, see `growth.py`.
+
+        Args:
+          most: histories to have at most; never more than `max_histories`.
+          deadline: by `time.perf_counter`; after it no more is expanded than was begun.
+        """
+        try:
+            growth.grow(
+                *(self.table, self.simulator, min(most, self.table.capacity)),
+                blueprint=self.blueprint,
+                deadline=deadline,
+            )
+        except BrokenRulesError as error:
+            raise error.at(self.table.path_to(error.history)) from error
+
+    def next_public_state(
+        self,
+        ids: np.ndarray,
+        key: str,
+        *,
+        most: int,
+        begins: bool = False,
+        deadline: float | None = None,
+    ) -> tuple["LookaheadTree", np.ndarray, list[str]] | None:
+        """The public state of the player's next decision, all that may be taken for it.
+
+        Args:
+          ids: int64 [n], the player's decisions in one public state, nothing expanded
+            below them.
+          key: the player's information-state string at its next decision.
+          most: histories to have at most on the way.
+          begins: the next decision may be one of `ids`, as at the start of the game.
+          deadline: by `time.perf_counter`; None: none.
+
+        Returns:
+          A tree of what leads there, the histories, int64, and the player's
+          information-state strings at them; None: there is no room or no time, or no
+          history that leads there.
+        """
+        tree = self.focus(ids)
+        table, rows = tree.table, tree.rows(ids)
+        found = [rows[:0]]
+        if begins:
+            found, rows = tree._split(rows)
+        while len(rows):
+            full = table.used + int(table.num_actions[rows].sum()) > most
+            if full or growth.is_late(deadline):
+                return None
+            table.expand_rows(self.simulator, rows)
+            more, rows = tree._split(table.children(rows))
+            found += more
+        ends = np.concatenate(found)
+        labels, first = np.unique(table.label[ends], return_index=True)
+        strings = tree._strings(ends[first])
+        target = [
+            label for label, text in zip(labels, strings, strict=True) if text == key
+        ]
+        if not target:
+            return None
+        group = growth.public_states(table, ends)
+        chosen = group == group[table.label[ends] == target[0]][0]
+        there = table.id[ends[chosen]]
+        met = np.isin(labels, table.label[ends[chosen]])
+        return tree.focus(there), there, list(itertools.compress(strings, met))
+
+    def _strings(self, rows: np.ndarray) -> Sequence[str]:
+        """The player's information-state strings; where rules make none, of states."""
+        table, rules = self.table, self.simulator.rules
+        made = isinstance(rules, pyspiel.Game) or hasattr(
+            rules, "information_state_strings"
+        )
+        if made:
+            return self.simulator.strings(table.states[rows], self.player)
+        paths = map(table.path_to, rows.tolist())
+        return [string_at(self.game, path, self.player) for path in paths]
+
+    def _split(self, rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """The player's decisions among some rows, and others that go on."""
+        own = self.table.player[rows] == self.player
+        return [rows[own]], rows[~own & (self.table.num_actions[rows] > 0)]
+
+    def truncate(self, most: int) -> None:
+        """Takes the last expansions back until at most `most` histories are left.
+
+        What a tree made by `focus` began with stays.
+        """
+        self.table.truncate(most)
+
+    def focus(self, ids: np.ndarray) -> "LookaheadTree":
+        """A tree with only what leads to some histories, and what comes after them.
+
+        Their ancestors stay, with all their moves. What a dropped move led to becomes a
+        stub: a terminal worth 0. So infosets and sequences above stay as they are, but
+        values of strategies there mean nothing any more.
+
+        Args:
+          ids: int64 [n], histories.
+
+        Raises:
+          KeyError: a history is not in this tree.
+        """
+        parent = self.table.parent[: self.table.used]
+        within, above = np.zeros((2, len(parent)), bool)
+        within[self.rows(ids)] = True
+        rows = self.table.rows()
+        order, starts = breadth_first(rows.first, rows.num_children)
+        levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
+        for level in levels:
+            within[level] |= within[parent[level]]
+        for level in reversed(levels):
+            above[parent[level[within[level] | above[level]]]] = True
+        above &= ~within
+        siblings = np.append(False, above[parent[1:]])
+        kept = np.flatnonzero(within | above | siblings)
+        table = self.table.take(kept)
+        # Terminals stay what they are, whatever leads to them.
+        goes_on = table.num_actions[: len(kept)] > 0
+        stubs = np.flatnonzero(~(within | above)[kept] & goes_on)
+        table.stub[stubs] = True
+        table.num_actions[stubs] = 0
+        table.first[stubs] = -1
+        table.utility[stubs] = 0.0
+        lost = ~(within | above) & (self.table.player[: len(parent)] == 1 - self.player)
+        dropped = np.union1d(self.dropped, self.table.label[: len(parent)][lost])
+        return dataclasses.replace(self, table=table, dropped=dropped)
+
+    def snapshot(self) -> Snapshot:
+        """The tree as a compiled game, which ends at the frontier.
+
+        If that is the whole game, it is what `build_tree` gives, bit for bit.
+
+        Raises:
+          ImperfectRecallError: in what is there a player seems to forget something.
+        """
+        return snapshot_of(self._rows(), self.table.states, self.simulator)
+
+    def unvalued(self) -> np.ndarray:
+        """int64, rows at which the tree ends and whose leaf values are not known."""
+        leaves = self.table.frontier()
+        return leaves[np.isnan(self.table.value[leaves]).any(axis=1)]
+
+    def value_leaves(self) -> None:
+        """Asks for the leaf values that are missing; `snapshot` does so by itself."""
+        table, new = self.table, self.unvalued()
+        if not len(new):
+            return
+        rules, states = self.simulator.rules, table.states[new]
+        values = leaf_utilities(self.leaf, rules, states, self.player)
+        if values.shape[1] > table.value.shape[1]:
+            table.value = np.tile(table.value, (1, values.shape[1]))
+        table.value[new] = values
+        if self.leaf.k > 1:
+            table.spread[new] = np.ptp(values, axis=1)
+
+    def _rows(self) -> Rows:
+        """The histories, ending at the frontier, with the opponent's choices there."""
+        self.value_leaves()
+        table, leaves = self.table, self.table.frontier()
+        rows = table.rows()
+        if table.value.shape[1] == 1:
+            rows.utility[leaves] = table.value[leaves, 0]
+            return rows
+        return with_choices(
+            *(rows, leaves, table.value[leaves], table.player[leaves]),
+            *(table.label[leaves], table.observation[leaves], 1 - self.player),
+        )

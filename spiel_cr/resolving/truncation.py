@@ -1,0 +1,144 @@
+"""Depth-limited lookahead: where subgames are cut off.
+
+A subgame is cut off where its histories are `depth` moves, or rounds, below its roots,
+but never before the player's own next turn in a new subgame: continual resolving needs
+the values there. What is cut off is worth what `HistoryValues`
+(`policies/leaf_values.py`) say: one number per history, or k, among which the opponent
+chooses.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+
+from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
+from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
+from spiel_cr.resolving.decomposition import Decomposition
+from spiel_cr.resolving.gadget import Choices, Truncation
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
+
+
+def truncate_layer(
+    decomposition: Decomposition,
+    number: int,
+    depth: int,
+    value: HistoryValues,
+    *,
+    unit: DepthUnit = "moves",
+) -> Truncation:
+    """Cuts a layer's subgames off.
+
+    Args:
+      decomposition: from `decompose`.
+      number: the layer, from 1.
+      depth: moves (chance included) or rounds below the layer's roots, or, in layer 1,
+        below the start of the game; where the player's next turn in a new subgame comes
+        later, the cut is there.
+      value: what there is at the cut.
+      unit: "moves"; "rounds": a round ends where chance moves after a player did.
+
+    Raises:
+      ValueError: a depth below 1, another unit, or values that are no finite numbers.
+    """
+    d, histories = decomposition, decomposition.tree.histories
+    within, cut = _within_and_cut(d, number, depth, unit, entire_states=value.k > 1)
+    leaves = np.flatnonzero(cut)
+    first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
+    kept = first, second
+    for p in range(2):
+        kept[p][histories.infoset[within & ~cut & (histories.player == p)]] = True
+    ends = np.flatnonzero(within & (histories.player == TERMINAL))
+    values = leaf_utilities(value, d.tree, leaves, d.player)
+    if value.k > 1:
+        choices = Choices(leaves, values) if len(leaves) else None
+        return Truncation(ends, histories.utility[ends], kept, choices)
+    return Truncation(
+        histories=np.concatenate([ends, leaves]),
+        values=np.concatenate([histories.utility[ends], values[:, 0]]),
+        kept=kept,
+    )
+
+
+def warn_if_never_truncated(
+    decompositions: Sequence[Decomposition], depth: int, unit: DepthUnit
+) -> None:
+    """Logs a warning where every lookahead reaches the end, so that no leaf is used.
+
+    Args:
+      decompositions: of the roles that are resolved.
+      depth, unit: of the lookaheads, see `truncate_layer`.
+    """
+    for role in decompositions:
+        for number in range(1, role.num_layers + 1):
+            _, cut = _within_and_cut(role, number, depth, unit, entire_states=True)
+            if cut.any():
+                return
+    game = decompositions[0].tree.game
+    logging.warning(
+        "depth=%d (%s): every lookahead reaches the end of %s, so no leaf is used; "
+        "take a smaller depth, or leave depth and leaf out",
+        *(depth, unit, game),
+    )
+
+
+def _within_and_cut(
+    d: Decomposition, number: int, depth: int, unit: DepthUnit, *, entire_states: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """bool [N] each: what a layer's lookaheads hold with their ends, and cut ends.
+
+    Args:
+      d, number, depth, unit: see `truncate_layer`.
+      entire_states: of a public state all histories are cut off, or none.
+
+    Raises:
+      ValueError: a depth below 1, or another unit.
+    """
+    check_iterations(depth, name="depth")
+    check_choice(unit, "depth_unit", get_args(DepthUnit))
+    histories = d.tree.histories
+    is_root = np.zeros(len(histories), bool)
+    is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
+    passed = _passed(histories, is_root, unit)
+    due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
+    if entire_states:
+        due = _entire_states(d, due)
+    within = np.zeros(len(histories), bool)
+    cut = np.zeros(len(histories), bool)
+    for level in histories.by_depth:
+        if level.start:
+            above = histories.parent[level]
+            within[level] = within[above] & ~cut[above]
+        within[level][is_root[level]] = True
+        cut[level] = within[level] & due[level]
+    return within, cut
+
+
+def _passed(histories: Histories, is_root: np.ndarray, unit: str) -> np.ndarray:
+    """int64 [N], moves or rounds since the last of some roots; -1 above them."""
+    passed = np.full(len(histories), -1, np.int64)
+    player = histories.player
+    for level in histories.by_depth:
+        if level.start:
+            above = histories.parent[level]
+            step = np.ones(len(above), np.int64)
+            if unit == "rounds":
+                # The first chance move after a decision ends a round.
+                before = np.where(is_root[above], -1, histories.parent[above])
+                step = ((player[above] == CHANCE) & (before >= 0)).astype(np.int64)
+                step[player[before] < 0] = 0
+            passed[level] = np.where(passed[above] >= 0, passed[above] + step, -1)
+        passed[level][is_root[level]] = 0
+    return passed
+
+
+def _entire_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
+    """bool [N], roots of public states of which at least one history is due."""
+    state = d.augmented_subgame[d.root_augmented]
+    count = int(state.max(initial=-1)) + 1
+    whole = np.bincount(state[due[d.roots]], minlength=count) > 0
+    result = np.zeros(len(due), bool)
+    result[d.roots] = whole[state]
+    return result

@@ -1,0 +1,118 @@
+"""Names in the product use the terms of `docs/glossary.md`."""
+
+import collections
+import fnmatch
+import re
+
+import pytest
+
+from tests.project import sources
+from tests.project.sources import ROOT
+
+# Replaced words that some files may use: (words, path pattern, reason).
+ALLOWED = (
+    ("target targets", "spiel_cr/solvers/deep/*", "regression targets of networks"),
+    ("target targets", "spiel_cr/common/*", "regression targets, targets of links"),
+    ("hidden", "spiel_cr/*network*", "hidden layers of networks"),
+    ("hidden", "spiel_cr/solvers/deep/*", "hidden layers of networks"),
+    ("hidden", "eval/*", "hidden layers of networks"),
+    ("signal signals", "spiel_cr/abstraction/gameshrink/*", "signals of GameShrink"),
+    ("signal signals", "eval/cli/*", "signals of the operating system"),
+    ("signal signals", "spiel_cr/common/*", "signals of the operating system"),
+    ("compiled compiler", "spiel_cr/common/*", "compilation by XLA"),
+    ("plan plans planned", "spiel_cr/evaluation/*", "schedules of work"),
+    ("plan plans planned", "eval/*", "schedules of work"),
+    ("figure figures", "*plot*", "figures of matplotlib"),
+)
+# Complete names with a replaced word, with the reason.
+ALLOWED_NAMES = {
+    "realisation_plan": "the term of the sequence form",
+    "linear_program": "the term of optimisation",
+    "layout": "the arrays of the sequence form",
+}
+# Names that are still to be replaced.
+_PENDING = ROOT / "tests" / "project" / "pending_names.txt"
+# Words that say nothing about a thing; the largest number of identifiers with them, in
+# all four folders together, falls to 200.
+EMPTY_WORDS = set(
+    "own mine ours theirs found given known said asked met worth odds laid who what "
+    "why whole begun there here apart won made told came owed nobody".split()
+)
+MOST_EMPTY = 1867
+
+
+def replaced_words() -> dict[str, str]:
+    """Return the replacements of the words in the glossary's second table."""
+    text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    table = text.partition("## Replaced words")[2]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
+    return {word: use for cell, use in rows for word in re.findall("`(.*?)`", cell)}
+
+
+def is_allowed(word: str, name: sources.Name) -> bool:
+    path = name.place.partition(":")[0]
+    return name.name in ALLOWED_NAMES or any(
+        word in words.split() and fnmatch.fnmatch(path, pattern)
+        for words, pattern, _ in ALLOWED
+    )
+
+
+@pytest.fixture(scope="module")
+def replaced() -> dict[str, list[sources.Name]]:
+    """The public names of the product by the replaced word that they hold."""
+    found = collections.defaultdict(list)
+    table = set(replaced_words())
+    for path in sources.files():
+        for name in sources.public_names(path):
+            for word in sources.words(name.name) & table:
+                found[word].append(name)
+    return found
+
+
+def test_public_names_hold_no_replaced_word(replaced):
+    pending = set(_PENDING.read_text("utf-8").split())
+    table = replaced_words()
+    hints = [
+        f"{name.place}: {name.name}: replace {word!r} by: {table[word]}"
+        for word, names in replaced.items()
+        for name in names
+        if not is_allowed(word, name) and name.name not in pending
+    ]
+    assert not hints, "\n".join(sorted(hints))
+
+
+def test_the_glossary_has_its_words():
+    table = replaced_words()
+    assert len(table) > 70
+    assert table["promise"] == "constraint"
+    assert all(re.fullmatch("[a-z]+", word) for word in table)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("class JudgedGame:\n  odds: float", {"JudgedGame", "odds"}),
+        ("def f(promises, *, x): plan = 1", {"promises"}),
+        ("class A:\n  def bank(self): pass\n  def _trust(self): pass", {"bank"}),
+        ("x = {'gains': 1, 'a text of gains': 2}", {"gains"}),
+        ("parser.add('--instruments', help='--instruments or so')", {"--instruments"}),
+    ],
+)
+def test_replaced_words_are_noticed(source, names, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    found = sources.public_names(path)
+    table = set(replaced_words())
+    assert {name.name for name in found if sources.words(name.name) & table} == names
+
+
+def test_identifiers_say_what_a_thing_is():
+    names = [
+        name
+        for path in sources.files()
+        for name in sources.identifiers(path)
+        if sources.words(name.name) & EMPTY_WORDS
+    ]
+    files = collections.Counter(name.place.partition(":")[0] for name in names)
+    assert len(names) <= MOST_EMPTY, files.most_common(20)

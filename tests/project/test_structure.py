@@ -1,0 +1,155 @@
+"""Tests on kinds of forms and policies, repeated class names and small modules."""
+
+import ast
+import collections
+import fnmatch
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.project import sources
+
+# Classes of represented games, and of policies and bots.
+_KINDS = re.compile(
+    r"^_?(?:\w*(?:Game|GameTree|Policy|Bot|Simulator|Source|Knowledge)|Opened|Laid|Held"
+    r"|Result|Learns)$"
+)
+# Constants that name a form.
+_FORMS = {"TREE", "PUBLIC_TREE", "PHANTOM", "SIMULATOR"}
+# Attributes of the interpreter and of the system, which `hasattr` may test.
+_SYSTEM = {"os", "sys"}
+# Where kinds may be distinguished: forms in their package, policies in their registry.
+_HOMES = ("spiel_cr/games/*",)
+# Tests on kinds elsewhere, by file, with the reason. The number of all others falls
+# to 25 at most, and each of those then has a row here.
+REASONS: dict[str, str] = {}
+MOST_KIND_TESTS = 212
+# Class names that several modules define; falls to 8.
+MOST_REPEATED = 70
+# Modules of fewer than 50 lines of code that one other module imports; falls to 15.
+MOST_SMALL = 13
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    """Yield the last parts of the names in `A | b.C` or `(A, b.C)`."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+
+
+def _is_kind(node: ast.expr) -> bool:
+    return any(_KINDS.match(name) for name in _names(node))
+
+
+def _compares_form(node: ast.Compare) -> bool:
+    """Whether a form or kind is compared with a value, other than a user's option."""
+    if not isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In):
+        return False
+    left, right = node.left, node.comparators[0]
+    # `.dtype.kind` is an attribute of numpy, and `options.form` is what a user chose.
+    if re.search(r"\bdtype\b|\boptions\b", ast.unparse(left)):
+        return False
+    if isinstance(node.ops[0], ast.In):
+        return isinstance(left, ast.Attribute) and left.attr in ("kind", "form")
+    return any(
+        isinstance(side, ast.Attribute) and side.attr in ("kind", "form")
+        for side in (left, right)
+    ) or bool({*_names(left), *_names(right)} & _FORMS)
+
+
+def kind_tests(nodes: list[ast.AST]) -> list[int]:
+    """Return the lines with tests on the kind of a form, a policy or a bot."""
+    lines = []
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name, args = node.func.id, node.args
+            found = len(args) == 2 and (
+                name in ("isinstance", "issubclass")
+                and _is_kind(args[1])
+                or name == "hasattr"
+                and not set(_names(args[0])) & _SYSTEM
+            )
+        elif isinstance(node, ast.MatchClass):
+            found = _is_kind(node.cls)
+        elif isinstance(node, ast.Compare):
+            found = _compares_form(node)
+        else:
+            found = False
+        if found:
+            lines.append(node.lineno)
+    return sorted(lines)
+
+
+def test_few_places_test_kinds():
+    places = []
+    for path in sources.files():
+        name = sources.relative(path)
+        if not any(fnmatch.fnmatch(name, home) for home in _HOMES):
+            places += [f"{name}:{line}" for line in kind_tests(sources.nodes(path))]
+    assert len(places) <= MOST_KIND_TESTS, "\n".join(places)
+    assert set(REASONS) <= {place.partition(":")[0] for place in places}
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("isinstance(x, GameTree)", 1),
+        ("isinstance(x, pyspiel.Bot | games.PhantomGame)", 1),
+        ("isinstance(x, (str, AdaptedPolicy))", 1),
+        ("hasattr(policy, 'act')", 1),
+        ("x = y.form == PUBLIC_TREE", 1),
+        ("x.form in ('tree', SIMULATOR)", 1),
+        ("if game.kind == 'tree': pass", 1),
+        ("match x:\n  case GameTree(): pass\n  case _: pass", 1),
+        ("isinstance(x, str); hasattr(os, 'fork'); a.dtype.kind == 'f'", 0),
+        ("options.form == TREE; x.form is None", 0),
+    ],
+)
+def test_tests_on_kinds_are_noticed(source, count):
+    assert len(kind_tests(list(ast.walk(ast.parse(source))))) == count
+
+
+def test_class_names_are_unique():
+    modules = collections.defaultdict(set)
+    for path in sources.files():
+        for node in sources.nodes(path):
+            if isinstance(node, ast.ClassDef):
+                modules[node.name].add(sources.relative(path))
+    repeated = {name: places for name, places in modules.items() if len(places) > 1}
+    assert len(repeated) <= MOST_REPEATED, repeated
+
+
+def _module(path: pathlib.Path) -> str:
+    name = sources.relative(path).removesuffix(".py").replace("/", ".")
+    return f"spiel_cr.{name}" if name.startswith("eval.") else name
+
+
+def _imported(path: pathlib.Path) -> Iterator[str]:
+    package = _module(path).split(".")[:-1]
+    for node in sources.nodes(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def test_modules_are_not_tiny():
+    """A module under 50 lines of code with one importer belongs in the importer."""
+    importers = collections.Counter(
+        name for path in sources.files() for name in {*_imported(path)}
+    )
+    small = [
+        sources.relative(path)
+        for path in sources.files()
+        if path.stem[:2] != "__"
+        and importers[_module(path)] == 1
+        and sources.code_lines(path) < 50
+    ]
+    assert len(small) <= MOST_SMALL, "\n".join(small)
