@@ -25,7 +25,7 @@ from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation import traversal
+from spiel_cr.evaluation import evaluate, traversal
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
@@ -85,14 +85,14 @@ def measure(game: str, bot: str, blueprint: int, seed: int) -> Row:
             traversal.traverse(tree, spiel_cr.load_bot(tree, bot, seat, seed=seed))
             for seat in range(2)
         )
-    evaluation = traversal.evaluate(tree, (first, second))
+    evaluation = evaluate.evaluate_strategies(tree, (first, second))
     return {
         "histories": len(tree.histories),
         "of_blueprint": of_blueprint,
         "nash_conv": evaluation.nash_conv,
-        **{name: getattr(evaluation, name) for name in _COUNTED},
-        "max_ms": evaluation.max_ms,
-        "mean_ms": 1000 * evaluation.seconds / evaluation.moves,
+        **{name: evaluation.statistics[name] for name in _COUNTED},
+        "max_ms": evaluation.statistics["max_ms"],
+        "mean_ms": 1000 * evaluation.seconds / evaluation.statistics["moves"],
         "seconds": time.perf_counter() - begun,
         "peak_bytes": peak_bytes(),
     }

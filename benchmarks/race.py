@@ -139,11 +139,11 @@ class SolverRun:
         budget = seconds if self._solver.iterative else 0.0
         iterations, spent = run_for(self._adapter.run, budget)
         peak = peak_bytes() / 2**20
-        verdict = ExactEvaluator(self._instance).final(self._adapter.strategy())
+        evaluation = ExactEvaluator(self._instance).final(self._adapter.strategy())
         row = {
             "iterations": iterations,
             "seconds": spent,
-            "nash_conv": verdict.nash_conv,
+            "nash_conv": evaluation.nash_conv,
             "peak_mib": peak,
         }
         if self._solver.family == "c":

@@ -49,16 +49,16 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.one_line import one_line
 from spiel_cr.evaluation.best_response import respond
-from spiel_cr.evaluation.opponent import Target, load_target
+from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import (
     HISTORIES,
-    METHODS,
+    RESPONSE_METHODS,
     ResponseConfig,
     SearchConfig,
 )
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.evaluation.result import Seat, summary
+from spiel_cr.evaluation.result import ResponseValue, from_same_deals
 from spiel_cr.players import opponents
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
@@ -83,7 +83,7 @@ def add(commands: Commands) -> None:
     )
     parser.option("--game")
     parser.option("--policy", "the opponent, see below", metavar="PATH|NAME")
-    parser.option("--method", "how the response is found", choices=METHODS)
+    parser.option("--method", "how the response is found", choices=RESPONSE_METHODS)
     text = "seat of the response"
     parser.option("--player", text, "both", choices=("0", "1", "both"))
     default, config = SearchConfig(), ResponseConfig()
@@ -134,7 +134,7 @@ def _best_response(arguments: Arguments) -> dict[str, object]:
         )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
     announce(f"looking at {arguments.game}")
-    target = load_target(
+    opponent = open_opponent(
         arguments.policy,
         arguments.game,
         signals=config.method == "exact" and not arguments.states,
@@ -143,20 +143,20 @@ def _best_response(arguments: Arguments) -> dict[str, object]:
         executor=arguments.executor(),
     )
     if arguments.checkpoint is not None:
-        if target.streamed is None:
+        if opponent.abrupt is None:
             raise ValueError(
                 f"--checkpoint {arguments.checkpoint} is for exact responses on abrupt "
                 f"hidden boards, which take minutes; leave it out"
             )
-        target.streamed.checkpoint = Checkpoint(arguments.checkpoint)
-    form = _form(target, arguments.states)
-    if form == "states" and target.too_large is not None:
-        print(f"searching on states: {one_line(target.too_large)}", file=sys.stderr)
+        opponent.abrupt.checkpoint = Checkpoint(arguments.checkpoint)
+    form = _form(opponent, arguments.states)
+    if form == "states" and opponent.too_large is not None:
+        print(f"searching on states: {one_line(opponent.too_large)}", file=sys.stderr)
     if form == "states" and arguments.method is None:
         config = dataclasses.replace(config, method="ismcts")
-    seats = [
+    values = [
         respond(
-            target,
+            opponent,
             player,
             config,
             states=arguments.states,
@@ -165,35 +165,35 @@ def _best_response(arguments: Arguments) -> dict[str, object]:
         for player in players
     ]
     report = {
+        **from_same_deals(values).report(),
         **arguments.given("game", "policy"),
         "method": config.method,
         "form": form,
-        **summary(seats),
-        "unmet_share": None,
+        "unvisited_share": None,
     }
-    _print(report, seats)
-    opponent = target.policy
-    if isinstance(opponent, TablePolicy) and opponent.asked:
-        report["unmet_share"] = share = opponent.unmet / opponent.asked
+    _print(report, values)
+    policy = opponent.policy
+    if isinstance(policy, TablePolicy) and policy.asked:
+        report["unvisited_share"] = share = policy.unmet / policy.asked
         of = "infosets" if form == "tree" else "times that it was asked"
         print(
-            f"  the policy is uniform at infosets that it never met: {share:.1%} of "
-            f"{opponent.asked:,} {of}"
+            f"  the policy is uniform at infosets without visits: {share:.1%} of "
+            f"{policy.asked:,} {of}"
         )
     return report
 
 
-def _form(target: Target, states: bool) -> str:
+def _form(opponent: Opponent, states: bool) -> str:
     """On which form of the game responses are found."""
     if states:
         return "states"
-    if target.tree is not None:
+    if opponent.tree is not None:
         return "tree"
-    if target.streamed is not None:
+    if opponent.abrupt is not None:
         return "phantom"
-    if target.form is None:
+    if opponent.form is None:
         return "states"
-    return "phantom" if isinstance(target.policy, PhantomPolicy) else "public-tree"
+    return "phantom" if isinstance(opponent.policy, PhantomPolicy) else "public-tree"
 
 
 def _config(arguments: Arguments) -> ResponseConfig:
@@ -214,24 +214,24 @@ def _config(arguments: Arguments) -> ResponseConfig:
     )
 
 
-def _print(report: dict[str, Any], seats: list[Seat]) -> None:
+def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:
     game, policy = one_line(report["game"]), one_line(report["policy"])
     print(f"{game}: {report['method']} against {policy}")
     if report["method"] == "exact":
         forms = {"public-tree": "signal form", "phantom": "form of worlds"}
         where = forms.get(report["form"], "game tree")
         print(f"  exact, by a best response on the {where}")
-    for seat in seats:
+    for seat in values:
         how = "exact" if seat.is_exact else "mean of matches"
-        who, known = "the response", ""
+        subject, known = "the response", ""
         if report["method"] == "exact":
-            who = "a best opponent"
+            subject = "a best opponent"
         elif seat.exact_value is not None:
             known = f"; a best one {seat.exact_value:+.6f}"
-        where = f"in seat {seat.player} {who} wins"
+        where = f"in seat {seat.player} {subject} wins"
         print(f"  {where} {seat.value:+.6f} a match ({how}){known}")
-        if len(seat.returns):
-            number = counted(len(seat.returns), "match", "matches")
+        if seat.matches:
+            number = counted(seat.matches, "match", "matches")
             plain = seat.plain_half_width
             noise = "" if plain is None else f" (plain returns ± {plain:.4f})"
             print(f"              {number} ± {seat.half_width:.4f}{noise}")
@@ -246,7 +246,7 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
 def _total(report: dict[str, Any]) -> str:
     """What the response gets, and what a best one would."""
     estimated = not report["is_exact"]
-    name = "NashConv" if len(report["seats"]) == 2 else "value"
+    name = "NashConv" if len(report["players"]) == 2 else "value"
     if report["method"] == "exact" and not estimated:
         half = report["value"] / 2
         known = f" (exploitability {half:.6f})" if name == "NashConv" else ""

@@ -13,11 +13,11 @@ examples:
   spiel-cr evaluate --game leduc_poker --bot 'oos(iterations=20)' \\
     --method matches --matches 2000
 
-evaluators:
-  traversing  asks the bot at every infoset, reached as in a match: exact NashConv of
+methods:
+  traversal   queries the bot at every infoset, reached as in a match: exact NashConv of
               what it plays. Bots whose answers vary (a clock, sampling) need --repeats.
               oos, which learns from every question, is asked as in its first match.
-  playing     plays matches against an opponent that avoids ending the game, and takes
+  matches     plays matches against an opponent that avoids ending the game, and takes
               the mean of the strategies met, uniform ones where none was. NashConv is
               of both together, mostly higher than the bot's own: for games with too
               many infosets to ask at each.
@@ -35,12 +35,13 @@ from typing import Any
 from spiel_cr.common.one_line import one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.evaluation import evaluate
+from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.players import bot_strings
 
 from ..common.plurals import counted
 from .command import Arguments, Commands, add_command, write_csv
 
-_JUDGES = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
+_EVALUATORS = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
 
 
 def add(commands: Commands) -> None:
@@ -58,8 +59,8 @@ def add(commands: Commands) -> None:
     parser.option("--game")
     text = "the player: name(parameter=value,...), see below"
     parser.option("--bot", text, required=True)
-    parser.option("--evaluator", "see below", "traversing", choices=evaluate.EVALUATORS)
-    text = f"playing only: how many, seats alternate (default {evaluate.MATCHES})"
+    parser.option("--method", "see below", "traversal", choices=evaluate.METHODS)
+    text = f"number of matches, for the method matches (default {evaluate.MATCHES})"
     parser.option("--matches", text)
     parser.option(
         "--repeats",
@@ -75,46 +76,56 @@ def add(commands: Commands) -> None:
 
 
 def _evaluate(arguments: Arguments) -> dict[str, object]:
-    found = evaluate.evaluate_repeatedly(
+    repeats = evaluate.evaluate_repeatedly(
         arguments.game,
         arguments.bot,
         evaluate.EvaluatorConfig(
-            **arguments.given("evaluator", "matches", "repeats", "seed")
+            **arguments.given("method", "matches", "repeats", "seed")
         ),
         arguments.out,
         memory_limit=arguments.memory_limit,
         executor=arguments.executor(),
     )
-    report: dict[str, object] = found.mean._asdict()
-    # What counts at infosets where the bot was never met.
-    all_met = report["infosets_defined"] == report["infosets"]
-    report["unmet_play"] = None if all_met else "uniform"
+    mean = evaluate.mean_evaluation(repeats)
+    report = _report(mean)
+    # The strategy at infosets that were not visited.
+    all_visited = report["infosets_visited"] == report["infosets"]
+    report["unvisited_play"] = None if all_visited else "uniform"
     if arguments.repeats > 1:
-        report["half_width"] = found.half_width
+        report["half_width"] = mean.half_width
     if arguments.out:
-        rows = [{"repeat": r, **e._asdict()} for r, e in enumerate(found.repeats)]
+        rows = [{"repeat": r, **_report(each)} for r, each in enumerate(repeats)]
         with arguments.writing():
-            write_csv(pathlib.Path(arguments.out) / f"{arguments.evaluator}.csv", rows)
+            write_csv(pathlib.Path(arguments.out) / f"{arguments.method}.csv", rows)
     _print(arguments, report)
     return report
 
 
+def _report(evaluation: Evaluation) -> dict[str, object]:
+    return {
+        "nash_conv": evaluation.nash_conv,
+        **evaluation.statistics,
+        "seconds": evaluation.seconds,
+        "evaluator": evaluation.evaluator,
+    }
+
+
 def _print(arguments: Arguments, report: dict[str, Any]) -> None:
-    print(one_line(f"{arguments.game}, {arguments.bot}, {arguments.evaluator}"))
+    print(one_line(f"{arguments.game}, {arguments.bot}, {arguments.method}"))
     spread = ""
     if "half_width" in report:
         spread = (
             f" ± {report['half_width']:.1e} ({CONFIDENCE:.0%} of "
             f"{arguments.repeats} repeats)"
         )
-    judge = _JUDGES[report["evaluator"]]
-    defined = 100 * report["infosets_defined"] / max(report["infosets"], 1)
-    met, of = f"{defined:.1f} % of them met", "exact for the strategy met"
-    if report["unmet_play"]:
-        met += f", {report['unmet_play']} play at the others"
-        of += f" with {report['unmet_play']} play where none was"
-    print(f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {judge}, {of})")
-    print(f"  infosets    {report['infosets']:,}, {met}")
+    evaluator = _EVALUATORS[report["evaluator"]]
+    visited = 100 * report["infosets_visited"] / max(report["infosets"], 1)
+    text, of = f"{visited:.1f} % of them visited", "exact for the strategy there"
+    if report["unvisited_play"]:
+        text += f", {report['unvisited_play']} play at the others"
+        of += f" with {report['unvisited_play']} play elsewhere"
+    print(f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {evaluator}, {of})")
+    print(f"  infosets    {report['infosets']:,}, {text}")
     print(
         f"  moves       {report['moves']:,}, {report['late_moves']:,} of them late; "
         f"the longest took {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in all"

@@ -246,8 +246,8 @@ def say_form(laid: representation.Laid, arguments: Arguments) -> None:
       arguments: those of `add_solver_options`.
 
     Raises:
-      GameTooLargeError: OpenSpiel's judge takes more than the limit.
-      ValueError: OpenSpiel is to judge what it cannot.
+      GameTooLargeError: OpenSpiel's evaluation takes more than the limit.
+      ValueError: OpenSpiel cannot evaluate this game.
     """
     if laid.form == representation.SIMULATOR and laid.why:
         print(f"sampled without compiling: {one_line(laid.why)}", file=sys.stderr)
@@ -257,8 +257,8 @@ def say_form(laid: representation.Laid, arguments: Arguments) -> None:
         return
     if laid.form == representation.SIMULATOR:
         raise ValueError(
-            "--evaluator openspiel needs the compiled game, and it is too large; leave it "
-            "out"
+            "--evaluator openspiel needs the compiled game, and it is too large; "
+            "leave it out"
         )
     if isinstance(laid.game, GameTree):
         config = algorithms.find(arguments.algorithm).config
@@ -356,7 +356,7 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
 
 
 def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, object]:
-    """Saves and judges a result, prints it for people, returns it for programs.
+    """Save and evaluate a result, print it, and return it as a dict.
 
     Args:
       game: as the user wrote it.
@@ -364,45 +364,47 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
       arguments: those of `add_solver_options`.
 
     Raises:
-      ValueError, pyspiel.SpielError: it cannot be judged; what was saved is kept, and
-        stderr says where.
+      ValueError, pyspiel.SpielError: it cannot be evaluated; what was saved is kept,
+        and stderr says where.
     """
-    saved, verdict = _saved(arguments, result), None
-    announce("judging")
+    saved, evaluation = _saved(arguments, result), None
+    announce("evaluating")
     started = time.perf_counter()
     try:
-        verdict = openspiel_evaluator.evaluate_result(
+        evaluation = openspiel_evaluator.evaluate_result(
             result, arguments.evaluator, memory_limit=arguments.memory_limit
         )
     finally:
-        if verdict is None and saved:  # an interrupt, too
+        if evaluation is None and saved:  # an interrupt, too
             print(
                 f"the policy was saved in {one_line(arguments.save)}", file=sys.stderr
             )
-    judging = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     report = {
         **_facts(game, result),
-        "nash_conv": verdict.nash_conv,
-        "game_value": verdict.game_value,
-        "evaluator": verdict.by,
+        "nash_conv": evaluation.nash_conv,
+        "game_value": evaluation.game_value,
+        "evaluator": evaluation.evaluator,
         "compile_seconds": result.compile_seconds,
-        "evaluation_seconds": judging,
+        "evaluation_seconds": seconds,
         "iterations_per_second": result.iterations_per_second,
     }
     each = f" in each of {result.solves} solves" if result.solves > 1 else ""
     print(f"{_head(game, result)}{each}")
-    tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
-    if verdict.by == "spiel_cr" and result.signals is not None:
+    by_openspiel = evaluation.evaluator == "openspiel"
+    tool = "OpenSpiel, exact" if by_openspiel else "spiel_cr, exact"
+    if not by_openspiel and result.signals is not None:
         tool += ", by a best response on the signal form"
-    elif verdict.by == "spiel_cr" and result.tree is None:
+    elif not by_openspiel and result.tree is None:
         tool += ", by a best response on the form of worlds"
+    assert evaluation.game_value is not None
     low, high = utility_bounds(result.game) or (0.0, 0.0)
     rounding = sys.float_info.epsilon * (high - low)
-    print(f"  NashConv    {_above(rounding, verdict.nash_conv):.3e}  ({tool})")
-    print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
-    if verdict.bounds is not None:
-        report["value_bounds"] = verdict.bounds
-        low, high = verdict.bounds
+    print(f"  NashConv    {_above(rounding, evaluation.nash_conv):.3e}  ({tool})")
+    print(f"  game value  {evaluation.game_value:+.6f}  (player 0, under this policy)")
+    if evaluation.bounds is not None:
+        report["value_bounds"] = evaluation.bounds
+        low, high = evaluation.bounds
         print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
     if result.has_locks:
         report |= _report_locks(result, rounding)
@@ -412,7 +414,7 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     print(
         f"  solving     {result.seconds:.2f} s{rate}; "
         f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s, "
-        f"judging {judging:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
+        f"evaluation {seconds:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
     )
     if saved:
         print(f"  policy      {one_line(arguments.save)}")

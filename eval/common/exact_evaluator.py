@@ -10,7 +10,7 @@ import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.evaluation.openspiel_evaluator import Verdict
+from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import check_behaviour
@@ -82,7 +82,7 @@ class ExactEvaluator:
             return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
         return self._own(strategy)[0]
 
-    def final(self, strategy: Strategy) -> Verdict:
+    def final(self, strategy: Strategy) -> Evaluation:
         """NashConv and value; where OpenSpiel computes them, ours must agree.
 
         Raises:
@@ -91,7 +91,12 @@ class ExactEvaluator:
         strategy = self._checked(strategy)
         nash_conv, value = self._own(strategy)
         if self._refusal:
-            return Verdict(nash_conv, value, OURS, reason=self._refusal)
+            return Evaluation(
+                nash_conv,
+                evaluator=OURS,
+                game_value=value,
+                statistics={"reason": self._refusal},
+            )
         table = self._table(strategy)
         judged = float(pyspiel.nash_conv(self._fast, table))
         returns = pyspiel.expected_returns(
@@ -104,7 +109,12 @@ class ExactEvaluator:
                     f"OpenSpiel finds {theirs} where spiel_cr finds {ours}; one of "
                     f"the two judges is wrong, please report it"
                 )
-        return Verdict(judged, float(returns[0]), OPENSPIEL)
+        return Evaluation(
+            judged,
+            evaluator=OPENSPIEL,
+            game_value=float(returns[0]),
+            statistics={"reason": ""},
+        )
 
     def _checked(self, strategy: Strategy) -> Strategy:
         """Distributions everywhere, or ValueError."""

@@ -128,18 +128,23 @@ def compare(
         if executor.patience is None and not executor.is_here:
             patience = 600.0 + 30.0 * (budget.seconds or 0.0)
             executor = dataclasses.replace(executor, patience=patience)
-        records = executor.map(
+        records = log.map(
+            executor,
             measurer,
             (),
             left,
+            finished=lambda record: False,
+            # Folders grow under other conditions: each line has its own.
+            add=lambda record: _keep(
+                log, {**record, "workers": log.settings["workers"]}
+            ),
+            order=lambda: (run.key for run in _planned(log)),
             lost=lambda key, why: failed(left[key], why),
             named=lambda key: "{1} on {0}, seed {2}".format(*key),
         )
         try:
-            for _, record in _shown(records, len(left), len(runs), progress):
-                # Folders grow under other conditions: each line has its own.
-                _keep(log, {**record, "workers": log.settings["workers"]})
-            log.arrange(run.key for run in _planned(log))
+            for _ in _shown(records, len(left), len(runs), progress):
+                pass
         finally:
             # Only this thread can write the report, which an interruption includes.
             with interrupts.saving(lambda: False):

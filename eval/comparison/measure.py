@@ -115,16 +115,16 @@ def _measure(entry: Entry, run: Run) -> Record:
     adapter = entry.make(instance, run.seed)
     setup = time.perf_counter() - started - adapter.compile_seconds
     points = _follow(entry, adapter, run.budget, judge)
-    verdict = judge.final(adapter.strategy())
+    evaluation = judge.final(adapter.strategy())
     # The last point is what is judged with all care.
-    last = points[-1]._replace(nash_conv=verdict.nash_conv)
+    last = points[-1]._replace(nash_conv=evaluation.nash_conv)
     return {
         "seconds": last.time.seconds,
         "iterations": last.iterations,
-        "nash_conv": verdict.nash_conv,
-        "game_value": verdict.game_value,
-        "evaluator": verdict.by,
-        "evaluator_reason": verdict.reason,
+        "nash_conv": evaluation.nash_conv,
+        "game_value": evaluation.game_value,
+        "evaluator": evaluation.evaluator,
+        "evaluator_reason": evaluation.statistics["reason"],
         "curve": [
             [p.time.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
         ],

@@ -15,14 +15,15 @@ def _run(share: float, algorithm: str, iterations: int) -> Iterator[Line]:
     """A strategy's value is off by its NashConv at most."""
     tree = spiel_cr.build_tree("leduc_poker")
     result = spiel_cr.solve(tree, algorithm, max(1, int(share * iterations)))
-    verdict = openspiel_evaluator.evaluate(tree.game, result.average_policy())
-    off = abs(verdict.game_value - _PUBLISHED)
+    evaluation = openspiel_evaluator.evaluate(tree.game, result.average_policy())
+    assert evaluation.game_value is not None
+    off = abs(evaluation.game_value - _PUBLISHED)
     rounding = 0.5 * 10.0**-_PLACES
     yield Line(
         f"value by {algorithm}",
         f"{_PUBLISHED} (Southey et al. 2005's game; rounded)",
-        f"{verdict.game_value:.7f}, NashConv {verdict.nash_conv:.1e}",
-        off <= rounding + verdict.nash_conv,
+        f"{evaluation.game_value:.7f}, NashConv {evaluation.nash_conv:.1e}",
+        off <= rounding + evaluation.nash_conv,
     )
 
 

@@ -42,8 +42,8 @@ from spiel_cr.evaluation.responses.state_responder import StateResponder
 from spiel_cr.evaluation.result import (
     Evaluation,
     ResponseValue,
-    by_player,
     from_same_deals,
+    in_player_order,
 )
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import Game
@@ -182,7 +182,7 @@ def _respond_on_form(
     seconds = time.perf_counter() - start
     returns = None
     if opponent.bots is not None:
-        policy = opponent.as_policy(by_player(player, response, strategy))
+        policy = opponent.as_policy(in_player_order(player, response, strategy))
         bot = bots.PolicyBot(player, policy, seed=config.seed)
         matches = _play_matches(opponent, player, config, executor, bot)
         returns, _ = returns_of(opponent, matches)
@@ -239,14 +239,16 @@ def _respond_on_states(
     start = time.perf_counter()
     if config.method == "lbr" and config.leaf in (None, "call"):
         if (boards := _on_boards(opponent, player, config)) is not None:
-            returns = boards.values(config.matches)
+            means = boards.values(config.matches)
             seconds = time.perf_counter() - start
             return value_of_response(
-                opponent, player, "lbr", returns, None, seconds=seconds
+                opponent, player, "lbr", means, None, seconds=seconds
             )
     announce(f"{config.method} response of player {player}, on states")
     responder, simulations = state_responder(opponent, player, config)
-    behaviour = returns = half_width = None
+    behaviour: np.ndarray | None = None
+    returns: np.ndarray | None = None
+    half_width = None
     if opponent.behaviour is not None:
         behaviour = played_strategy(opponent, responder, limit=config.matches)
     beliefs, count = responder.beliefs, responder.simulations

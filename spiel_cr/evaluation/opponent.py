@@ -25,7 +25,7 @@ from spiel_cr.common.executing import HERE, Executor, in_order
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.response_config import Behaviours
-from spiel_cr.evaluation.result import by_player
+from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
 from spiel_cr.games.opening.opened import Opened, open_game
@@ -140,17 +140,21 @@ class Opponent(NamedTuple):
         assert isinstance(self.policy, PublicTreePolicy)
         return PublicTreePolicy(self.policy.signals, behaviours)
 
-    def response_policy(self, player: int, response: np.ndarray) -> openspiel_policy.Policy:
+    def response_policy(
+        self, player: int, response: np.ndarray
+    ) -> openspiel_policy.Policy:
         """A response in its seat, and the policy in the other, where that is known.
 
         Args:
           player: the responder.
           response: float64 [S], its action probabilities.
         """
-        return self.as_policy(by_player(player, response, self.strategy()[1 - player]))
+        return self.as_policy(
+            in_player_order(player, response, self.strategy()[1 - player])
+        )
 
     def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
-        """What `rebuild_opponent` takes where tasks are done; `seed` as of `open_opponent`."""
+        """Return what `rebuild_opponent` needs in workers."""
         if executor.is_here:
             return self
         return self.name, self.tree or self.game, seed
@@ -288,7 +292,9 @@ def _is_long(named: NamedBot | None, tree: GameTree | None) -> bool:
     return sum(map(len, tree.infosets)) >= _DEALT
 
 
-def _deal(policy: BotPolicy, again: OpponentSource, executor: Executor, until: float) -> None:
+def _deal(
+    policy: BotPolicy, again: OpponentSource, executor: Executor, until: float
+) -> None:
     """Has workers ask a bot at all infosets, each a copy of its own.
 
     Args:

@@ -12,7 +12,7 @@ from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord, StateResponder
-from spiel_cr.evaluation.result import ResponseValue, by_player, mean_of_matches
+from spiel_cr.evaluation.result import ResponseValue, in_player_order, mean_of_matches
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses
@@ -33,7 +33,7 @@ def expected_reward(
       behaviour: float64 [S], the player's action probabilities.
       opponent: float64 [S'], those of the other player.
     """
-    reach = reach_of(form, by_player(player, behaviour, opponent))
+    reach = reach_of(form, in_player_order(player, behaviour, opponent))
     return (1 if player == 0 else -1) * best_responses.expected_value(form, reach)
 
 
@@ -63,7 +63,7 @@ def value_of_response(
             largest = float(np.abs(opponent.tree.histories.utility).max())
         reach = reach_of(form, policy)[1 - player]
         exact = best_responses.best_response_value(form, player, reach)
-        own, other = by_player(player, *policy)
+        own, other = in_player_order(player, *policy)
         statistics["exact_value"] = exact
         statistics["on_policy"] = expected_reward(form, player, own, other)
         if behaviour is not None:
@@ -130,7 +130,7 @@ class ResponseMatches:
         reduces_variance = reduces_variance and config.luck_rollouts > 0
         if reduces_variance and (self._is_known or not isinstance(rival, Learns)):
             uniform = openspiel_policy.UniformRandomPolicy(opponent.game)
-            policies = enumerate(by_player(player, uniform, opponent.policy))
+            policies = enumerate(in_player_order(player, uniform, opponent.policy))
             self._answers = {seat: Answers(policy, seat) for seat, policy in policies}
 
     def __call__(self, number: int) -> Played:
@@ -153,7 +153,7 @@ class ResponseMatches:
             responder.beliefs = BeliefRecord()
         match = play_match(
             self._opponent.game,
-            by_player(player, responder, self._rival),
+            in_player_order(player, responder, self._rival),
             random,
             chance=np.random.default_rng([seed, number]),
             observers=() if luck is None else (luck,),

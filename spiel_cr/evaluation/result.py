@@ -86,12 +86,13 @@ class ResponseValue(NamedTuple):
 
     def report(self) -> dict[str, Any]:
         """Return the value and its statistics as a JSON-serialisable dict."""
-        names = ("player", "method", "value", "half_width", "at_least", "is_exact")
-        names += ("exact_value", "on_policy", "plain_half_width", "matches")
-        names += ("simulations", "seconds")
-        report = {name: getattr(self, name) for name in names}
-        beliefs = None if self.beliefs is None else self.beliefs.report()
-        return {**report, "beliefs": beliefs}
+        report = {**self._asdict(), "at_least": self.at_least}
+        report["is_exact"] = self.is_exact
+        if self.beliefs is not None:
+            report["beliefs"] = self.beliefs.report()
+        for name in ("returns", "largest", "behaviour"):
+            del report[name]
+        return report
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -242,9 +243,7 @@ class Evaluation:
         }
 
 
-def from_same_deals(
-    players: Sequence[ResponseValue], **attributes: Any
-) -> Evaluation:
+def from_same_deals(players: Sequence[ResponseValue], **attributes: Any) -> Evaluation:
     """Combine responses whose matches have the same deals for both players.
 
     Match n of one player and match n of the other are one observation, their sum,
@@ -258,7 +257,7 @@ def from_same_deals(
     half, estimated = 0.0, [each for each in players if each.returns is not None]
     if estimated:
         largest = [each.largest for each in estimated]
-        sums = np.sum([each.returns for each in estimated], axis=0)
+        sums = np.sum(np.array([each.returns for each in estimated]), axis=0)
         half = mean_of_matches(sums, sum(largest) if all(largest) else 0.0)[1]
     return Evaluation(
         sum(each.value for each in players),
@@ -270,9 +269,7 @@ def from_same_deals(
     )
 
 
-def from_independent(
-    players: Sequence[ResponseValue], **attributes: Any
-) -> Evaluation:
+def from_independent(players: Sequence[ResponseValue], **attributes: Any) -> Evaluation:
     """Combine responses whose matches are independent.
 
     Args:
@@ -330,6 +327,6 @@ def mean_of_bound(
     return mean, half
 
 
-def by_player(player: int, first: Any, second: Any) -> Any:
+def in_player_order(player: int, first: Any, second: Any) -> Any:
     """Return a player's and the opponent's item in the order of players 0 and 1."""
     return (first, second) if player == 0 else (second, first)

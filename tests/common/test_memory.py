@@ -240,9 +240,10 @@ def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
 def test_judge_fits_into_the_limit():
     result = spiel_cr.solve(games.compiled("kuhn"), "lp")
     judged = openspiel_evaluator.evaluate_result(result, memory_limit="250050000")
-    assert judged.by == "spiel_cr"
+    assert judged.evaluator == "spiel_cr"
     assert (
-        openspiel_evaluator.evaluate_result(result, memory_limit="260MB").by == "openspiel"
+        openspiel_evaluator.evaluate_result(result, memory_limit="260MB").evaluator
+        == "openspiel"
     )
     with pytest.raises(GameTooLargeError, match="judge on kuhn.*--evaluator spiel_cr"):
         openspiel_evaluator.check_memory(result.tree, "250MB")

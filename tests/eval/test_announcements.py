@@ -44,7 +44,7 @@ PHASES = {
         ],
     ),
     "exploit": (
-        ("--policy", "uniform", "--minutes", "0.01", "--instruments", "table"),
+        ("--policy", "uniform", "--minutes", "0.01", "--methods", "table"),
         ["taking the policy uniform", r"table, player 0: \d.\d s"],
     ),
     "subgame": (

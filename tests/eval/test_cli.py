@@ -15,6 +15,7 @@ import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import help_pages
 from spiel_cr.evaluation import openspiel_evaluator
+from spiel_cr.evaluation.result import Evaluation
 from tests.support.commands import refused, report, run, told
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
@@ -102,7 +103,9 @@ def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
     assert report(capsys, *words)["evaluator"] == "openspiel"
     monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 57)
     assert report(capsys, *words)["evaluator"] == "spiel_cr"
-    assert report(capsys, *words, "--evaluator", "openspiel")["evaluator"] == "openspiel"
+    assert (
+        report(capsys, *words, "--evaluator", "openspiel")["evaluator"] == "openspiel"
+    )
 
 
 def test_curve(capsys):
@@ -254,8 +257,10 @@ def test_linear_programs_have_no_rate_no_bar_and_no_negative_nash_conv(
     capsys, monkeypatch
 ):
     """Of 1000 iterations that nobody asked for, 17 were 2 % at the end."""
-    verdict = openspiel_evaluator.Verdict(-2.776e-17, 0.0)
-    monkeypatch.setattr(openspiel_evaluator, "evaluate_result", lambda *_, **__: verdict)
+    verdict = Evaluation(-2.776e-17, evaluator="openspiel", game_value=0.0)
+    monkeypatch.setattr(
+        openspiel_evaluator, "evaluate_result", lambda *_, **__: verdict
+    )
     found, out, err = told(capsys, "solve", *KUHN)
     assert found["algorithm"] == "lp" and found["nash_conv"] == -2.776e-17
     assert found["iterations_per_second"] > 0 and "iterations/s" not in out

@@ -299,10 +299,10 @@ def test_long_names_of_folders_are_cut_and_differ():
 
 def test_there_is_no_other_judge():
     result = solve(KUHN, "cfr+", 2)
-    with pytest.raises(ValueError, match="evaluator='nonsense' must be one of auto, open"):
+    with pytest.raises(ValueError, match="evaluator='nonsense' must be one of auto"):
         openspiel_evaluator.evaluate_result(result, "nonsense")
     assert {
-        openspiel_evaluator.evaluate_result(result, by).by
+        openspiel_evaluator.evaluate_result(result, by).evaluator
         for by in openspiel_evaluator.EVALUATORS
     } == {
         "openspiel",

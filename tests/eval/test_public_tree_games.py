@@ -160,7 +160,9 @@ def test_games_whose_impossible_deals_are_refused_are_judged_by_our_own():
     tree = spiel_cr.build_tree(MadeGame(refusing, "refusing"))
     result = spiel_cr.solve(tree, "lp")
     judged = openspiel_evaluator.evaluate_result(result)
-    assert judged.by == "spiel_cr" and judged.nash_conv == pytest.approx(0, abs=1e-9)
+    assert judged.evaluator == "spiel_cr" and judged.nash_conv == pytest.approx(
+        0, abs=1e-9
+    )
     named = "refuses to take them.* leave --evaluator out"
     with pytest.raises(InvalidGameError, match=named):
         openspiel_evaluator.evaluate_result(result, "openspiel")

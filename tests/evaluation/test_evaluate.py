@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.evaluation import one_step, openspiel_evaluator, traversal
+from spiel_cr.evaluation import evaluate, one_step, openspiel_evaluator, traversal
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving.decomposition import decompose
@@ -24,8 +24,8 @@ from tests.support.scripted import Opinionated
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 SEATS = (0, 1)
 KEYS = set(
-    "nash_conv infosets infosets_defined moves late_moves max_ms programs_compiled "
-    "seconds judge unmet_play".split()
+    "nash_conv infosets infosets_visited moves late_moves max_ms programs_compiled "
+    "seconds evaluator unvisited_play".split()
 )
 
 
@@ -45,7 +45,7 @@ def traversed(name, text):
     """Both seats' strategies, and the verdict."""
     tree = compiled(name)
     seats = [traversal.traverse(tree, bot_for(name, p, text)) for p in SEATS]
-    return seats, traversal.evaluate(tree, (seats[0], seats[1]))
+    return seats, evaluate.evaluate_strategies(tree, (seats[0], seats[1]))
 
 
 def resolving(gadget, iterations=300):
@@ -73,7 +73,8 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     assert found.nash_conv == pytest.approx(expected, abs=1e-6)
     assert 1e-4 < expected < 0.01
     assert found.infosets == sum(len(infosets) for infosets in tree.infosets)
-    assert found.infosets_defined == found.moves == found.infosets
+    numbers = found.statistics
+    assert numbers["infosets_visited"] == numbers["moves"] == numbers["infosets"]
     assert found.late_moves == 0 and found.programs_compiled == 0
     assert 0 < found.max_ms < 1000 * found.seconds
 
@@ -151,11 +152,11 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     # A match shows the same, whichever matches were played before.
     matches = [traversal.play(tree, bot, match, seed=1) for match in range(0, 12, 2)]
     shown = traversal.aggregate(tree, 0, matches)
-    known = np.append(shown.met > 0, False)[decisions.owner]
+    known = np.append(shown.visits > 0, False)[decisions.owner]
     np.testing.assert_allclose(
         shown.behaviour[known], found.behaviour[known], atol=1e-15
     )
-    assert (shown.met > 1).any()
+    assert (shown.visits > 1).any()
 
 
 @pytest.mark.parametrize("name", ("leduc7", "ii_goofspiel4"))
@@ -235,10 +236,16 @@ def test_bots_that_cannot_be_evaluated(answer, message):
 
 def test_repeats_as_one():
     work = traversal.Work(3, 1, 5.0, 1, 0.5)
-    one = traversal.Evaluation(0.1, 12, 9, *work)
-    other = traversal.Evaluation(0.3, 12, 8, *work._replace(max_ms=2.0))
-    found = traversal.summarise([one, other])
-    assert found == traversal.Evaluation(pytest.approx(0.2), 12, 8, 6, 2, 5.0, 2, 1.0)
+    one = evaluate._evaluation(0.1, 12, 9, work, "openspiel")
+    faster = work._replace(max_ms=2.0)
+    other = evaluate._evaluation(0.3, 12, 8, faster, "openspiel")
+    found = evaluate.mean_evaluation([one, other])
+    assert found.nash_conv == pytest.approx(0.2) and found.seconds == 1.0
+    names = ("infosets", "infosets_visited", "moves", "late_moves", "max_ms")
+    numbers = dict(
+        zip((*names, "programs_compiled"), (12, 8, 6, 2, 5.0, 2), strict=True)
+    )
+    assert found.statistics == numbers
 
 
 # Playing.
@@ -246,7 +253,7 @@ def test_repeats_as_one():
 
 def met(seat, key, probabilities, match=0):
     work = traversal.Work(1, 0, 1.0, 0, 0.001)
-    return traversal.Met(match, seat, [key], [probabilities], 0.0, work)
+    return traversal.ObservedMatch(match, seat, [key], [probabilities], 0.0, work)
 
 
 def test_mean_of_what_was_met_and_uniform_elsewhere():
@@ -267,7 +274,7 @@ def test_mean_of_what_was_met_and_uniform_elsewhere():
     rest = np.setdiff1d(np.arange(13), [0, *range(first[0], first[0] + 2)])
     rest = np.setdiff1d(rest, range(first[1], first[1] + 2))
     assert (found.behaviour[rest] == 0.5).all() and len(rest) == 8
-    assert found.met.tolist() == [4, 1, 0, 0, 0, 0]
+    assert found.visits.tolist() == [4, 1, 0, 0, 0, 0]
     assert found.work.moves == 5
 
 
@@ -283,16 +290,19 @@ def test_few_matches():
         keys = {key for match in matches for key in match.keys}
         found = traversal.aggregate(tree, seat, matches)
         seats.append(found)
-        assert {tree.infosets[seat].keys[i] for i in np.flatnonzero(found.met)} == keys
-        assert found.met.sum() == sum(len(match.keys) for match in matches)
+        assert {
+            tree.infosets[seat].keys[i] for i in np.flatnonzero(found.visits)
+        } == keys
+        assert found.visits.sum() == sum(len(match.keys) for match in matches)
         owner = tree.infosets[seat].decisions.owner
-        known = np.append(found.met > 0, False)[owner]
+        known = np.append(found.visits > 0, False)[owner]
         uniform = conversions.uniform_behaviour(tree.infosets[seat].decisions)
         np.testing.assert_array_equal(found.behaviour[~known], uniform[~known])
         np.testing.assert_allclose(found.behaviour[known], full[seat].behaviour[known])
-    found = traversal.evaluate(tree, tuple(seats))
-    assert 0 < found.infosets_defined < found.infosets == 12
-    assert found.infosets_defined == sum(int((s.met > 0).sum()) for s in seats)
+    found = evaluate.evaluate_strategies(tree, tuple(seats))
+    visited = found.statistics["infosets_visited"]
+    assert 0 < visited < found.statistics["infosets"] == 12
+    assert visited == sum(int((s.visits > 0).sum()) for s in seats)
     assert found.nash_conv > exact.nash_conv
 
 
@@ -567,8 +577,8 @@ def test_evaluate(capsys):
     found = report(capsys, *EVALUATE, RESOLVING)
     assert found.keys() == KEYS
     assert found["nash_conv"] == traversed("kuhn", RESOLVING)[1].nash_conv
-    assert found["infosets"] == found["infosets_defined"] == found["moves"] == 12
-    assert found["evaluator"] == "openspiel" and found["unmet_play"] is None
+    assert found["infosets"] == found["infosets_visited"] == found["moves"] == 12
+    assert found["evaluator"] == "openspiel" and found["unvisited_play"] is None
 
 
 def test_large_games_are_judged_by_us(capsys, monkeypatch):
@@ -588,7 +598,7 @@ def test_what_was_never_met_is_told(capsys):
     assert " % of them met, uniform play at the others" in out
     words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)
-    assert found["infosets_defined"] < 12 and found["unmet_play"] == "uniform"
+    assert found["infosets_visited"] < 12 and found["unvisited_play"] == "uniform"
     # Many matches of the same bot meet all of it.
     run(*EVALUATE, "uniform", "--method", "matches", "--matches", "200")
     out = capsys.readouterr().out
@@ -629,7 +639,7 @@ def test_interrupted_matches_are_continued(capsys, tmp_path):
     words = (*EVALUATE, RESOLVING, "--method", "matches", "--matches", 30)
     whole = report(capsys, *words, "--out", tmp_path / "whole")
     assert whole.keys() == KEYS
-    assert 6 <= whole["infosets_defined"] <= 12
+    assert 6 <= whole["infosets_visited"] <= 12
     path = tmp_path / "half" / "matches.jsonl"
     shutil.copytree(tmp_path / "whole", path.parent)
     text = path.read_text()
@@ -637,7 +647,7 @@ def test_interrupted_matches_are_continued(capsys, tmp_path):
     # The end of a line is missing.
     path.write_text(text[: len(text) // 2])
     resumed = report(capsys, *words, "--out", path.parent)
-    for key in ("nash_conv", "infosets_defined", "moves"):
+    for key in ("nash_conv", "infosets_visited", "moves"):
         assert resumed[key] == whole[key]
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert sorted(row["match"] for row in rows) == list(range(30))

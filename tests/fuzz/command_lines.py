@@ -67,7 +67,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "subgame": {"--iterations": "2", "--trunk-iterations": "2"},
     "evaluate": {"--bot": "uniform"},
     "best-response": {"--matches": "2", "--simulations": "8", "--rollouts": "2"},
-    "exploit": {"--minutes": "1e-9", "--instruments": "exact;table"},
+    "exploit": {"--minutes": "1e-9", "--methods": "exact;table"},
     "tournament": {"--matches": "2"},
     "play": {"--game": "kuhn_poker", "--bots": "uniform;uniform", "--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
@@ -88,7 +88,12 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
         "--algorithm": None,
     },
     ("resolve", "--lock"): {
-        **{"--game": "kuhn_poker", "--depth": None, "--form": None, "--evaluator": None},
+        **{
+            "--game": "kuhn_poker",
+            "--depth": None,
+            "--form": None,
+            "--evaluator": None,
+        },
         **{"--depth-unit": None, "--leaf": None},
     },
     **{

@@ -50,7 +50,7 @@ COMMANDS = {
     # Has time to learn to all ends in one plan. A search that a clock divides comes to
     # the same value by other moves where several are best.
     "exploit": "exploit --game=liars_dice(numdice=1,dice_sides=5) --policy=uniform "
-    "--instruments=search --minutes=600 --out=DIR/x",
+    "--methods=search --minutes=600 --out=DIR/x",
     "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
     "--rounds=2 --steps=20 --boards=25600 --cache=DIR/k --out=DIR/j",
     "study": "study kuhn --size=0.3",

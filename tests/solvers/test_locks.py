@@ -114,7 +114,7 @@ def test_best_responses_keep_the_lock():
         state = tree.state_at(
             tree.infosets[0].history[tree.infosets[0].keys.index(key)]
         )
-        assert list(found.policy.action_probabilities(state).values()) == row
+        assert list(found.responses[0].action_probabilities(state).values()) == row
     config = spiel_cr.ResponseConfig("ismcts")
     with pytest.raises(ValueError, match="searches without them"):
         spiel_cr.best_response(tree, policy, 0, config, locks=locks)

@@ -18,7 +18,12 @@ from spiel_cr.evaluation.responses.belief_search import (
     BeliefSearch,
     uniform_prior,
 )
-from spiel_cr.evaluation.responses.table_response import NUM_HABITS, TableResponse, default_policy, Setting
+from spiel_cr.evaluation.responses.table_response import (
+    NUM_HABITS,
+    Setting,
+    TableResponse,
+    default_policy,
+)
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.simulation import keys
 from spiel_cr.policies.rollouts import Answers
@@ -156,7 +161,7 @@ class RootSearch:
 
 
 def _row(node: BeliefNode) -> tuple[int, int, float, float]:
-    """Actions, the place of the best one, worth and expectation; see `TableResponse`."""
+    """Return actions, the place of the best one, value and expectation."""
     if not node.branches:
         return len(node.actions), -1, node.value, math.nan
     best = node.best()

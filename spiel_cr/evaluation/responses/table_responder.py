@@ -19,8 +19,8 @@ import numpy as np
 
 from spiel_cr.evaluation.responses.table_response import (
     NUM_HABITS,
-    TableResponse,
     Setting,
+    TableResponse,
     Unplanned,
     habit_of,
 )
