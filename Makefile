@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench \
-	bench-partial bench-deep fuzz-moves help-pages clean
+	bench-deep fuzz-moves help-pages clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -16,7 +16,6 @@ help:
 	@echo "make docs       the documentation site, into build/site (needs the network once)"
 	@echo "SPIEL_CR_HOME=https://ADDRESS make dist   a wheel with absolute links, into dist/"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
-	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
 	@echo "make help-pages   write what --help prints, after a change of options"
@@ -89,9 +88,6 @@ test-slow: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks cfr
-
-bench-partial: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks partial
 
 bench-deep: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks deep

@@ -48,24 +48,24 @@ def _probabilities(game: str, policy: Any) -> np.ndarray:
         while not state.is_terminal():
             legal = state.legal_actions()
             if not state.is_chance_node():
-                given = policy.action_probabilities(state)
-                answers += [float(given[action]) for action in legal]
+                probabilities = policy.action_probabilities(state)
+                answers += [float(probabilities[action]) for action in legal]
             state.apply_action(int(random.choice(legal)))
     return np.array(answers)
 
 
 def _of_result(game: str, result: Any) -> dict[str, Any]:
     """Return all numbers of a result that do not depend on the clock."""
-    found = {
+    results = {
         "iterations": result.iterations,
         "policy": _probabilities(game, result.average_policy()),
     }
     try:
-        found["nash_conv"] = result.nash_conv()
-        found["value"] = result.game_value()
+        results["nash_conv"] = result.nash_conv()
+        results["value"] = result.game_value()
     except ValueError:  # the game was simulated
         pass
-    return found
+    return results
 
 
 def _solved(game: str, algorithm: str, iterations: int, **options: Any) -> Any:
@@ -107,20 +107,20 @@ def _matches() -> dict[str, Any]:
 
 
 def _evaluated() -> dict[str, Any]:
-    found = spiel_cr.evaluate("kuhn_poker", "resolving(iterations=50)")
-    return {"nash_conv": found.nash_conv}
+    results = spiel_cr.evaluate("kuhn_poker", "resolving(iterations=50)")
+    return {"nash_conv": results.nash_conv}
 
 
 def _response() -> dict[str, Any]:
     config = spiel_cr.ResponseConfig("lbr", matches=20)
-    found = spiel_cr.best_response("leduc_poker", "cfr+(iterations=5)", 0, config)
+    results = spiel_cr.best_response("leduc_poker", "cfr+(iterations=5)", 0, config)
     exact = spiel_cr.best_response("leduc_poker", "cfr+(iterations=5)", 1)
-    return {"lbr": found.value, "exact": exact.value}
+    return {"lbr": results.value, "exact": exact.value}
 
 
 def _differences() -> dict[str, Any]:
-    found = spiel_cr.differences("leduc_poker", "cfr+(iterations=5)", "uniform")
-    return {"gains": np.array(found.gains), "nash_conv": np.array(found.nash_conv)}
+    results = spiel_cr.differences("leduc_poker", "cfr+(iterations=5)", "uniform")
+    return {"gains": np.array(results.gains), "nash_conv": np.array(results.nash_conv)}
 
 
 def _command(*words: str) -> Callable[[], dict[str, Any]]:
@@ -134,9 +134,9 @@ def _command(*words: str) -> Callable[[], dict[str, Any]]:
             text=True,
             check=True,
         )
-        found = json.loads(done.stdout.splitlines()[-1])
+        results = json.loads(done.stdout.splitlines()[-1])
         names = ("nash_conv", "game_value", "iterations", "value")
-        return {name: found[name] for name in names if name in found}
+        return {name: results[name] for name in names if name in results}
 
     return run
 
@@ -179,11 +179,11 @@ def write(path: str) -> None:
     arrays: dict[str, np.ndarray] = {}
     for name, run in RUNS.items():
         start = time.perf_counter()
-        found = run()
+        results = run()
         seconds = time.perf_counter() - start
         print(f"{name}: {seconds:.1f} s", flush=True)
         arrays[f"{name}/seconds"] = np.array(seconds)
-        for key, value in found.items():
+        for key, value in results.items():
             arrays[f"{name}/{key}"] = np.asarray(value)
     named: dict[str, Any] = arrays
     np.savez(path, **named)
@@ -208,11 +208,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("action", choices=("write", "compare"))
     parser.add_argument("files", nargs="+", metavar="FILE")
-    given = parser.parse_args()
-    if given.action == "write":
-        write(given.files[0])
+    parsed = parser.parse_args()
+    if parsed.action == "write":
+        write(parsed.files[0])
         return 0
-    return compare(given.files[0], given.files[1])
+    return compare(parsed.files[0], parsed.files[1])
 
 
 if __name__ == "__main__":

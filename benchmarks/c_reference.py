@@ -1,6 +1,6 @@
-"""The yardstick: CFR+ in plain C on the same sequence form, built by `cc` on the spot.
+"""The reference: CFR+ in plain C on the same sequence form, built with `cc` when used.
 
-Only benchmarks and their test use this; the package itself contains no C.
+Only benchmarks use this module; the package itself contains no C.
 """
 
 import ctypes
@@ -25,8 +25,8 @@ from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
 
-# Largest difference of two averages that rounding explains: 50 iterations amplify 1e-16
-# to some 1e-11 on leduc_poker.
+# Largest difference of two averages from rounding: 50 iterations amplify 1e-16 to about
+# 1e-11 on leduc_poker.
 TOLERANCE = 1e-9
 
 _ITERATIONS = 50
@@ -46,15 +46,15 @@ class _Player(ctypes.Structure):
 
 
 def compiler() -> str | None:
-    """Path of the C compiler, None where there is none."""
+    """Return the path of the C compiler; None if it is not installed."""
     return shutil.which("cc")
 
 
 def _compile() -> ctypes.CDLL:
-    """Builds the library afresh, for this very CPU.
+    """Build the library for this CPU.
 
     Raises:
-      RuntimeError: there is no C compiler, or it failed.
+      RuntimeError: If the C compiler is missing or failed.
     """
     cc = compiler()
     if cc is None:
@@ -75,16 +75,16 @@ class CReference:
     """CFR+ with alternating updates, float64, one thread.
 
     Attributes:
-      iterations: done so far.
-      compile_seconds: what the C compiler took.
+      iterations: Number of iterations so far.
+      compile_seconds: Time spent in the C compiler.
     """
 
     def __init__(self, form: SequenceForm) -> None:
-        """Compiles the C code and lays out the game.
+        """Compile the C code, and convert the game's arrays.
 
         Raises:
-          RuntimeError: there is no C compiler, or it failed.
-          ValueError: some infoset comes before its parent.
+          RuntimeError: If the C compiler is missing or failed.
+          ValueError: If an infoset precedes its parent.
         """
         started = time.perf_counter()
         self._library = _compile()
@@ -93,44 +93,47 @@ class CReference:
         rows, columns, values = form.payoffs
         self._decisions = form.decisions
         self._arrays = [
-            _lay_out(form.decisions[0], rows, columns, values),
-            _lay_out(form.decisions[1], columns, rows, -values),
+            _arrays_of(form.decisions[0], rows, columns, values),
+            _arrays_of(form.decisions[1], columns, rows, -values),
         ]
         self._players = (_Player * 2)(*(structure(_Player, a) for a in self._arrays))
 
     def run(self, iterations: int) -> None:
-        """Iterates."""
+        """Run iterations."""
         self._library.cfr_plus(self._players, self.iterations, iterations)
         self.iterations += iterations
 
     def average(self, player: int) -> np.ndarray:
-        """float64 [S], the average strategy in sequence form, by logical sequence."""
+        """Return the average strategy in sequence form: float64 [S]."""
         total = self._arrays[player]["sum"]
         # The empty sequence is reached with probability 1 in every iteration.
         return total / total[0]
 
     def average_behaviour(self, player: int) -> np.ndarray:
-        """float64 [S], the same as probabilities of actions."""
+        """Return the average strategy as action probabilities: float64 [S]."""
         return behaviour_from_reach(self._decisions[player], self.average(player))
 
 
-def _lay_out(
-    decisions: Decisions, own: np.ndarray, other: np.ndarray, values: np.ndarray
+def _arrays_of(
+    decisions: Decisions,
+    sequences: np.ndarray,
+    opponent_sequences: np.ndarray,
+    values: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """One player's arrays, by the names of `struct player`.
+    """Return one player's arrays by the names of `struct player`.
 
     Args:
-      decisions: the player's decision points.
-      own: int [nnz], its sequences in the payoff coupling.
-      other: int [nnz], the opponent's.
-      values: float64 [nnz], its utility times chance.
+      decisions: Decision points of the player.
+      sequences: int [nnz], the player's sequences in the payoff matrix.
+      opponent_sequences: int [nnz], the opponent's sequences.
+      values: float64 [nnz], the player's utility times chance.
     """
     first = decisions.first_sequence
     if (decisions.parent >= first).any():
         raise ValueError("the C reference needs parents before their children")
-    order = np.lexsort((other, own))
+    order = np.lexsort((opponent_sequences, sequences))
     count = decisions.num_sequences
-    row = np.concatenate([[0], np.cumsum(np.bincount(own, minlength=count))])
+    row = np.concatenate([[0], np.cumsum(np.bincount(sequences, minlength=count))])
     strategy = uniform_behaviour(decisions)
     reach = reach_from_behaviour(decisions, strategy)
     integers = {
@@ -138,7 +141,7 @@ def _lay_out(
         "first": first,
         "actions": decisions.num_actions,
         "row": row,
-        "column": other[order],
+        "column": opponent_sequences[order],
     }
     numbers = {"payoff": values[order], "strategy": strategy, "reach": reach}
     return {
@@ -149,23 +152,23 @@ def _lay_out(
 
 
 def structure(kind: type[Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Points a C structure at the arrays of a side, which the caller keeps alive."""
+    """Return a C structure that refers to a player's arrays; keep these alive."""
     pointers = {name: array.ctypes.data for name, array in arrays.items()}
     return kind(len(arrays["parent"]), len(arrays["strategy"]), **pointers)
 
 
 def disagreement(form: SequenceForm) -> dict[str, Any]:
-    """Compares the average strategies of the C reference and spiel_cr, both CFR+.
+    """Compare the average strategies of the C reference and spiel_cr, both CFR+.
 
-    In a game with exact ties regrets that ought to be 0 are ±1e-17, and rounding alone
-    decides between one action and another: after two iterations on goofspiel with five
-    cards two faithful programs differ by 0.1. Where they differ, the comparison is
-    repeated on the same game with payoffs that noise has made generic.
+    In a game with exact ties, regrets that should be 0 are ±1e-17, and rounding alone
+    chooses an action: after two iterations on five-card goofspiel, two correct
+    implementations differ by 0.1. If they differ, the comparison is repeated on the
+    same game with noise on its payoffs.
 
     Returns:
-      `disagreement`: the largest absolute difference of the average strategies in
-      sequence form; `generic`: whether that is of the game with noise; `agrees`:
-      whether it is within TOLERANCE.
+      `disagreement`: largest absolute difference of the average strategies in sequence
+      form; `generic`: whether noise was added; `agrees`: whether the difference is
+      within TOLERANCE.
     """
     difference, generic = _difference(form), False
     if difference > TOLERANCE:
@@ -182,9 +185,9 @@ def disagreement(form: SequenceForm) -> dict[str, Any]:
 
 
 def _difference(form: SequenceForm) -> float:
-    yardstick = CReference(form)
+    reference = CReference(form)
     solver = cfr.make_solver(form, config=PRESETS["cfr+"])
-    yardstick.run(_ITERATIONS)
+    reference.run(_ITERATIONS)
     solver.run(_ITERATIONS)
-    differences = [yardstick.average(p) - solver.average(p) for p in (0, 1)]
+    differences = [reference.average(p) - solver.average(p) for p in (0, 1)]
     return float(np.abs(np.concatenate(differences)).max())

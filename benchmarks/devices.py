@@ -1,23 +1,21 @@
-"""What a GPU changes: the time of an iteration, and whether iterates are the same.
+"""Solvers on the CPU and on a GPU: time of an iteration, and equality of iterates.
 
 A row is one solver on one game, first on the CPU, then on JAX's last device, in one
-process. See docs/measurements/devices.md.
+process.
 """
 
-import argparse
 import functools
-from collections.abc import Iterator
 
 import jax
 import numpy as np
 
 import spiel_cr
 from benchmarks.document import Column
-from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
+from benchmarks.frame import Axis, Benchmark, Row, Table
 from benchmarks.games import string_of
 from spiel_cr.solvers.solve import lay_out, task_of
 
-# Games and algorithms; /float32 where float64 is not the algorithm's own precision.
+# Games and algorithms; /float32 if float64 is not the algorithm's default.
 RUNS = tuple(
     (
         "kuhn:cfr+ leduc:cfr+ goofspiel5:cfr+ liars_dice6:cfr+ ii_goofspiel6:cfr+ "
@@ -27,84 +25,71 @@ RUNS = tuple(
         "liars_dice2x5:mmd"
     ).split()
 )
-# Iterates are compared after so many iterations, before rounding decides ties; networks
-# are timed over as many.
-_SAME = 10
-_LIMIT = "30GB"
+# Number of iterations after which iterates are compared, before rounding breaks ties;
+# networks are timed over as many.
+_COMPARED = 10
+_MEMORY_LIMIT = "30GB"
 
 
 def measure(run: str, seconds: float) -> Row:
-    """Solves a game on both devices within a time; compares their iterates.
+    """Solve a game on both devices, and compare their iterates.
 
     Args:
-      run: "GAME:ALGORITHM", and "/float32" where that is timed; iterates are compared
-        in float64.
-      seconds: of iterating, on each.
+      run: "GAME:ALGORITHM" or "GAME:ALGORITHM/float32"; iterates are compared in
+        float64.
+      seconds: Time budget on each device.
 
     Raises:
-      RuntimeError: JAX has no device but the CPU.
+      RuntimeError: If JAX has no device but the CPU.
     """
     game, _, solver = run.partition(":")
     algorithm, _, dtype = solver.partition("/")
     devices = (jax.devices("cpu")[0], jax.devices()[-1])
     if devices[0] == devices[1]:
         raise RuntimeError("JAX has no device but the CPU; pip install 'jax[cuda12]'")
-    options = spiel_cr.GameOptions(memory_limit=_LIMIT)
-    laid = lay_out(string_of(game), task_of(algorithm, options=options))
-    row: Row = {"device": devices[1].device_kind, "form": laid.form}
+    options = spiel_cr.GameOptions(memory_limit=_MEMORY_LIMIT)
+    loaded = lay_out(string_of(game), task_of(algorithm, options=options))
+    row: Row = {"device": devices[1].device_kind, "form": loaded.form}
     averages = []
     for name, device in zip(("cpu", "device"), devices, strict=True):
         with jax.default_device(device):
-            solved = functools.partial(
-                spiel_cr.solve, laid, algorithm, dtype=dtype or None
-            )
-            found = solved(spiel_cr.Goal(seconds=seconds))
-            each, compiling = found.seconds / found.iterations, found.compile_seconds
+            solve = functools.partial(spiel_cr.solve, loaded, algorithm)
+            solve_timed = functools.partial(solve, dtype=dtype or None)
+            result = solve_timed(spiel_cr.Goal(seconds=seconds))
+            each, compiling = result.seconds / result.iterations, result.compile_seconds
             if not compiling:
-                # Networks compile while they learn; the same again has all programs.
-                again, warm = solved(_SAME), solved(_SAME)
-                each = warm.seconds / _SAME
-                learnt = (found.iterations + _SAME) * each
-                compiling = found.seconds + again.seconds - learnt
-            row[f"{name}_ms"] = 1000 * each
-            row[f"{name}_compile"] = compiling
-            if found.average and not (found.trajectories or found.nodes):
-                found = spiel_cr.solve(laid, algorithm, _SAME)
-                averages.append(found.average)
+                # Networks compile while they train; the second repetition does not.
+                first, second = solve_timed(_COMPARED), solve_timed(_COMPARED)
+                each = second.seconds / _COMPARED
+                training = (result.iterations + _COMPARED) * each
+                compiling = result.seconds + first.seconds - training
+            row |= {f"{name}_ms": 1000 * each, f"{name}_compile": compiling}
+            if result.average and not (result.trajectories or result.nodes):
+                averages.append(solve(_COMPARED).average)
     if averages:
         pairs = zip(*averages, strict=True)
         row["apart"] = max(float(np.max(np.abs(a - b))) for a, b in pairs)
     return row
 
 
-def _plan(options: argparse.Namespace) -> Iterator[Row]:
-    yield from product(run=options.runs, seconds=[options.seconds])
-
-
 _TABLE: dict[str, Column] = {
     "game": lambda row: row["run"].partition(":")[0],
     "solver": lambda row: f"`{row['run'].partition(':')[2]}`",
     "form": "{form}",
-    "CPU, ms an iteration": "{cpu_ms:.3g}",
-    "GPU, ms an iteration": "{device_ms:.3g}",
-    "times as fast": lambda row: f"{row['cpu_ms'] / row['device_ms']:.2g}",
+    "CPU, ms per iteration": "{cpu_ms:.3g}",
+    "GPU, ms per iteration": "{device_ms:.3g}",
+    "speedup": lambda row: f"{row['cpu_ms'] / row['device_ms']:.2g}",
     "CPU, compile, s": "{cpu_compile:.1f}",
     "GPU, compile, s": "{device_compile:.1f}",
-    f"averages apart after {_SAME}": "{apart:.0e}",
+    f"averages apart after {_COMPARED}": "{apart:.0e}",
 }
 BENCHMARK = Benchmark(
     "devices",
-    "Solvers on the CPU and on JAX's other device.",
+    "Measure solvers on the CPU and on JAX's other device.",
+    measure,
     {
-        "runs": Option(RUNS, "GAME:ALGORITHM, /float32 behind it"),
-        "seconds": Option(10.0, "of iterating, on each device"),
+        "run": Axis(RUNS, "GAME:ALGORITHM, optionally followed by /float32"),
+        "seconds": Axis(10.0, "time budget on each device", identifies=False),
     },
-    {
-        "devices": Part(
-            measure,
-            _plan,
-            (Table("Time of an iteration.", _TABLE, 3),),
-            budget=("seconds",),
-        )
-    },
+    (Table("Time of an iteration.", _TABLE, 3),),
 )

@@ -1,9 +1,8 @@
-"""The frame of every benchmark: rows of data, measured one by one, and tables of them.
+"""The structure of every benchmark: rows of data, and tables of rows.
 
-A benchmark has parts. A part has a plan: rows that say what is measured, such as game,
-algorithm, seed and budget. Each row is measured in a process of its own and is on the
-disk, with the conditions of the run, before the next one begins. Tables and pictures
-are made from these lines and from nothing else.
+A row states what is measured, such as game, algorithm, seed and budget. Each row is
+measured in a process of its own and written to disk, with the conditions of the run,
+before the next one starts. Tables are generated from these rows alone.
 """
 
 import argparse
@@ -13,7 +12,7 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import game_defs  # noqa: F401  registers the project's games
@@ -25,37 +24,32 @@ from spiel_cr.eval.common import conditions
 
 Row: TypeAlias = dict[str, Any]
 
-# Packages that some benchmarks use, besides those that every result depends on.
+# Packages that some benchmarks use, in addition to those that every result depends on.
 _OPTIONAL = ("jaxlib", "flax", "LiteEFG")
 
 
-class Option(NamedTuple):
-    """An option of a command.
+class Axis(NamedTuple):
+    """An argument of a benchmark's measurement, and the option that sets it.
 
     Attributes:
-      default: its value; a tuple: it takes one value or more.
-      words: what it is.
-      choices: the only values there are; empty: any.
-      least: the smallest number allowed; None: any above 0.
-      kind: of its values, where the default does not say.
+      default: Default value; a tuple contains several, which are all measured.
+      help: Description.
+      choices: Allowed values; if empty, any value is allowed.
+      least: Smallest allowed number; if None, any positive number is allowed.
+      identifies: Whether rows with different values are different measurements; if
+        not, a new row replaces an earlier one.
     """
 
     default: Any
-    words: str
+    help: str
     choices: Sequence[Any] = ()
     least: float | None = None
-    kind: type | None = None
+    identifies: bool = True
 
     def add(self, parser: argparse.ArgumentParser, name: str) -> None:
-        """Declares it.
-
-        Args:
-          parser: of the command.
-          name: without dashes before it.
-        """
-        several = isinstance(self.default, tuple)
-        first = self.default[0] if several and self.default else self.default
-        kind = self.kind or type(first)
+        """Declare the option; the option of several values has a plural name."""
+        is_list = isinstance(self.default, tuple)
+        kind = type(self.default[0] if is_list else self.default)
 
         def convert(text: str) -> Any:
             value = kind(text)
@@ -65,27 +59,29 @@ class Option(NamedTuple):
                 raise argparse.ArgumentTypeError(f"{text} must be {bound}")
             return value
 
-        said = "; ".join(map(str, self.default)) if several else self.default
+        default = "; ".join(map(str, self.default)) if is_list else self.default
+        plural = f"{name.rstrip('s')}s" if is_list else name
         parser.add_argument(
-            f"--{name.replace('_', '-')}",
-            nargs="+" if several else None,
+            f"--{plural.replace('_', '-')}",
+            dest=name,
+            nargs="+" if is_list else None,
             type=convert,
             default=self.default,
             choices=self.choices or None,
-            metavar=None if self.choices else name.upper().rstrip("S"),
-            help=self.words if said in (None, "") else f"{self.words} (default {said})",
+            metavar=None if self.choices else name.upper(),
+            help=f"{self.help} (default {default})",
         )
 
 
 class Table(NamedTuple):
-    """A table of a part's rows.
+    """A table of rows.
 
     Attributes:
-      title: what stands before it.
-      columns: by their titles, or made from the lines.
-      labels: columns of words, the first ones.
-      lines: from the rows to the facts of its lines.
-      per: a fact of lines; each of its values gets a table, and is its heading.
+      title: Text above the table.
+      columns: Columns by title, or a function that creates them from the lines.
+      labels: Number of leading columns that contain text.
+      lines: Function from rows to the facts of the table's lines.
+      per: A fact of the lines; each of its values gets a table with a heading.
     """
 
     title: str
@@ -95,122 +91,87 @@ class Table(NamedTuple):
     per: str = ""
 
     def markdown(self, rows: Sequence[Row]) -> str:
-        """The table of these rows."""
+        """Return the table of these rows."""
         lines, text = self.lines(rows), f"{self.title}\n"
         groups = group_by(lines, self.per) if self.per else {"": lines}
         columns = self.columns(lines) if callable(self.columns) else self.columns
-        for name, its in groups.items():
+        for name, group in groups.items():
             heading = f"\n### {name}\n" if name else ""
-            body = document.table(its, columns, labels=self.labels)
-            text += f"{heading}\n{body}"
+            text += f"{heading}\n{document.table(group, columns, labels=self.labels)}"
         return text
-
-
-class Picture(NamedTuple):
-    """Curves of a part's rows.
-
-    Attributes:
-      file: its name, in the folder img beside the page.
-      across: what the horizontal axis shows.
-      curves: from rows to points, by titles of panels and labels.
-    """
-
-    file: str
-    across: str
-    curves: Callable[[Sequence[Row]], document.Panels]
-
-
-class Part(NamedTuple):
-    """One kind of measurement.
-
-    Attributes:
-      measure: from the values of a row of the plan, by name, to what was found.
-      plan: from options to the rows to measure.
-      tables: made of all rows of the part.
-      pictures: likewise.
-      budget: values of rows that are not part of what is measured: a row with other
-        ones takes the place of the one before.
-    """
-
-    measure: Callable[..., Row]
-    plan: Callable[[argparse.Namespace], Iterable[Row]]
-    tables: Sequence[Table]
-    pictures: Sequence[Picture] = ()
-    budget: Sequence[str] = ("seconds",)
 
 
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
-    """What one benchmark has of its own.
+    """A benchmark: a command, a measurement and its page.
 
     Attributes:
-      name: of the command, and of the folder of its rows.
-      words: one sentence for `--help`.
-      options: by name.
-      parts: by name.
-      failures: from rows to what went wrong; the command then exits with 1.
-      shares: the page that it shares with others; empty: it has its own.
+      name: Name of the command, and of the folder of its rows.
+      help: One sentence for `--help`.
+      measure: Function from the values of the axes, by name, to results.
+      axes: Axes by name; every combination of their values is a row.
+      tables: Tables of all rows.
+      failures: Function from rows to failures; with any, the command exits with 1.
+      shares: Name of another benchmark's page with these tables, if not its own.
     """
 
     name: str
-    words: str
-    options: Mapping[str, Option]
-    parts: Mapping[str, Part]
+    help: str
+    measure: Callable[..., Row]
+    axes: Mapping[str, Axis]
+    tables: Sequence[Table]
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
     shares: str = ""
 
     @property
     def page(self) -> str:
-        """The page that says what is measured and has the tables."""
-        return f"docs/measurements/{self.shares or self.name}.md"
+        """The page that explains the measurements and contains the tables."""
+        return f"docs/measurements/{self.shares or self.name.replace('_', '-')}.md"
 
     @property
     def marks(self) -> document.Marks:
-        """The lines around its tables."""
+        """The lines around the tables."""
         return document.marks(self.name)
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """The command; 1 if a measurement failed."""
+        """Run the command; returns 1 if a measurement failed."""
         options = self.parse(arguments)
-        about = {"benchmark": self.name}
-        with JsonLog(options.out, "rows", about, key=("key",)) as log:
+        settings = {"benchmark": self.name}
+        with JsonLog(options.out, "rows", settings, key=("key",)) as log:
             if not options.no_measuring:
-                self._measure(options, log)
+                self._measure_all(options, log)
             rows = list(log.records.values())
         text = self.markdown(rows) if rows else "Nothing was measured.\n"
         print(text)
         if options.markdown:
             document.write(options.markdown, text, self.marks)
-            self._draw(rows, options.markdown)
         failures = list(self.failures(rows))
         for failure in failures:
             say(f"FAILED {failure}")
         return 1 if failures else 0
 
     def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
-        """The options of a command; ends the process where they are wrong."""
+        """Parse the options of a command; exits if they are invalid."""
         parser = argparse.ArgumentParser(
             prog=f"python -m benchmarks {self.name}",
-            description=self.words,
-            epilog=f"What is measured, and how, is written in {self.page}.",
+            description=self.help,
+            epilog=f"{self.page} explains what is measured, and how.",
         )
-        names = tuple(self.parts)
-        shared = {"parts": Option(names, "what is measured", choices=names)}
-        for name, option in {**shared, **self.options}.items():
-            option.add(parser, name)
+        for name, axis in self.axes.items():
+            axis.add(parser, name)
         out = f"out/benchmarks/{self.name}"
         parser.add_argument(
-            "--out", default=out, help=f"a folder, to which rows are added ({out})"
+            "--out", default=out, help=f"folder to which rows are added ({out})"
         )
-        words = "measure no row again that this program and budget have measured"
-        parser.add_argument("--resume", action="store_true", help=words)
-        words = "only make tables and pictures from the rows that are there"
-        parser.add_argument("--no-measuring", action="store_true", help=words)
-        words = "put the tables between this file's marks"
-        parser.add_argument("--markdown", type=pathlib.Path, metavar="PATH", help=words)
+        text = "skip rows that the same source code measured with the same budget"
+        parser.add_argument("--resume", action="store_true", help=text)
+        text = "generate tables from existing rows without measuring"
+        parser.add_argument("--no-measuring", action="store_true", help=text)
+        text = "write the tables between the marks of this file"
+        parser.add_argument("--markdown", type=pathlib.Path, metavar="PATH", help=text)
         options = parser.parse_args(arguments)
         if options.no_measuring and not pathlib.Path(options.out).exists():
-            parser.error(f"there is no folder {options.out}")
+            parser.error(f"--out={options.out}: the folder does not exist")
         try:
             if options.markdown:
                 document.check(options.markdown, self.marks)
@@ -219,71 +180,35 @@ class Benchmark:
         return options
 
     def markdown(self, rows: Sequence[Row]) -> str:
-        """The conditions of all rows, and the tables."""
-        runs = group_by(rows, "date").values()
-        text = [sentence(mine) for mine in runs]
-        for name, mine in self._of_parts(rows):
-            text += [table.markdown(mine) for table in self.parts[name].tables]
-        return "\n".join(text)
+        """Return the conditions of all rows, and the tables."""
+        text = [sentence(run) for run in group_by(rows, "date").values()]
+        return "\n".join([*text, *(table.markdown(rows) for table in self.tables)])
 
-    def _of_parts(self, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-        groups = group_by(rows, "part")
-        return ((name, groups[name]) for name in self.parts if name in groups)
+    def plan(self, options: argparse.Namespace) -> list[Row]:
+        """Return the rows to measure; the last axis changes fastest."""
+        values = [getattr(options, name) for name in self.axes]
+        lists = [v if isinstance(v, tuple | list) else [v] for v in values]
+        return [
+            dict(zip(self.axes, row, strict=True)) for row in itertools.product(*lists)
+        ]
 
-    def _draw(self, rows: Sequence[Row], page: pathlib.Path) -> None:
-        for name, mine in self._of_parts(rows):
-            for picture in self.parts[name].pictures:
-                panels = picture.curves(mine)
-                if any(panels.values()):
-                    path = page.parent / "img" / picture.file
-                    document.draw(path, panels, picture.across)
-
-    def _measure(self, options: argparse.Namespace, log: JsonLog) -> None:
-        """Each row is on the disk before the next one is measured."""
+    def _measure_all(self, options: argparse.Namespace, log: JsonLog) -> None:
+        """Measure rows; each is written to disk before the next one starts."""
         shared = facts()
-        for name in options.parts:
-            part = self.parts[name]
-            for row in part.plan(options):
-                planned = json.loads(json.dumps(row))
-                same = {k: v for k, v in planned.items() if k not in part.budget}
-                key = json.dumps([name, same])
-                before = log.records.get((key,), {})
-                if options.resume and before.get("source") == shared["source"]:
-                    if planned.items() <= before.items():
-                        continue
-                say(f"{self.name}, {name}: {' '.join(map(str, row.values()))}")
-                found = in_a_process(part.measure, **row)
-                log.add({"key": key, "part": name, **shared, **row, **found})
-
-
-def plan(**axes: str | Sequence[Any]) -> Callable[[argparse.Namespace], list[Row]]:
-    """A part's plan: all combinations of the values of options.
-
-    Args:
-      **axes: for each name in a row an option, or values; options of one value are the
-        same in all rows.
-    """
-
-    def rows(options: argparse.Namespace) -> list[Row]:
-        values = {}
-        for name, axis in axes.items():
-            value = getattr(options, axis) if isinstance(axis, str) else axis
-            values[name] = value if isinstance(value, tuple | list) else [value]
-        return product(**values)
-
-    return rows
-
-
-def product(**axes: Iterable[Any]) -> list[Row]:
-    """All combinations of some values, as rows; the last name changes fastest."""
-    return [
-        dict(zip(axes, values, strict=True))
-        for values in itertools.product(*axes.values())
-    ]
+        for row in self.plan(options):
+            identity = {k: v for k, v in row.items() if self.axes[k].identifies}
+            key = json.dumps(identity)
+            before = log.records.get((key,), {})
+            if options.resume and before.get("source") == shared["source"]:
+                if row.items() <= before.items():
+                    continue
+            say(f"{self.name}: {' '.join(map(str, row.values()))}")
+            results = in_a_process(self.measure, **row)
+            log.add({"key": key, **shared, **row, **results})
 
 
 def facts() -> Row:
-    """The conditions of a run: date, versions, source code, machine and its load."""
+    """Return the conditions of a run: date, versions, source code, machine and load."""
     return {
         "date": conditions.now(),
         "versions": {**conditions.versions(), **conditions.versions_of(_OPTIONAL)},
@@ -295,18 +220,17 @@ def facts() -> Row:
 
 
 def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The conditions of a run's rows in words."""
+    """Return a sentence with the conditions of a run's rows."""
     run = rows[0]
     versions = ", ".join(f"{k} {v}" for k, v in run["versions"].items())
-    parts = ", ".join(dict.fromkeys(row["part"] for row in rows))
     return (
         f"Measured {run['date'][:10]} on {run['cpu']}, {run['cpu_count']} cores, load "
-        f"{run['load']:.1f} at the start; {versions}. Parts: {parts}.\n"
+        f"{run['load']:.1f} at the start; {versions}.\n"
     )
 
 
 def group_by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
-    """Rows in groups of equal values, in the order in which they first come."""
+    """Group rows by a value, in order of first appearance."""
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         if key in row:
@@ -315,7 +239,7 @@ def group_by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
-    """Calls a function of a module in a new process, so that its memory is its own."""
+    """Call a function in a new process, so that its memory use is its own."""
     with processes.asking(_measurer, function) as measure:
         row: Row = measure(values)
     return row
@@ -326,12 +250,12 @@ def _measurer(function: Callable[..., Row]) -> Callable[[tuple[Row]], Row]:
 
 
 def one_thread() -> None:
-    """Takes one thread per operation; before JAX makes its threads."""
-    given = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{given} --xla_cpu_multi_thread_eigen=false"
+    """Use one thread per operation; must be called before JAX starts its threads."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false"
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def say(text: str) -> None:
-    """Progress, apart from the tables."""
+    """Print a progress message to stderr."""
     print(text, file=sys.stderr, flush=True)

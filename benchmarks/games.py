@@ -1,6 +1,4 @@
-"""Games of the benchmarks: short names for tables, and OpenSpiel's strings."""
-
-import pathlib
+"""Short names of the games of benchmarks."""
 
 import pyspiel
 
@@ -8,11 +6,7 @@ import spiel_cr
 
 
 def goofspiel(num_cards: int) -> str:
-    """The string of OpenSpiel's own goofspiel, with hidden bids and sequential moves.
-
-    Args:
-      num_cards: of each player.
-    """
+    """Return OpenSpiel's goofspiel with hidden bids as a sequential game."""
     return (
         f"turn_based_simultaneous_game(game=goofspiel(imp_info=true,"
         f"num_cards={num_cards},players=2,points_order=descending))"
@@ -32,7 +26,7 @@ GAMES = {
     "liars_dice5": "liars_dice(numdice=1,dice_sides=5)",
     "liars_dice6": "liars_dice(numdice=1,dice_sides=6)",
     "liars_dice2x5": "liars_dice(numdice=2,dice_sides=5)",
-    # No setting was chosen on it, and nothing was tuned.
+    # No setting was tuned on this game.
     "battleship": "battleship(board_width=2,board_height=2,ship_sizes=[2],"
     "ship_values=[1],num_shots=4,allow_repeated_shots=false,loss_multiplier=1.0)",
     **{f"ii_goofspiel{n}": f"python_ii_goofspiel(num_cards={n})" for n in range(4, 8)},
@@ -52,37 +46,12 @@ GAMES = {
     "boardCards=5c9dJs2h)",
 }
 
-# Four that Libratus met: pot, and public cards; 20 000 chips each when the hand began.
-ENDGAMES = {
-    "endgame1": (500, "7s9h9cTc"),
-    "endgame2": (4780, "Ts6hAh7c"),
-    "endgame3": (500, "4s8hTc9h2s"),
-    "endgame4": (3750, "JsKs5cQs7d"),
-}
-
-
-def endgame(name: str, folder: str) -> str:
-    """OpenSpiel's string of an endgame of Libratus, with bets of the pot and all in.
-
-    Args:
-      name: one of `ENDGAMES`.
-      folder: `open_spiel/games/universal_poker/endgames` of OpenSpiel's sources, which
-        its wheels leave out: files of 2 652 numbers, how likely each hand comes there.
-    """
-    pot, board = ENDGAMES[name]
-    reaches = pathlib.Path(folder, f"sub{name.removeprefix('end')}.txt").read_text()
-    return (
-        f"universal_poker(betting=nolimit,{_HOLDEM},blind={pot // 2} {pot // 2},"
-        f"stack=20000 20000,bettingAbstraction=fcpa,potSize={pot},boardCards={board},"
-        f"handReaches={reaches.strip()})"
-    )
-
 
 def string_of(name: str) -> str:
-    """OpenSpiel's string of a game, for a short name or for itself."""
+    """Return the OpenSpiel string of a short name, or the string itself."""
     return GAMES.get(name, name)
 
 
 def game_of(name: str) -> pyspiel.Game:
-    """Loads a game by its short name, or by its OpenSpiel string."""
+    """Load a game by its short name or OpenSpiel string."""
     return spiel_cr.load_game(string_of(name))

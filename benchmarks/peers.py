@@ -1,9 +1,9 @@
-"""The solvers: those of spiel_cr, those that OpenSpiel bundles, LiteEFG and plain C.
+"""Solvers of the `cfr` benchmark: spiel_cr, OpenSpiel, LiteEFG and plain C.
 
-Adapters of the first two are those of `spiel_cr.eval.contestants`; this file adds the
-others. Every solver is used in the form its authors ship for speed: Python games become
-OpenSpiel's cached tree for the peers, JAX programs are compiled before the clock runs,
-and each is asked for whole batches of iterations.
+Adapters of spiel_cr and OpenSpiel are those of `spiel_cr.eval.contestants`; this module
+adds the others. Every solver runs in the form that its authors ship for speed: peers
+get OpenSpiel's cached tree for Python games, and JAX functions are compiled before the
+clock starts.
 """
 
 import os
@@ -22,39 +22,32 @@ from spiel_cr.solvers.cfr import cfr
 
 
 class Solver(NamedTuple):
-    """A solver by name.
+    """A solver of the benchmark.
 
     Attributes:
-      entry: how it is made.
-      family: "spiel_cr", "openspiel" (bundled with it), "c" (the yardstick) or "peer".
-      dtype: arithmetic.
-      jax: whether it iterates where JAX does.
-      imports: modules that it needs, so that building it is not charged with that.
+      entry: Algorithm and its adapter.
+      family: "spiel_cr", "openspiel" (bundled with it), "c" (the reference) or "peer".
+      dtype: Arithmetic.
+      imports: Modules that are imported before the clock starts.
     """
 
     entry: protocol.Entry
     family: str
     dtype: str = "float64"
-    jax: bool = False
     imports: tuple[str, ...] = ()
 
-    @property
-    def iterative(self) -> bool:
-        """Whether it can be stopped after any number of iterations."""
-        return self.entry.way == "iterates"
-
     def facts(self) -> dict[str, str | bool]:
-        """What its rows say about it."""
+        """Return the fields of the solver that its rows contain."""
         return {
             "title": self.entry.title,
             "family": self.family,
             "dtype": self.dtype,
-            "iterative": self.iterative,
+            "iterative": self.entry.way == "iterates",
         }
 
 
 def _lite_efg(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-    """LiteEFG's CFR+ with linear averaging; one thread is its fastest here."""
+    """Create LiteEFG's CFR+ with linear averaging, on one thread (its fastest)."""
     import LiteEFG
     from LiteEFG.baselines import CFRplus
 
@@ -79,30 +72,23 @@ def _lite_efg(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
     return protocol.SteppingAdapter(instance, seed, step, policy)
 
 
-def _bundled(name: str, *modules: str) -> Solver:
-    """A solver of OpenSpiel, and the modules of its Python that it needs."""
-    imports = tuple(f"open_spiel.python.{module}" for module in modules)
-    return Solver(registry.find(name), "openspiel", imports=imports)
+def _c_reference(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
+    return protocol.IteratingAdapter(CReference(instance.tree.sequence_form))
+
+
+def _bundled(name: str, module: str, dtype: str = "float64") -> Solver:
+    """Return a solver of OpenSpiel that imports a module of its Python package."""
+    imports = (f"open_spiel.python.{module}",)
+    return Solver(registry.find(name), "openspiel", dtype, imports)
 
 
 _PEERS = {
     "c": Solver(
-        protocol.Entry(
-            "c",
-            "C, one thread: CFR+",
-            False,
-            "",
-            lambda instance, seed: protocol.IteratingAdapter(
-                CReference(instance.tree.form)
-            ),
-        ),
-        "c",
+        protocol.Entry("c", "C, one thread: CFR+", False, "", _c_reference), "c"
     ),
-    "openspiel-cpp": _bundled("openspiel-cfr+"),
+    "openspiel-cpp": Solver(registry.find("openspiel-cfr+"), "openspiel"),
     "openspiel-python": _bundled("openspiel-cfr+-python", "algorithms.cfr"),
-    "openspiel-jax": _bundled("openspiel-cfr+-jax", "jax.cfr.jax_cfr")._replace(
-        dtype="float32", jax=True
-    ),
+    "openspiel-jax": _bundled("openspiel-cfr+-jax", "jax.cfr.jax_cfr", "float32"),
     "liteefg": Solver(
         protocol.Entry(
             "liteefg", "LiteEFG CFR+", False, "", _lite_efg, modules=("LiteEFG",)
@@ -114,32 +100,29 @@ _PEERS = {
 
 
 def find(name: str) -> Solver:
-    """The solver of a name.
+    """Return the solver with a name.
 
     Args:
-      name: a peer's, one that `spiel-cr compare` knows, or a full-width algorithm of
-        spiel_cr with "/float32" behind it for single precision.
+      name: A peer, an algorithm of `spiel-cr compare`, or a full-width algorithm of
+        spiel_cr followed by "/float32" for single precision.
 
     Raises:
-      ValueError: nobody knows the algorithm, or it cannot be stopped at any time.
+      ValueError: If the algorithm does not exist.
     """
     if name in _PEERS:
         return _PEERS[name]
     algorithm, _, dtype = name.partition("/")
     entry = registry.find(algorithm)
-    if entry.way == "restarts":
-        raise ValueError(f"{name} begins anew for each budget; choose another solver")
     if not entry.ours:
         return Solver(entry, "openspiel")
     if not dtype:
-        sampled = entry.samples
-        return Solver(entry, "spiel_cr", "float32" if sampled else "float64", jax=True)
+        return Solver(entry, "spiel_cr", "float32" if entry.samples else "float64")
     config = algorithms.find(algorithm, families=(algorithms.CFR,)).config
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        form = forced.without(instance.tree.form)
+        form = forced.without(instance.tree.sequence_form)
         return protocol.IteratingAdapter(
             cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
         )
 
-    return Solver(entry._replace(name=name, make=make), "spiel_cr", dtype, jax=True)
+    return Solver(entry._replace(name=name, make=make), "spiel_cr", dtype)

@@ -23,7 +23,6 @@ from spiel_cr.common.checks import check_iterations, read_budget
 from spiel_cr.common.one_line import one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
@@ -109,7 +108,7 @@ def whole_nash_conv(
     signals: PublicTreeGame, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Exact NashConv in the whole game of action probabilities by logical sequence."""
-    form = form_of(signals)
+    form = signals.sequence_form
     first, second = (
         conversions.reach_from_behaviour(own, np.asarray(mine, np.float64))
         for own, mine in zip(form.decisions, behaviour, strict=True)

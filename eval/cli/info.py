@@ -17,7 +17,8 @@ from spiel_cr.games.phantom import footprint as phantom_footprint
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.public_tree import kernels
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
-from spiel_cr.games.public_tree.game import Kernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.representation import BUILT, SIMULATOR, GameOptions, Need, lay_out
 
@@ -142,7 +143,7 @@ def _described(row: dict[str, Any]) -> str:
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"
 
 
-def _kernel(kernel: Kernel) -> dict[str, Any]:
+def _kernel(kernel: PayoffMatrix) -> dict[str, Any]:
     """A kernel as solvers have it, for player 0 (float64)."""
     laid_out = kernels.lay_out(kernel, 0)
     return {

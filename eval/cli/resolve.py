@@ -13,7 +13,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.representation import GameOptions, lay_out
 
-from ..comparison.measure import Run, measure_run
+from ..comparison.measure import LastGame, Run, measure_run
 from ..contestants import registry
 from .command import Arguments, Commands, add_command
 from .solve import (
@@ -111,13 +111,14 @@ def _compare(
     took. Sampling gets all the time that resolving took, compiling included.
     """
     total = result.seconds + result.compile_seconds + result.build_seconds
-    bundled = _measured(Run(game, "openspiel-cfr+", 0, None, result.iterations))
+    cache = LastGame()
+    bundled = _measured(cache, Run(game, "openspiel-cfr+", 0, None, result.iterations))
     seconds = max(float(bundled["seconds"]), _LEAST_SECONDS)
     rows = [
         bundled,
-        _measured(Run(game, "cfr+", seed, seconds, None)),
-        _measured(Run(game, "openspiel-os-mccfr", seed, total, None)),
-        _measured(Run(game, "uniform", 0, None, 1)),
+        _measured(cache, Run(game, "cfr+", seed, seconds, None)),
+        _measured(cache, Run(game, "openspiel-os-mccfr", seed, total, None)),
+        _measured(cache, Run(game, "uniform", 0, None, 1)),
     ]
     ours = {
         "name": f"spiel_cr resolve ({result.algorithm})",
@@ -136,13 +137,13 @@ def _compare(
     return rows
 
 
-def _measured(run: Run) -> dict[str, Any]:
+def _measured(cache: LastGame, run: Run) -> dict[str, Any]:
     """A run's row of the table.
 
     Raises:
       ValueError: it gave no strategy.
     """
-    record = measure_run(run)
+    record = measure_run(cache, run)
     title = registry.find(run.algorithm).title
     if record["nash_conv"] is None:
         raise ValueError(f"{title}: {record['error'] or record['missing']}")

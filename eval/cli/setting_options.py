@@ -27,7 +27,7 @@ def flag_of(field: str) -> str:
 
 
 @functools.cache
-def help_texts(settings: type) -> dict[str, str]:
+def help_texts(settings: type[Any]) -> dict[str, str]:
     """Return the help texts of the fields of a settings class, by name."""
     section = inspect.cleandoc(settings.__doc__ or "").partition("\nAttributes:\n")[2]
     entries = _ENTRY.findall(section.partition("\n\n")[0])

@@ -31,7 +31,6 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.one_line import one_line
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -115,7 +114,7 @@ def _page(arguments: Arguments) -> str:
     reader = policy.signals.reader if isinstance(policy, PublicTreePolicy) else None
     if hasattr(reader, "range_weights"):
         words = show_grid.titled(policy.game)
-        return spot_page.spot_page(policy, form_of(policy.signals), words)
+        return spot_page.spot_page(policy, policy.signals.sequence_form, words)
     views: list[infoset_view.InfosetView] = []
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):

@@ -128,7 +128,7 @@ class ExactEvaluator:
         return first, second
 
     def _own(self, strategy: Strategy) -> tuple[float, float]:
-        form = self._tree.form
+        form = self._tree.sequence_form
         reach = reach_of(form, strategy)
         found = nash_conv(form, reach)
         return float(found), best_responses.expected_value(form, reach)

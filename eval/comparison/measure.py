@@ -1,10 +1,11 @@
 """One run: an algorithm on a game with a seed and a budget.
 
-The clock runs while an adapter works, and stands still while it is made, while JAX
-compiles, and while NashConv is computed on the way. Points of the curve are at 1, 2, 5,
-10 ... iterations, or at these shares of the time.
+The clock runs while an adapter works. It stands still while the adapter is created,
+while JAX compiles, and while NashConv is evaluated on the way. Points of the curve are
+at 1, 2, 5, 10 ... iterations, or at fixed shares of the time budget.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -19,19 +20,18 @@ from ..common.game_instance import GameInstance, MissingError
 from ..contestants import registry
 from ..contestants.protocol import Entry, SolverAdapter
 
-# Seconds of work between two readings of the clock, about.
+# Approximate seconds of work between two readings of the clock.
 _CHUNK_SECONDS = 0.5
-# A run from the beginning is only tried if it should take this share of the budget.
-_AIM = 0.9
-_MOST_ITERATIONS = 2**31 - 1
+# A run from scratch only starts if it should take at most this share of the budget.
+_TARGET_SHARE = 0.9
+_MAX_ITERATIONS = 2**31 - 1
 
-
-# What tells the runs of a comparison apart.
+# Fields that identify a run of a comparison.
 KEY = ("game", "algorithm", "seed")
 
 
 class Run(NamedTuple):
-    """A run to do: its key, a `Budget`, and how many bytes the game may take."""
+    """A run to do: its key, its `Budget`, and the memory limit of the game in bytes."""
 
     game: str
     algorithm: str
@@ -49,27 +49,57 @@ class Run(NamedTuple):
         return Budget(self.seconds, self.iterations)
 
 
-class _Time(NamedTuple):
-    """What work took: on the clock, and of processors."""
+class Spent(NamedTuple):
+    """Wall-clock seconds of work, and processor seconds of the same work."""
 
     seconds: float
     cpu_seconds: float
 
 
 class _Point(NamedTuple):
-    time: _Time
+    spent: Spent
     iterations: int | None
     nash_conv: float
 
 
-# The last game only: games may be large.
-_entered: dict[str, tuple[GameInstance, ExactEvaluator]] = {}
-# (game, limit): why it was refused. It would take long to find that out again.
-_refused: dict[tuple[str, float | None], str] = {}
+class LastGame:
+    """A cache of the most recent game and its evaluator.
+
+    It holds a single game because games may be large. If a game is too large, the
+    reason is kept, because computing it again would take long.
+    """
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, tuple[GameInstance, ExactEvaluator]] = {}
+        self._too_large: dict[tuple[str, float | None], str] = {}
+
+    def load(
+        self, name: str, limit: float | None
+    ) -> tuple[GameInstance, ExactEvaluator]:
+        """Return a game and its evaluator.
+
+        Args:
+          name: OpenSpiel game string.
+          limit: Memory limit in bytes.
+
+        Raises:
+          MissingError: If the game is too large.
+        """
+        if (name, limit) in self._too_large:
+            raise MissingError(self._too_large[name, limit])
+        if name not in self._loaded:
+            self._loaded.clear()
+            instance = GameInstance(name, memory_limit=limit)
+            try:
+                self._loaded[name] = instance, ExactEvaluator(instance)
+            except MissingError as error:
+                self._too_large[name, limit] = str(error)
+                raise
+        return self._loaded[name]
 
 
 def failed(run: Run, error: str | None) -> Record:
-    """The line of a run that gave no numbers."""
+    """Return the record of a run without results."""
     numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
     return {
         **dict(zip(KEY, run.key, strict=True)),
@@ -80,94 +110,95 @@ def failed(run: Run, error: str | None) -> Record:
 
 
 def measurer() -> Callable[[Run], Record]:
-    """What workers do."""
-    return measure_run
+    """Return the function that a worker calls for each run."""
+    return functools.partial(measure_run, LastGame())
 
 
-def measure_run(run: Run) -> Record:
-    """Does a run; returns its line of `results.jsonl`, whatever happens.
+def measure_run(cache: LastGame, run: Run) -> Record:
+    """Do a run and return its line of `results.jsonl`; never raises an error.
 
-    A run that fails has an `error`; one that is not possible here has `missing`, the
-    reason. Both have no numbers.
+    A failed run has an `error`. A run that is not possible here has `missing`, the
+    reason. Neither has results.
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     record = failed(run, None)
     try:
         entry = registry.find(run.algorithm)
         reason = registry.why_missing(entry)
         if reason is not None:
             raise MissingError(reason)
-        record.update(_measure(entry, run))
+        record.update(_measure(entry, run, *cache.load(run.game, run.memory_limit)))
     except (MissingError, GameTooLargeError) as error:
         record["missing"] = str(error)
     except Exception as error:
-        # Whatever an algorithm does wrong, the others go on.
+        # A failing algorithm must not stop the others.
         first = (str(error).strip().splitlines() or ["no message"])[0]
         record["error"] = f"{type(error).__name__}: {first}"
     record["finished"] = conditions.now()
-    record["wall_seconds"] = round(time.perf_counter() - started, 4)
+    record["wall_seconds"] = round(time.perf_counter() - start, 4)
     return record
 
 
-def _measure(entry: Entry, run: Run) -> Record:
-    instance, judge = _enter(run.game, run.memory_limit)
-    started = time.perf_counter()
+def _measure(
+    entry: Entry, run: Run, instance: GameInstance, evaluator: ExactEvaluator
+) -> Record:
+    start = time.perf_counter()
     adapter = entry.make(instance, run.seed)
-    setup = time.perf_counter() - started - adapter.compile_seconds
-    points = _follow(entry, adapter, run.budget, judge)
-    evaluation = judge.final(adapter.strategy())
-    # The last point is what is judged with all care.
+    setup = time.perf_counter() - start - adapter.compile_seconds
+    points = _follow(entry, adapter, run.budget, evaluator)
+    evaluation = evaluator.final(adapter.strategy())
+    # The final evaluation replaces the last point's.
     last = points[-1]._replace(nash_conv=evaluation.nash_conv)
     return {
-        "seconds": last.time.seconds,
+        "seconds": last.spent.seconds,
         "iterations": last.iterations,
         "nash_conv": evaluation.nash_conv,
         "game_value": evaluation.game_value,
         "evaluator": evaluation.evaluator,
         "evaluator_reason": evaluation.statistics["reason"],
         "curve": [
-            [p.time.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
+            [p.spent.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
         ],
-        "curve_evaluator": judge.curve_by,
+        "curve_evaluator": evaluator.curve_by,
         "setup_seconds": setup + (instance.walk_seconds if entry.ours else 0.0),
         "compile_seconds": adapter.compile_seconds,
-        "cpu_seconds": last.time.cpu_seconds,
+        "cpu_seconds": last.spent.cpu_seconds,
         "note": adapter.note,
     }
 
 
-def _enter(game: str, limit: float | None) -> tuple[GameInstance, ExactEvaluator]:
-    if (game, limit) in _refused:
-        raise MissingError(_refused[game, limit])
-    if game not in _entered:
-        _entered.clear()
-        instance = GameInstance(game, memory_limit=limit)
-        try:
-            _entered[game] = instance, ExactEvaluator(instance)
-        except MissingError as error:
-            _refused[game, limit] = str(error)
-            raise
-    return _entered[game]
-
-
 def _follow(
-    entry: Entry, adapter: SolverAdapter, budget: Budget, judge: ExactEvaluator
+    entry: Entry, adapter: SolverAdapter, budget: Budget, evaluator: ExactEvaluator
 ) -> list[_Point]:
-    """Lets an adapter work; the curve, NaN for the NashConv of its last point."""
-    steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]
+    """Run an adapter and return its curve, with NaN as the last point's NashConv."""
     points: list[_Point] = []
-    for spent, iterations, last in steps(entry, adapter, budget):
-        nash_conv = float("nan") if last else judge.curve_point(adapter.strategy())
+    for spent, iterations, last in work(entry, adapter, budget):
+        nash_conv = float("nan") if last else evaluator.curve_point(adapter.strategy())
         points.append(_Point(spent, iterations, nash_conv))
     return points
 
 
-# The time so far, iterations done, and whether the point is the last.
-_Steps = Iterator[tuple[_Time, int | None, bool]]
+# Time spent so far, iterations so far, and whether the point is the last.
+_Steps = Iterator[tuple[Spent, int | None, bool]]
+
+
+def work(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
+    """Run an adapter within a budget, and stop at each point of its curve.
+
+    Args:
+      entry: Algorithm.
+      adapter: The algorithm on a game, just created.
+      budget: Time or iterations.
+
+    Yields:
+      Time spent so far, iterations so far, and whether the point is the last one.
+    """
+    steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]
+    yield from steps(entry, adapter, budget)
 
 
 def _iterate(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
-    """Further iterations up to each point."""
+    """Continue the same run up to each point."""
     points = budget.points()
     seconds, cpu, done = 0.0, 0.0, 0
     for point in points:
@@ -175,7 +206,7 @@ def _iterate(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
         while True:
             rate = done / seconds if seconds else 1.0
             if budget.seconds is not None:
-                # The first iteration tells the rate.
+                # The rate is known after the first iteration.
                 left = (point - seconds) * rate if seconds else 1.0
                 over = seconds >= point
             else:
@@ -183,18 +214,18 @@ def _iterate(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
             if over:
                 break
             chunk = min(left, rate * _CHUNK_SECONDS, 4.0 * max(done, 1))
-            count = max(1, min(int(chunk), _MOST_ITERATIONS))
+            count = max(1, min(int(chunk), _MAX_ITERATIONS))
             spent = _clocked(adapter, count)
             seconds += spent.seconds
             cpu += spent.cpu_seconds
             done += count
         last = point == points[-1]
         if done > before or last:
-            yield _Time(seconds, cpu), done, last
+            yield Spent(seconds, cpu), done, last
 
 
 def _restart(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
-    """A run from the beginning for each point."""
+    """Do a run from scratch for each point."""
     if budget.iterations is not None:
         for point in budget.points():
             count = max(entry.least, int(point))
@@ -206,9 +237,9 @@ def _restart(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     count = entry.least
     while True:
         spent = _clocked(adapter, count)
-        # As many as fit, by what this run took; longer runs are quicker per iteration.
-        fit = int(_AIM * budget.seconds / max(spent.seconds, 1e-9) * count)
-        following = min(4 * count, fit, _MOST_ITERATIONS)
+        # Predicted from this run; longer runs take less time per iteration.
+        fit = int(_TARGET_SHARE * budget.seconds / max(spent.seconds, 1e-9) * count)
+        following = min(4 * count, fit, _MAX_ITERATIONS)
         last = following < 1.3 * count
         yield spent, count, last
         if last:
@@ -221,9 +252,11 @@ def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     yield spent, adapter.iterations, True
 
 
-def _clocked(adapter: SolverAdapter, iterations: int) -> _Time:
-    """Processor time is of the same stretch, with what was compiled in it."""
-    cpu, started = time.process_time(), time.perf_counter()
-    own = adapter.run(iterations)
-    seconds = time.perf_counter() - started if own is None else own
-    return _Time(seconds, time.process_time() - cpu)
+def _clocked(adapter: SolverAdapter, iterations: int) -> Spent:
+    """Run iterations; processor time includes compilation, wall-clock time does not."""
+    cpu, start = time.process_time(), time.perf_counter()
+    adapter_seconds = adapter.run(iterations)
+    seconds = time.perf_counter() - start
+    if adapter_seconds is not None:
+        seconds = adapter_seconds
+    return Spent(seconds, time.process_time() - cpu)

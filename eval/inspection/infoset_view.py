@@ -68,7 +68,7 @@ def view_infosets(
       tree: the compiled game.
       strategy: of both players.
     """
-    form = tree.form
+    form = tree.sequence_form
     reach = reach_of(form, strategy)
     of_actions, _ = conversions.action_values(tree, strategy)
     views: tuple[list[InfosetView], list[InfosetView]] = ([], [])

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cr.games.public_tree.public_nodes import Finder
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.poker.answers import Answers, answers
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -42,7 +41,7 @@ def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
       ValueError: as `check_size` and `answers`.
     """
     check_size(policy)
-    betting, finder = policy.signals.betting, Finder(policy.signals)
+    betting, finder = policy.signals.betting, policy.signals.finder
     there = np.flatnonzero((betting.player >= 0) & (betting.round == 0)).tolist()
     hands: dict[int, Sequence[str]] = {}
     board = ""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.gameshrink.partition import Partition
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses
@@ -147,7 +146,7 @@ def _solved(
     game: PublicTreeGame, partition: Partition, iterations: int
 ) -> tuple[float, float]:
     """NashConv of an average strategy in the game of classes, and of its lift."""
-    form = form_of(gameshrink.coarsen(game, partition))
+    form = gameshrink.coarsen(game, partition).sequence_form
     solver = cfr.make_solver(
         form,
         config=find(_ALGORITHM, families=(CFR,)).config,
@@ -156,7 +155,7 @@ def _solved(
     solver.run(iterations)
     average = solver.average(0), solver.average(1)
     lifted = gameshrink.lift(game, partition, average)
-    pairs = (form, average), (form_of(game), lifted)
+    pairs = (form, average), (game.sequence_form, lifted)
     inside, whole = (best_responses.nash_conv(*pair) for pair in pairs)
     return inside, whole
 

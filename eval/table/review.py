@@ -296,7 +296,7 @@ def _values(tree: GameTree, player: int, behaviour: np.ndarray) -> np.ndarray:
     """
     other = 1 - player
     reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
-    best = best_responses.best_response(tree.form, other, reach)
+    best = best_responses.best_response(tree.sequence_form, other, reach)
     pair = (best, behaviour) if other == 0 else (behaviour, best)
     counterfactual, _ = conversions.action_values(tree, pair)
     weights = tree_posterior.weights(tree, other, behaviour)

@@ -22,7 +22,6 @@ from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.matches import Slot
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
 
@@ -250,7 +249,7 @@ def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
         "game": str(instance if tree is None else tree.game),
         "bots": list(bots),
         "seed": seed,
-        "fingerprint": None if tree is None else fingerprint(tree),
+        "fingerprint": None if tree is None else tree.game_id,
     }
 
 

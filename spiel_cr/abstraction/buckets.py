@@ -20,7 +20,6 @@ from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.arrays import Groups
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.public_tree import public_nodes
 from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
@@ -158,7 +157,7 @@ def infoset_buckets(
 def _numbers(game: PublicTreeGame, labels: Labels, player: int) -> np.ndarray:
     """int64 [I], one player's."""
     found, first = [np.zeros(0, np.int64)], 0
-    for node in public_nodes.public_decisions(game, player).node:
+    for node in game.public_decisions[player].node:
         own = labels[player][game.betting.round[node]]
         found.append(first + own.astype(np.int64))
         first += 1 + int(own.max(initial=-1))

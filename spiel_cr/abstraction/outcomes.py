@@ -11,8 +11,13 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.public_tree.game import HandKernel, Kernel, PublicTreeGame, compares
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.payoff_matrices import (
+    HandMatrix,
+    PayoffMatrix,
+    compares,
+)
 
 
 class Outcomes(NamedTuple):
@@ -87,9 +92,9 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
     return Outcomes(tuple(weights), np.stack(columns, axis=1))
 
 
-def _dealt(kernel: Kernel, player: int) -> np.ndarray:
+def _dealt(kernel: PayoffMatrix, player: int) -> np.ndarray:
     """float64 [H], sums of absolute entries, of hands that of who can have what."""
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandMatrix):
         folded = dataclasses.replace(kernel, showdown=False)
         return np.abs(_times(folded, player, np.ones(kernel.shape[1 - player])))
     rows, columns, values = kernel.coordinates()
@@ -97,7 +102,7 @@ def _dealt(kernel: Kernel, player: int) -> np.ndarray:
     return np.bincount(own, np.abs(values), kernel.shape[player])
 
 
-def _times(kernel: Kernel, player: int, other: np.ndarray) -> np.ndarray:
+def _times(kernel: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
     """The player's utility against weights of the opponent's signals.
 
     Args:
@@ -108,7 +113,7 @@ def _times(kernel: Kernel, player: int, other: np.ndarray) -> np.ndarray:
     Returns:
       float64 [H].
     """
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandMatrix):
         with jax.enable_x64(True):
             laid = lay_out(kernel, player)
             return np.asarray(laid.apply(jax.numpy.asarray(other[None])))[0]

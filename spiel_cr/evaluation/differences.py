@@ -119,7 +119,7 @@ def differences(
         for policy in (first, second)
     )
     of_actions, _ = conversions.action_values(tree, old)
-    reach_old, reach_new = (reach_of(tree.form, one) for one in (old, new))
+    reach_old, reach_new = (reach_of(tree.sequence_form, one) for one in (old, new))
     apart, worth, rows = [], [], []
     for player, infosets in enumerate(tree.infosets):
         decisions = infosets.decisions
@@ -137,7 +137,9 @@ def differences(
         before, after = (tuple(one[player][sequences].tolist()) for one in (old, new))
         figures = float(apart[player][infoset]), float(worth[player][infoset])
         rows.append(Difference(player, key, names, before, after, *figures))
-    (low, high), (least, most_won) = (value_bounds(tree.form, s) for s in (old, new))
+    (low, high), (least, most_won) = (
+        value_bounds(tree.sequence_form, s) for s in (old, new)
+    )
     return Differences(
         (float(worth[0].sum()), float(worth[1].sum())),
         (high - low, most_won - least),

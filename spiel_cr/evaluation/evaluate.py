@@ -28,7 +28,6 @@ from spiel_cr.evaluation.traversal import QueriedStrategy, Work
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game, as_tree
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bot_strings import is_bot, read_bot
@@ -167,7 +166,7 @@ def evaluate_strategies(
     first, second = strategies
     behaviours = first.behaviour, second.behaviour
     if openspiel_evaluator.is_beyond(tree, None):
-        low, high = best_responses.value_bounds(tree.form, behaviours)
+        low, high = best_responses.value_bounds(tree.sequence_form, behaviours)
         nash_conv, evaluator = high - low, "spiel_cr"
     else:
         table = conversions.tabular_policy(tree, behaviours)
@@ -291,7 +290,7 @@ def evaluate_repeatedly(
         "game": str(tree.game),
         "bot": bot,
         "seed": config.seed,
-        "fingerprint": fingerprint(tree),
+        "fingerprint": tree.game_id,
         "versions": storage.versions(),
     }
     keys = ("repeat", "player", "match") if config.plays else ("repeat", "player")

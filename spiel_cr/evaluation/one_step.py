@@ -359,4 +359,4 @@ def _combine(
 
 
 def _nash_conv(tree: GameTree, behaviours: tuple[np.ndarray, np.ndarray]) -> float:
-    return nash_conv(tree.form, reach_of(tree.form, behaviours))
+    return nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviours))

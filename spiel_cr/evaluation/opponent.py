@@ -34,12 +34,9 @@ from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.phantom.hidden import estimate_phantom_worlds, phantom_rules
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.declaring.public_tree_rules import declares
-from spiel_cr.games.public_tree.form import form_of
-from spiel_cr.games.public_tree.public_nodes import public_decisions
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.compiler import Game, build_tree
-from spiel_cr.games.tree.fingerprints import decisions_fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.bot_strings import NamedBot
@@ -240,7 +237,7 @@ def open_opponent(
         rivals = opponent_strings.rivals_of(named, known, seed)
         policy = opponent_strings.policy_of(named, known, seed, asked_here=not dealt)
     name = given if isinstance(given, str) else type(given).__name__
-    form = None if tree is None else tree.form
+    form = None if tree is None else tree.sequence_form
     target = Opponent(name, loaded, policy, tree, form, None, rivals, too_large)
     if rivals is not None:
         return target
@@ -251,7 +248,7 @@ def open_opponent(
             behaviour = _behaviours(laid, policy, until, progress)
             if isinstance(laid, PhantomGame):
                 target = target._replace(policy=PhantomPolicy(laid, behaviour))
-            return target._replace(form=laid.form, behaviour=behaviour)
+            return target._replace(form=laid.sequence_form, behaviour=behaviour)
         bot = named is not None and isinstance(policy, BotPolicy)
         if signals and seconds == math.inf and not bot:
             asked = _asked_by_signals(opened, policy, memory_limit, progress)
@@ -386,7 +383,7 @@ def _check_belongs(given: object, tree: GameTree | None) -> None:
     if tree is None or not isinstance(given, Result) or given.tree is None:
         return
     own = given.tree
-    if own is not tree and decisions_fingerprint(own) != decisions_fingerprint(tree):
+    if own is not tree and own.decisions_id != tree.decisions_id:
         raise other_game("policy: a result", own.game, tree.game)
 
 
@@ -421,7 +418,7 @@ def _asked_by_signals(
         return None
     signals = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
     infosets = sum(
-        int(public_decisions(signals, player).first_infoset[-1]) for player in range(2)
+        int(signals.public_decisions[player].first_infoset[-1]) for player in range(2)
     )
     if not at_once and infosets > _MOST_QUERIED:
         return None
@@ -449,7 +446,7 @@ def _on_signals(
     what = f"a best response on {policy.game} in the form of signals"
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(what, need, memory_limit, remedy)
-    form = form_of(policy.signals)
+    form = policy.signals.sequence_form
     first, second = map(normalised, form.decisions, policy.behaviour)
     return target._replace(form=form, behaviour=(first, second))
 
@@ -468,6 +465,6 @@ def _moved(
         raise error
     signals = public_tree_game(opened, memory_limit=memory_limit)
     for other in (signals, merged(signals)):
-        if other.decisions_fingerprint == policy.signals.decisions_fingerprint:
+        if other.decisions_id == policy.signals.decisions_id:
             return PublicTreePolicy(other, policy.behaviour)
     raise error

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.games.public_tree.form import form_of
-from spiel_cr.games.public_tree.game import HandKernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.best_responses import action_values
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -99,7 +99,7 @@ def answers(
     player, round = int(betting.player[number]), int(betting.round[number])
     reach = [_own_reach(policy, number, who) for who in range(2)]
     met, won = _met_and_won(signals, player, round, reach[1 - player])
-    form = form or form_of(signals)
+    form = form or signals.sequence_form
     other = 1 - player
     other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
     actions, values = action_values(form, player, other_reach, policy.behaviour[player])
@@ -161,7 +161,7 @@ def _met_and_won(
         later = [
             kernel
             for kernel in signals.kernels
-            if isinstance(kernel, HandKernel) and kernel.round >= round
+            if isinstance(kernel, HandMatrix) and kernel.round >= round
         ]
         # That of the next showdown: cards to come count.
         showdowns = (k for k in later if k.showdown)

@@ -26,7 +26,7 @@ def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
 
 def probabilities(tree: GameTree, behaviours: Behaviours) -> list[np.ndarray]:
     """For each player float64 [I], how probable it is that play comes to an infoset."""
-    reach = reach_of(tree.form, behaviours)
+    reach = reach_of(tree.sequence_form, behaviours)
     return [
         reach[player][infosets.decisions.parent]
         * others_reach(tree, player, reach[1 - player])

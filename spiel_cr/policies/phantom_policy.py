@@ -62,7 +62,7 @@ class PhantomPolicy(StatePolicy):
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """See `StatePolicy`."""
-        _, infoset = self.worlds.infoset_of(state.history())
+        _, infoset = self.worlds.infoset_of(state)
         actions = self.worlds.actions(player, infoset)
         first = int(self.worlds.first_sequences[player][infoset])
         played = self.behaviour[player][first : first + len(actions)]
@@ -143,7 +143,7 @@ def _asked(
     """float64 [S], what a policy plays at a player's infosets, checked."""
     policy, decisions = member(policy, player), worlds.sides[player].decisions
     if isinstance(policy, PhantomPolicy) and policy.worlds is not worlds:
-        if policy.worlds.decisions_fingerprint != worlds.decisions_fingerprint:
+        if policy.worlds.decisions_id != worlds.decisions_id:
             raise other_game("policy: a PhantomPolicy", policy.game, worlds.game)
     if isinstance(policy, PhantomPolicy):
         return normalised(decisions, policy.behaviour[player])

@@ -42,10 +42,8 @@ class PublicTreePolicy(StatePolicy):
         """
         super().__init__(signals.game)
         self.signals = signals
-        self.decisions = tuple(
-            public_nodes.public_decisions(signals, player) for player in range(2)
-        )
-        self.finder = public_nodes.Finder(signals)
+        self.decisions = tuple(signals.public_decisions[player] for player in range(2))
+        self.finder = signals.finder
         self.behaviour = tuple(behaviour)
         if len(self.behaviour) != 2:
             raise ValueError(

@@ -8,8 +8,8 @@ from tqdm import tqdm
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.public_tree.declaring.declaration import DealtReader
-from spiel_cr.games.public_tree.game import Betting, PublicTreeGame
-from spiel_cr.games.public_tree.public_nodes import public_decisions
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_nodes import Betting
 from spiel_cr.policies import array_answers
 from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours, member, named
 from spiel_cr.policies.phantom_policy import MoreKnowledgeError
@@ -50,7 +50,7 @@ def behaviour_from_policy(
             f"{named(policy)} may be no strategy of signals; measure it by "
             f"responses that are searched"
         )
-    total = sum(int(public_decisions(signals, p).first_infoset[-1]) for p in range(2))
+    total = sum(int(signals.public_decisions[p].first_infoset[-1]) for p in range(2))
     with tqdm(total=total, desc="infosets", disable=not progress) as bar:
         first, second = (
             _asked(signals, reader, member(policy, player), player, bar)
@@ -67,7 +67,7 @@ def _asked(
     bar: tqdm,
 ) -> np.ndarray:
     """float64 [S], what a policy plays at a player's infosets."""
-    betting, own = signals.betting, public_decisions(signals, player)
+    betting, own = signals.betting, signals.public_decisions[player]
     at_once = array_answers.rules_of(signals.game, policy, (player,)) is not None
     random = np.random.default_rng(0)
     behaviour = np.ones(own.num_sequences)

@@ -19,7 +19,6 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.compiler import Game, as_tree
-from spiel_cr.games.tree.fingerprints import decisions_fingerprint, fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import (
@@ -43,38 +42,18 @@ class _Kind(NamedTuple):
     Attributes:
       file: what files say that they hold.
       form: what checkpoints say of the form.
-      seal: a hash that tells such games apart.
-      decisions: a hash of infosets and legal actions, whatever these pay.
       policy: a strategy of a game as an OpenSpiel policy.
     """
 
     file: str
     form: str | None
-    seal: Callable[[Any], str]
-    decisions: Callable[[Any], str]
     policy: Callable[[Any, Behaviours], openspiel_policy.Policy]
 
 
-def _own_fingerprint(game: PublicTreeGame | PhantomGame) -> str:
-    return game.fingerprint
-
-
-def _own_decisions(game: PublicTreeGame | PhantomGame) -> str:
-    return game.decisions_fingerprint
-
-
 _KINDS: Mapping[type, _Kind] = {
-    GameTree: _Kind("policy", None, fingerprint, decisions_fingerprint, tabular_policy),
-    PublicTreeGame: _Kind(
-        "public-tree policy",
-        "public-tree",
-        _own_fingerprint,
-        _own_decisions,
-        PublicTreePolicy,
-    ),
-    PhantomGame: _Kind(
-        "phantom policy", "phantom", _own_fingerprint, _own_decisions, PhantomPolicy
-    ),
+    GameTree: _Kind("policy", None, tabular_policy),
+    PublicTreeGame: _Kind("public-tree policy", "public-tree", PublicTreePolicy),
+    PhantomGame: _Kind("phantom policy", "phantom", PhantomPolicy),
 }
 # What files say that they hold.
 TABULAR, OF_SIGNALS, OF_WORLDS = (kind.file for kind in _KINDS.values())
@@ -457,7 +436,7 @@ class Held:
     def identity(self) -> tuple[str | None, str]:
         """What checkpoints say of the form, and the fingerprint of the game."""
         kind = _KINDS[type(self.laid)]
-        return kind.form, kind.seal(self.laid)
+        return kind.form, self.laid.game_id
 
     def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
         """See `Holder`; of a compiled game a table over every infoset."""
@@ -472,8 +451,8 @@ class Held:
         about = {
             "kind": kind.file,
             "game": str(self.game),
-            "fingerprint": kind.seal(self.laid),
-            "decisions": kind.decisions(self.laid),
+            "fingerprint": self.laid.game_id,
+            "decisions": self.laid.decisions_id,
             **metadata,
             "versions": storage.versions(),
         }
@@ -585,10 +564,10 @@ def read_policy(path: atomic.Path, laid: LaidGame) -> openspiel_policy.Policy:
     """
     behaviour, named, seal = _read(path)
     kind = _KINDS[type(laid)]
-    if kind.seal(laid) != seal:
+    if laid.game_id != seal:
         # A game that pays otherwise has the same policies.
         decisions = read_metadata(path).get("decisions")
-        if decisions != kind.decisions(laid):
+        if decisions != laid.decisions_id:
             raise other_game(f"{path}: a policy", named, laid.game)
     try:
         if isinstance(laid, GameTree):

@@ -109,7 +109,7 @@ def resolve(
     if options.locks is not None:
         if not isinstance(laid.game, GameTree) or limit is not None:
             raise ValueError(_LOCKS)
-        rows = lock(laid.game.form, laid.game, options.locks).locks
+        rows = lock(laid.game.sequence_form, laid.game, options.locks).locks
     config = wanted.algorithm(laid.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, options.memory_limit

@@ -5,14 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.arrays import Groups
-from spiel_cr.games.public_tree.game import (
-    HandKernel,
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import (
+    HandMatrix,
     Hands,
-    Kernel,
-    PublicTreeGame,
-    SparseKernel,
-    ancestors,
+    PayoffMatrix,
+    SparseMatrix,
 )
+from spiel_cr.games.public_tree.public_nodes import ancestors
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.resolving.public_layers import PublicDecomposition
 
@@ -33,7 +33,7 @@ class Deal(NamedTuple):
     first: int
     signals: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[PayoffMatrix, ...]
     number: np.ndarray
 
     def num_private_states(self, player: int) -> np.ndarray:
@@ -93,7 +93,7 @@ class Deals:
             signals.append(tuple(kept))
             parents.append(tuple(above))
             places.append(place)
-        kernels: list[Kernel] = []
+        kernels: list[PayoffMatrix] = []
         number = np.full(len(game.kernels), -1, np.int32)
         for k, kernel in enumerate(game.kernels):
             if kernel.round < round:
@@ -122,7 +122,9 @@ class Deals:
 class _Sorted:
     """A kernel whose entries, or hands, are found board by board."""
 
-    def __init__(self, kernel: Kernel, labels: tuple[np.ndarray, np.ndarray]) -> None:
+    def __init__(
+        self, kernel: PayoffMatrix, labels: tuple[np.ndarray, np.ndarray]
+    ) -> None:
         """Sorts it.
 
         Args:
@@ -130,7 +132,7 @@ class _Sorted:
           labels: for each player int32 [H], the board of each signal.
         """
         self._kernel = kernel
-        if isinstance(kernel, HandKernel):
+        if isinstance(kernel, HandMatrix):
             self._hands = [
                 (hands, Groups(label[hands.signal]))
                 for hands, label in zip(kernel.hands, labels, strict=True)
@@ -145,7 +147,7 @@ class _Sorted:
         round: int,
         places: tuple[np.ndarray, np.ndarray],
         shape: tuple[int, int],
-    ) -> Kernel:
+    ) -> PayoffMatrix:
         """The kernel on the signals of a board only.
 
         Args:
@@ -154,16 +156,16 @@ class _Sorted:
           places: for each player int32 [H], number of each signal in the deal.
           shape: how many there are.
         """
-        if isinstance(self._kernel, HandKernel):
+        if isinstance(self._kernel, HandMatrix):
             first, second = (
                 _pick(hands, groups.of(board), place)
                 for (hands, groups), place in zip(self._hands, places, strict=True)
             )
-            return HandKernel(round, shape, (first, second), self._kernel.showdown)
+            return HandMatrix(round, shape, (first, second), self._kernel.showdown)
         mine = self._groups.of(board)
         rows, columns, values = (field[mine] for field in self._listed)
         entries = Payoffs(places[0][rows], places[1][columns], values)
-        return SparseKernel(round, shape, entries)
+        return SparseMatrix(round, shape, entries)
 
 
 def _pick(hands: Hands, kept: np.ndarray, place: np.ndarray) -> Hands:

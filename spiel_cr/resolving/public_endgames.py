@@ -20,7 +20,6 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
-from spiel_cr.games.public_tree import public_nodes
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses, conversions
@@ -156,6 +155,6 @@ def _range(
     d: PublicDecomposition, given: np.ndarray, player: int, node: int
 ) -> np.ndarray:
     """float64 [H], a player's reach of a public node, by signal; ones if it is none."""
-    decisions = public_nodes.public_decisions(d.game, player)
+    decisions = d.game.public_decisions[player]
     reach = reach_of(d, player, node, functools.partial(decisions.block, given))
     return reach if reach.any() else np.ones_like(reach)

@@ -20,7 +20,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.games.public_tree.game import HandKernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
 from spiel_cr.games.sequence_form.decisions import Decisions
 
@@ -66,7 +67,7 @@ class PublicDecomposition:
         """i's decision points in the form of the whole game (see
         `games.public_tree.form`).
         """
-        sides, _ = public_form(self.game)
+        sides, _ = public_form(self.game.betting, self.game.terms)
         return logical_decisions(sides[self.player], self.game.parents[self.player])
 
     @property
@@ -171,7 +172,7 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
                 game.ancestors(player, kernel.round, number) for player in range(2)
             )
             second = counts[0] + second
-            if isinstance(kernel, HandKernel):
+            if isinstance(kernel, HandMatrix):
                 # Hands are linked to the table: as many links as hands, not as pairs.
                 for hands, signals in zip(kernel.hands, (first, second), strict=True):
                     links.append(np.stack([signals[hands.signal], size + hands.board]))

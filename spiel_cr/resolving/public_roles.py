@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 
 from spiel_cr.games.public_tree import public_tree_footprint
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.result import Held
@@ -32,7 +31,7 @@ def public_roles(
     """
     need = public_tree_footprint.peak_bytes(game, work.dtype) + _gadget_bytes(game)
     work.check(game.game, need)
-    held = Held(game, form_of(game), work.dtype)
+    held = Held(game, game.sequence_form, work.dtype)
     return [PublicRole(decompose_public(game, player)) for player in range(2)], held
 
 

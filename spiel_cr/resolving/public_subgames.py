@@ -17,7 +17,6 @@ import pyspiel
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernels import lay_out
-from spiel_cr.games.public_tree.public_nodes import Finder
 from spiel_cr.resolving.public_deals import Deal, Deals
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public, reach_of
@@ -90,7 +89,7 @@ class PublicSubgames:
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)
         self._deals = Deals(self.decomposition)
-        self._finder = Finder(game)
+        self._finder = game.finder
 
     def blank(self) -> PublicMemory:
         """See `Subgames`."""

@@ -194,7 +194,7 @@ class SampledLayer:
         )
         state: Any = subgame_sampling.init(tree, shape.below, config, seed=seed)
         solver = Solver(
-            self._d.tree.form,
+            self._d.tree.sequence_form,
             problem,
             state,
             Program(subgame_sampling.program(), config, np.dtype(_DTYPE)),

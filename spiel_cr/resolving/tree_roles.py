@@ -40,7 +40,9 @@ def tree_roles(tree: GameTree, work: SolveSettings) -> tuple[list["TreeRole"], H
     roles = [decompose(tree, player) for player in range(2)]
     if limit is not None:
         warn_if_never_truncated(roles, limit.depth, limit.unit)
-    return [TreeRole(d, limit, work.gadget) for d in roles], Held(tree, tree.form)
+    return [TreeRole(d, limit, work.gadget) for d in roles], Held(
+        tree, tree.sequence_form
+    )
 
 
 def start(d: Decomposition, leaf: HistoryValues | None = None) -> LayerState:

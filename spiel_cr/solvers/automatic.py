@@ -139,7 +139,7 @@ def _run(find: Find, laid: Laid, task: Task, name: str, why: str) -> Run:
 
 def _size(laid: Laid) -> int:
     assert isinstance(laid.game, GameTree)
-    form = laid.game.form
+    form = laid.game.sequence_form
     sequences = sum(decisions.num_sequences for decisions in form.decisions)
     return sequences + len(form.payoffs.values)
 
@@ -230,7 +230,7 @@ def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
     if laid.form == TREE and (task.goal.iterations or _SHORT) < _SHORT:
         return (OF_SUBGAMES[TREE],), "so few iterations are no trial"
     if isinstance(laid.game, GameTree):
-        sequences = sum(one.num_sequences for one in laid.game.form.decisions)
+        sequences = sum(one.num_sequences for one in laid.game.sequence_form.decisions)
         if sequences > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
     if isinstance(laid.game, PublicTreeGame):

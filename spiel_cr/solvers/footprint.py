@@ -99,7 +99,7 @@ def peak_bytes(
     """
     if isinstance(algorithm, str):
         assert isinstance(game, GameTree)
-        return tree_bytes(game) + linear_bytes(game.form)
+        return tree_bytes(game) + linear_bytes(game.sequence_form)
     if isinstance(algorithm, MCCFRConfig):
         assert isinstance(game, GameTree)
         size = np.dtype(dtype or np.float32).itemsize
@@ -121,9 +121,11 @@ def peak_bytes(
         more = phantom_footprint.PROGRAM
     else:
         compiling = memory.IMPORTED_BYTES + _COMPILING * len(game.histories)
-        peak = max(compiling, tree_bytes(game) + solver_bytes(game.form, dtype))
-        sequences = sum(own.size for own in game.form.layouts)
-        more = _PROGRAM_ROW * _rows(game.form)
+        peak = max(
+            compiling, tree_bytes(game) + solver_bytes(game.sequence_form, dtype)
+        )
+        sequences = sum(own.size for own in game.sequence_form.layouts)
+        more = _PROGRAM_ROW * _rows(game.sequence_form)
     return peak + (passes - 1) * more + vectors * sequences * dtype.itemsize
 
 
@@ -191,10 +193,10 @@ def _sampled_bytes(tree: GameTree, config: MCCFRConfig, size: int) -> float:
         problem += 4 * size * entries
         state = 5 * size * entries + (2 * size + 5) * points + kept
         return _PROGRAM_VISITED + _COPIES_SAMPLED * (problem + state)
-    problem = _form_bytes(tree.form, size) + len(histories) * (4 * 4 + size)
+    problem = _form_bytes(tree.sequence_form, size) + len(histories) * (4 * 4 + size)
     problem += entries * (2 * 4 + size) + depths * config.batch * size
-    problem += sum(own.size for own in tree.form.layouts) * 4
-    state = _state_bytes(tree.form, size) + kept
+    problem += sum(own.size for own in tree.sequence_form.layouts) * 4
+    state = _state_bytes(tree.sequence_form, size) + kept
     program = _SAMPLED + _SAMPLED_DEPTH * depths + _SAMPLED_ACTION * actions
     if config.baseline == "none":
         program *= _PLAIN

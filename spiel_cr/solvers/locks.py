@@ -13,7 +13,6 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.json_text import read_object
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.public_tree import public_nodes
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
@@ -139,7 +138,7 @@ def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
         return phantom_policy.behaviour_of_player(laid, adapted, player)
     own = member(adapted, player)
     if isinstance(own, PublicTreePolicy):
-        if own.signals.decisions_fingerprint != laid.decisions_fingerprint:
+        if own.signals.decisions_id != laid.decisions_id:
             raise other_game(f"{name}: a PublicTreePolicy", own.game, laid.game)
         return np.asarray(own.behaviour[player], np.float64)
     return public_tree_queries.behaviour_from_policy(laid, adapted)[player]
@@ -168,9 +167,9 @@ def _lock_node(
 ) -> None:
     """Locks a public node of a signal game, or some of its hands."""
     actions, _ = find_actions(signals.game, words)
-    node = public_nodes.Finder(signals).after(actions)
+    node = signals.finder.after(actions)
     player = int(signals.betting.player[node])
-    block = public_nodes.public_decisions(signals, player).block(rows[player], node)
+    block = signals.public_decisions[player].block(rows[player], node)
     names = names_at(signals, node)
     where = f"after {words or 'the deal'!r}"
     numbers = given.values() if isinstance(given, Mapping) else ()

@@ -8,7 +8,6 @@ import numpy as np
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Held, HeldByPolicy
 from spiel_cr.solvers.deep import deep_footprint
@@ -58,7 +57,7 @@ def on_tree(trainer: Trainer, laid: Laid, task: Task) -> Run:
     config = task.algorithm.config
     deep_footprint.check_tree(config, laid.game, task.options.memory_limit)
     solver = trainer(laid.game, config, seed=task.seed)
-    return NetworkRun(solver, laid.game, fingerprint(laid.game))
+    return NetworkRun(solver, laid.game, laid.game.game_id)
 
 
 def on_steps(trainer: Trainer, laid: Laid, task: Task) -> Run:
@@ -120,7 +119,7 @@ class NetworkRun(Run):
         fields: dict[str, Any] = {"trajectories": solver.episodes}
         if self._tree is not None:
             return fields | {
-                "held": Held(self._tree, self._tree.form),
+                "held": Held(self._tree, self._tree.sequence_form),
                 "average": solver.average_behaviours(),
                 "current": (solver.current_behaviour(0), solver.current_behaviour(1)),
             }

@@ -22,7 +22,6 @@ from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.compiler import Game, as_tree
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers import footprint
@@ -87,7 +86,7 @@ class CFRSolver:
             )
         return {
             "game": str(self.game),
-            "fingerprint": fingerprint(self._tree),
+            "fingerprint": self._tree.game_id,
             "config": self._solver.config,
             "dtype": self._solver.dtype.name,
             "memory_limit": self._memory_limit,
@@ -110,7 +109,7 @@ class CFRSolver:
                 f"load here; import the module that registers the game first"
             ) from error
         tree = as_tree(game, memory_limit=state["memory_limit"])
-        if fingerprint(tree) != state["fingerprint"]:
+        if tree.game_id != state["fingerprint"]:
             raise ValueError(
                 f"the pickled solver is of another game of the name {one_line(name)}; "
                 f"load it with the version of the game that it was made for"
@@ -156,7 +155,9 @@ class CFRSolver:
 
 def _make_solver(tree: GameTree, config: Any, dtype: np.typing.DTypeLike) -> Solver:
     """Return a solver of the game at its start, without the game's forced moves."""
-    return cfr.make_solver(forced.without(tree.form), config=config, dtype=dtype)
+    return cfr.make_solver(
+        forced.without(tree.sequence_form), config=config, dtype=dtype
+    )
 
 
 def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802

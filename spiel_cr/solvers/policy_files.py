@@ -136,8 +136,8 @@ def _load_signals(
         found = loading.public_tree_game(opened)
         game = merged(found)
         # A `PublicTreeGame` is solved as it is, without merging.
-        if found.decisions_fingerprint == metadata.get("decisions") or (
-            found.fingerprint == metadata.get("fingerprint")
+        if found.decisions_id == metadata.get("decisions") or (
+            found.game_id == metadata.get("fingerprint")
         ):
             game = found
     return cast(PublicTreePolicy, result.read_policy(path, game))

@@ -12,8 +12,6 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.public_tree import public_nodes
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import forced, locking
 from spiel_cr.games.tree.tree import GameTree
@@ -120,8 +118,8 @@ def _labels(held: Held, task: Task) -> bucket_labels.Labels:
 
 def _check_actions(signals: PublicTreeGame, labels: np.ndarray, player: int) -> None:
     """Raises ValueError where a bucket holds infosets with different actions."""
-    decisions = public_nodes.public_decisions(signals, player)
-    finder = public_nodes.Finder(signals)
+    decisions = signals.public_decisions[player]
+    finder = signals.finder
     kinds: dict[tuple[int, ...], int] = {}
     kind = [
         kinds.setdefault(tuple(finder.actions(node)), len(kinds))
@@ -157,12 +155,10 @@ def _hold(laid: Laid, task: Task) -> Held:
         footprint.check(laid.game, task.algorithm.config, task.kind, limit)
     locks = task.options.locks
     if isinstance(laid.game, GameTree):
-        return Held(laid.game, lock(laid.game.form, laid.game, locks))
+        return Held(laid.game, lock(laid.game.sequence_form, laid.game, locks))
     memory.trim()
-    form = (
-        form_of(laid.game) if isinstance(laid.game, PublicTreeGame) else laid.game.form
-    )
-    held = Held(laid.game, lock(form, laid.game, locks), task.kind)
+    form = lock(laid.game.sequence_form, laid.game, locks)
+    held = Held(laid.game, form, task.kind)
     memory.trim()
     return held
 

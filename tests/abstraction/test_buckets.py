@@ -12,7 +12,6 @@ from spiel_cr.abstraction.methods import METHODS, Features
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.checks import read_budget
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from tests.support.solving import solve_with
@@ -38,7 +37,7 @@ def small():
 
 
 def nash_conv(game, behaviour):
-    form = form_of(game)
+    form = game.sequence_form
     reach = [
         conversions.reach_from_behaviour(own, mine)
         for own, mine in zip(form.decisions, behaviour, strict=True)

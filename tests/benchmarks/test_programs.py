@@ -1,6 +1,5 @@
 """The programs measure what they say; on small games here."""
 
-import argparse
 import json
 
 import numpy as np
@@ -8,61 +7,63 @@ import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import (
-    deep,
-    devices,
-    exploiting,
-    frame,
-    games,
-    partial,
-    signals,
-)
+from benchmarks import deep, devices, exploit, frame, lookahead_players
 from benchmarks.games import string_of
 from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 
-# Small enough for seconds: every part of every benchmark that has no test of its own.
+# Small enough for seconds: every benchmark that has no test of its own.
 SMALL = {
-    "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 "
+    "phantom_games": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 "
     "--algorithms pcfr+ os-mccfr(batch=64)",
-    "deep": "--parts nodes self-play --games kuhn --nodes 3000 --decisions 2000 "
-    "--algorithms dream(network=table,memory=exact,traversals=30,critic_steps=2)",
-    "exploiting": "--games ii_goofspiel4 --opponents uniform cfr+ --seconds 1 0.5",
-    "partial": "--games kuhn --sizes 58 --iterations 2 --seeds 2 --large kuhn "
-    "--matches 4 --move-ms 50 --max-histories 58",
+    "deep": "--games kuhn --nodes 3000 --decisions 2000 --algorithms "
+    "dream(network=table,memory=exact,traversals=30,critic_steps=2) "
+    "mmd(hidden=8,layers=1)",
+    "exploit": "--games ii_goofspiel4 --opponents uniform cfr+ --seconds 1 0.5",
+    "lookahead_players": "--games kuhn --matches 4 --move-ms 50 "
+    "--bots resolving(max_histories=58,move_ms=50)",
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_all_parts_on_small_games(name, tmp_path, monkeypatch):
+def test_each_benchmark_on_small_games(name, tmp_path, monkeypatch):
     stay_in_this_process(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    options = SMALL[name].split()
-    rows, text = run_on_page(command.find(name), tmp_path, options)
-    parts = command.find(name).parts
-    if "--parts" not in options and name != "partial":
-        assert {row["part"] for row in rows} == set(parts)
+    rows, text = run_on_page(command.find(name), tmp_path, SMALL[name].split())
     for row in rows:
-        for table in parts[row["part"]].tables:
+        for table in command.find(name).tables:
             assert table.title in text
         assert 0 <= row.get("nash_conv", 0) < 3 and json.dumps(row)
-        assert row.get("peak_bytes", 1) >= row.get("start_bytes", 0)
+        assert row.get("peak_bytes", 1) > 0
 
 
-@pytest.mark.parametrize(("what", "most"), [("nodes", 4000), ("episodes", 1000)])
-def test_deep_runs_end_before_their_budget(what, most):
-    text = deep.with_exact(
-        "dream(network=table,memory=exact,traversals=30,critic_steps=2)"
-    )
-    row = deep.measure("kuhn", text, 1, what, most)
-    assert most * 0.8 < row[what] <= most and len(row["curve"]) > 1
-    assert row["bank"] == pytest.approx(row["exact"])
-
-
-def test_the_exact_average_is_kept_besides_others():
-    assert deep.with_exact("sd-cfr") == "sd-cfr(averaging=bank+exact)"
-    text = deep.with_exact("deep-cfr(hidden=8,averaging=exact)")
-    assert text == "deep-cfr(hidden=8,averaging=exact)"
+@pytest.mark.parametrize(
+    ("algorithm", "unit", "count"),
+    [
+        (
+            "dream(network=table,memory=exact,traversals=30,critic_steps=2)",
+            "nodes",
+            4000,
+        ),
+        pytest.param(
+            "vr-deep-dcfr+(network=table,memory=exact,traversals=30)",
+            *("episodes", 400),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "mmd(hidden=8,layers=1,episodes=8)",
+            *("decisions", 2000),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_networks_run_to_their_budget(algorithm, unit, count):
+    row = deep.measure("kuhn", algorithm, 1, 4000, 2000)
+    assert row["unit"] == unit and count <= row["done"] < 1.5 * count
+    assert [
+        point["done"] >= count / 2 ** (3 - i) for i, point in enumerate(row["curve"])
+    ]
+    assert len(row["curve"]) == 4 and row["nash_conv"] == row["curve"][-1]["nash_conv"]
 
 
 def test_bounds_are_held_against_what_is_exact():
@@ -78,34 +79,14 @@ def test_bounds_are_held_against_what_is_exact():
         + ((all_, 1.4, all_),)
     ]
     common = {"exact": [0.5, 1.5], "seconds": 10.0, "took": 9.0}
-    judged = exploiting._judged([{**common, **row} for row in rows])
-    assert [row["said"] for row in judged] == ["exact", "95.0%", "105.0%", "exact"]
+    judged = exploit._evaluated([{**common, **row} for row in rows])
+    assert [row["result"] for row in judged] == ["exact", "95.0%", "105.0%", "exact"]
     assert [row["wrong"] for row in judged] == [0, 0, 1, 1]
-    (line,) = exploiting._summary([{**common, **row} for row in rows])
+    (line,) = exploit._summary([{**common, **row} for row in rows])
     assert (line["exact"], line["by_matches"], line["wrong"]) == (2, 3, 2)
     assert line["latest"] == 0.9 and line["expected"] == pytest.approx(0.075)
-    (unknown,) = exploiting._judged([{**common, **rows[0], "exact": None}])
-    assert unknown["said"] == "≥ 2.000"
-
-
-def test_clocks_take_the_place_of_iterations():
-    options = {"games": ["leduc"], "sizes": (9,), "settings": (), "iterations": (100,)}
-    options |= {"blueprints": (10,), "seeds": 2, "clocks": (10.0, 0.5)}
-    bots = [row["bot"] for row in partial._plan(argparse.Namespace(**options))]
-    timed = [
-        "resolving(max_histories=9,move_ms=10)",
-        "resolving(max_histories=9,move_ms=0.5)",
-    ]
-    assert bots == [timed[0], timed[0], timed[1], timed[1]]
-    options |= {"clocks": ()}
-    untimed = [row["bot"] for row in partial._plan(argparse.Namespace(**options))]
-    assert untimed == ["resolving(max_histories=9,iterations=100)"] * 2
-    each = [
-        {"late_moves": 2, "moves": 600, "max_ms": 12.4},
-        {"late_moves": 1, "moves": 600, "max_ms": 9.0},
-    ]
-    assert partial._late({"bot": bots[0], "each": each}) == "3 of 1,200; 12 ms"
-    assert partial._late({"bot": untimed[0], "each": each}) == "–"
+    (unknown,) = exploit._evaluated([{**common, **rows[0], "exact": None}])
+    assert unknown["result"] == "≥ 2.000"
 
 
 def test_worlds_are_what_the_player_may_think_possible():
@@ -115,7 +96,7 @@ def test_worlds_are_what_the_player_may_think_possible():
     for action in (1, 0, 0):
         state.apply_action(action)
     assert state.current_player() == 1
-    worlds = partial.Worlds(game, 0)
+    worlds = lookahead_players.Determinisations(game, 0)
     drawn = [worlds(state, 1) for _ in range(400)]
     view = state.information_state_string(1)
     assert {world.information_state_string(1) for world in drawn} == {view}
@@ -148,36 +129,6 @@ def test_networks_are_timed_without_their_compiling(monkeypatch):
     row = frame.in_a_process(devices.measure, run=run, seconds=0.1)
     for name in ("cpu", "device"):
         assert 0 < row[f"{name}_ms"] < 200 * row[f"{name}_compile"]
-
-
-@pytest.fixture
-def endgames(tmp_path):
-    """A folder as that of OpenSpiel's sources, with ranges that are drawn."""
-    reaches = np.random.default_rng(0).random(2652).round(3).tolist()
-    for number in (1, 4):
-        path = tmp_path / f"subgame{number}.txt"
-        path.write_text(" ".join(map(str, reaches)) + "\n")
-    return str(tmp_path)
-
-
-def test_endgames_begin_with_their_pot_and_board(endgames):
-    for name, cards in (("endgame1", 8), ("endgame4", 10)):
-        given = spiel_cr.load_game(games.endgame(name, endgames)).get_parameters()
-        pot, board = games.ENDGAMES[name]
-        assert given["blind"] == f"{pot // 2} {pot // 2}" and given["potSize"] == pot
-        assert given["boardCards"] == board and len(board) == cards
-
-
-@pytest.mark.slow
-def test_endgames_are_solved_to_shares_of_the_pot(endgames):
-    rule = "hs-dcfr(alpha=4,ramp=60,gamma=2)"
-    row = signals.measure_endgame("endgame4", rule, 60, "float32", endgames)
-    (iterations, seconds), percent = row["at 1.0%"], row["percent"]
-    assert row["at 0.1%"] is None and 0.1 < percent < 1
-    assert 0 < iterations <= row["iterations"] == 60 and seconds > 0
-    part = signals.BENCHMARK.parts["endgames"]
-    text = part.tables[0].markdown([{"game": "endgame4", "algorithm": rule, **row}])
-    assert f"| {iterations} ({seconds:.3g} s) | – | 60 | {percent:.3f} |" in text
 
 
 def test_names_of_games_are_strings():

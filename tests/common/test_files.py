@@ -12,8 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 import spiel_cr
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.games.tree import fingerprints as fingerprint_lib
-from spiel_cr.games.tree.fingerprints import fingerprint
+from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.players import bots
 from spiel_cr.policies import conversions, rollouts
 from tests.support import games
@@ -62,36 +61,36 @@ def test_other_game_refused(kuhn, tmp_path, other):
 
 @pytest.mark.parametrize("at_once", [1, 5, 1 << 14])
 def test_fingerprint_is_of_all_strings_at_once(at_once, monkeypatch):
-    compiled = games.compiled("leduc7")
+    compiled = dataclasses.replace(games.compiled("leduc7"))
     digest = hashlib.sha256()
-    for decisions in compiled.form.decisions:
+    for decisions in compiled.sequence_form.decisions:
         digest.update(decisions.parent.tobytes() + decisions.num_actions.tobytes())
-    for array in compiled.form.payoffs:
+    for array in compiled.sequence_form.payoffs:
         digest.update(array.tobytes())
     for infosets in compiled.infosets:
         digest.update("\0".join(infosets.keys).encode())
-    monkeypatch.setattr(fingerprint_lib, "_STRINGS_AT_ONCE", at_once)
-    assert fingerprint(compiled) == digest.hexdigest()
+    monkeypatch.setattr(tree_lib, "_STRINGS_AT_ONCE", at_once)
+    assert compiled.game_id == digest.hexdigest()
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
 def test_fingerprint_keeps_no_strings(most, monkeypatch):
     """Of many infosets few strings are made, and they still tell games apart."""
-    monkeypatch.setattr(fingerprint_lib, "_MOST_STRINGS", most)
-    monkeypatch.setattr(fingerprint_lib, "_SOME_STRINGS", 7)
+    monkeypatch.setattr(tree_lib, "_MOST_STRINGS", most)
+    monkeypatch.setattr(tree_lib, "_SOME_STRINGS", 7)
     game = "python_leduc_poker"
     compiled = spiel_cr.build_tree(game)
     before = compiled.nbytes
-    found = fingerprint(compiled)
+    found = compiled.game_id
     assert compiled.nbytes == before
     # Walked: strings that are there already.
     walked = spiel_cr.build_tree(game, batched_rules=False)
-    assert fingerprint(walked) == found
+    assert walked.game_id == found
     renamed = dataclasses.replace(
         walked.infosets[1], keys=[f"{key}!" for key in walked.infosets[1].keys]
     )
     other = dataclasses.replace(walked, infosets=(walked.infosets[0], renamed))
-    assert fingerprint(other) != found
+    assert other.game_id != found
 
 
 def test_no_file(tmp_path):

@@ -55,7 +55,7 @@ def test_what_entries_need_is_in_the_extra_that_they_name():
 
 
 def measure_run(algorithm, iterations, seed=0, game=KUHN):
-    record = measure.measure_run(measure.Run(game, algorithm, seed, None, iterations))
+    record = measure.measurer()(measure.Run(game, algorithm, seed, None, iterations))
     assert record["error"] is None, record
     return record
 
@@ -223,7 +223,7 @@ def test_search_is_asked_at_every_infoset_of_any_game():
     game = games.BY_NAME["rps5"].string
     record = measure_run("openspiel-ismcts-python", 8, game=game)
     assert record["note"] == "asked at 2 infosets"
-    fast = measure.measure_run(measure.Run(game, "openspiel-ismcts", 0, None, 8))
+    fast = measure.measurer()(measure.Run(game, "openspiel-ismcts", 0, None, 8))
     assert "ResampleFromInfostate" in fast["missing"]
     assert fast["error"] is None and fast["nash_conv"] is None
 

@@ -15,7 +15,7 @@ KUHN = "kuhn_poker"
 
 
 def measure_run(algorithm, iterations):
-    record = measure.measure_run(measure.Run(KUHN, algorithm, 0, None, iterations))
+    record = measure.measurer()(measure.Run(KUHN, algorithm, 0, None, iterations))
     assert record["error"] is None, record
     return record
 
@@ -71,14 +71,14 @@ def test_processor_time_is_that_of_the_work(way):
     entry = registry.find("cfr")._replace(way=way)
     points = measure._follow(entry, Busy(), Budget(None, 5), SlowJudge())
     assert [point.iterations for point in points] == [1, 2, 5]
-    assert 0.02 * 5 <= points[-1].time.cpu_seconds < 0.02 * 7
+    assert 0.02 * 5 <= points[-1].spent.cpu_seconds < 0.02 * 7
 
 
 def follow(way, budget, tick=1.0, least=1):
     entry = registry.find("cfr")._replace(way=way, least=least)
     metronome = Metronome(tick)
     points = measure._follow(entry, metronome, budget, Judge())
-    return metronome, points, points[-1].time.seconds
+    return metronome, points, points[-1].spent.seconds
 
 
 def test_iterations_are_kept_exactly():
@@ -90,7 +90,7 @@ def test_iterations_are_kept_exactly():
 def test_seconds_are_kept():
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=1e-3)
     assert seconds == pytest.approx(10.0, rel=1e-3)
-    shares = [round(point.time.seconds, 1) for point in points]
+    shares = [round(point.spent.seconds, 1) for point in points]
     assert shares == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
     # One slow iteration is done all the same, and looked at once.
     metronome, points, seconds = follow("iterates", Budget(10.0, None), tick=60.0)
@@ -114,7 +114,7 @@ def test_all_work_of_ours_counts(monkeypatch):
     def timed(tree, *arguments, **options):
         uniform = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         return spiel_cr.Result(
-            held=Held(tree, tree.form),
+            held=Held(tree, tree.sequence_form),
             algorithm="",
             iterations=3,
             average=uniform,

@@ -97,7 +97,9 @@ def test_finished_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     file.write_bytes(content[: content.rstrip().rfind(b"\n") + 40])
     ran = []
     do = measure.measure_run
-    monkeypatch.setattr(measure, "measure_run", lambda c: ran.append(c.key) or do(c))
+    monkeypatch.setattr(
+        measure, "measure_run", lambda games, c: ran.append(c.key) or do(games, c)
+    )
     result = go(tmp_path, "openspiel-os-mccfr;openspiel-cfr+", seeds=2)
     assert ran == [(KUHN, "openspiel-cfr+", 0), (KUHN, "openspiel-os-mccfr", 1)]
     assert [r["nash_conv"] for r in lines(tmp_path)[:2]] == [
@@ -130,7 +132,9 @@ def test_a_folder_that_grew_has_the_conditions_of_each_run(tmp_path, monkeypatch
 def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     ran = []
     do = measure.measure_run
-    monkeypatch.setattr(measure, "measure_run", lambda c: ran.append(c.key) or do(c))
+    monkeypatch.setattr(
+        measure, "measure_run", lambda games, c: ran.append(c.key) or do(games, c)
+    )
     budget = Budget(None, 5)
 
     def run(games, algorithms):
@@ -288,7 +292,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
         time.sleep(0.05)
     ran = []
 
-    def note(c):
+    def note(_, c):
         ran.append(c.algorithm)
         return measure.failed(c, "not really run")
 

@@ -12,7 +12,6 @@ from spiel_cr.eval.inspection import hand_grid
 from spiel_cr.evaluation import openspiel_evaluator, opponent
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.players import bot_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -139,7 +138,9 @@ def test_ranges_prefer_signals(ranges):
 
 def test_grids_leave_out_impossible_deals(ranges):
     signals = public_tree_game(ranges)
-    uniform = [conversions.uniform_behaviour(own) for own in form_of(signals).decisions]
+    uniform = [
+        conversions.uniform_behaviour(own) for own in signals.sequence_form.decisions
+    ]
     grid = hand_grid.hand_grid(PublicTreePolicy(signals, uniform), "")
     assert len(grid.hands) == signals.num_private_states(grid.player)[0] <= 6
     assert grid.played == pytest.approx(1 / len(grid.actions))
@@ -221,7 +222,9 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     )
     expected = [
         best_responses.best_response_value(
-            tree.form, p, best_responses.reach_of(tree.form, behaviour)[1 - p]
+            tree.sequence_form,
+            p,
+            best_responses.reach_of(tree.sequence_form, behaviour)[1 - p],
         )
         for p in range(2)
     ]

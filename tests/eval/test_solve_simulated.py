@@ -128,7 +128,7 @@ def test_a_best_response_to_the_policy_is_exact(saved, capsys):
     found = report(capsys, *words, "--method", "exact")
     tree = games.compiled("kuhn")
     behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
-    expected = nash_conv(tree.form, reach_of(tree.form, behaviour))
+    expected = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     assert found["value"] == pytest.approx(expected, abs=1e-9) and expected > 0.1
     assert found["unvisited_share"] == 0
 
@@ -180,5 +180,5 @@ def test_the_playing_evaluator_plays_the_policy(saved, capsys):
     assert found["infosets_visited"] == 12
     tree = games.compiled("kuhn")
     behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
-    expected = nash_conv(tree.form, reach_of(tree.form, behaviour))
+    expected = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-6)

@@ -518,7 +518,7 @@ def test_only_the_subgame_is_replaced():
     levels = compiled("kuhn").infosets[0].decisions.levels()
     owner = compiled("kuhn").infosets[0].decisions.owner
     assert changed.any() and (levels[owner[changed]] == 1).all()
-    form = compiled("kuhn").form
+    form = compiled("kuhn").sequence_form
     reach = reach_of(form, found.behaviours)
     assert found.curve[-1].nash_conv == nash_conv(form, reach)
 

@@ -481,11 +481,13 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
             seed=seed,
         )
         behaviour = policy.behaviour_from_policy(tree, estimate)
-        reach = reach_of(tree.form, behaviour)
-        best = [best_response_value(tree.form, p, reach[1 - p]) for p in (0, 1)]
+        reach = reach_of(tree.sequence_form, behaviour)
+        best = [
+            best_response_value(tree.sequence_form, p, reach[1 - p]) for p in (0, 1)
+        ]
         expected.append(sum(best))
         target = Opponent(
-            *("silent", tree.game, estimate, tree, tree.form),
+            *("silent", tree.game, estimate, tree, tree.sequence_form),
             bots=tuple(Scripted(drawing(equilibrium, 1000 + seed)) for _ in (0, 1)),
         )
         _, report = _both(target, ResponseConfig("exact", matches=150, seed=seed))

@@ -160,8 +160,11 @@ def assert_short(results):
 
 def test_results_print_in_a_few_lines(solved):
     tree = games.compiled("kuhn")
-    found = [solved, tree, tree.form, tree.histories, tree.infosets[0]]
-    found += [tree.form.decisions[0], spiel_cr.best_response(tree, "uniform", 0)]
+    found = [solved, tree, tree.sequence_form, tree.histories, tree.infosets[0]]
+    found += [
+        tree.sequence_form.decisions[0],
+        spiel_cr.best_response(tree, "uniform", 0),
+    ]
     found += [spiel_cr.evaluate(tree, "uniform")]
     found += [spiel_cr.play_matches(tree, ["uniform", "uniform"], 2)]
     assert_short(found)

@@ -128,7 +128,7 @@ def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
         [uniform_behaviour(x.decisions) for x in table.tree.infosets],
     )
     reach = reach_from_behaviour(tree.infosets[1 - seat].decisions, both[1 - seat])
-    both[seat] = best_response(tree.form, seat, reach)
+    both[seat] = best_response(tree.sequence_form, seat, reach)
     return PolicyBot(seat, tabular_policy(tree, (both[0], both[1])), seed=seed)
 
 

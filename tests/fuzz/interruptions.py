@@ -53,21 +53,22 @@ COMMANDS = {
     "evaluate": "evaluate GAME --out=DIR/e --repeats=6 "
     "--bot=resolving(solver=cfr+,iterations=100)",
     "playing": "evaluate GAME --out=DIR/e --method=matches --matches=600 --bot=uniform",
-    "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=20000 --iterations=100000",
+    "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=10000 --iterations=50000",
     # Writes nothing but what it owes after a signal; most of its time it iterates.
-    "patient": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=3600 "
-    "--save=DIR/s.npz --iterations=700000",
+    "patient": "solve GAME --algorithm=cfr+ --checkpoint=DIR/c.npz "
+    "--checkpoint-every=3600 --save=DIR/s.npz --iterations=700000",
     "sampled": "solve GAME SOLVE --algorithm=evr-mccfr(batch=16) --iterations=3000",
-    "uncompiled": "solve GAME SOLVE --algorithm=os-mccfr(batch=256) --iterations=80 "
+    "uncompiled": "solve GAME SOLVE --algorithm=os-mccfr(batch=256) --iterations=20 "
     "--form simulator --memory-limit=3GB",
-    "first-order": "solve GAME SOLVE --algorithm=pdhg --iterations=40000",
-    "public-tree": "solve LEDUC --form=public-tree SOLVE --iterations=2000",
+    "first-order": "solve GAME SOLVE --algorithm=pdhg --iterations=10000",
+    "public-tree": "solve LEDUC --form=public-tree SOLVE --algorithm=cfr+ "
+    "--iterations=2000",
     "phantom": "solve --game=dark_hex(board_size=2) --form=phantom SOLVE "
-    "--iterations=3000",
+    "--algorithm=cfr+ --iterations=3000",
     "public": "solve LEDUC SOLVE --algorithm=public-vr+ --iterations=300",
     "deep": "solve GAME SOLVE --iterations=40 "
     "--algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5)",
-    "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=20",
+    "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=8",
     "exploit": "exploit GAME --policy=uniform --methods=exact --out=DIR/x",
     # Learns to all ends, so that no clock decides what it comes to.
     "search": "exploit GAME --policy=uniform --methods=search --out=DIR/x",
@@ -267,11 +268,12 @@ class Harness:
 
         The second time counts: as in a trial, what JAX compiles is in its cache. The
         quick way is to guess it: of the processor's time, a third is compilation, where
-        anything was compiled.
+        anything was compiled. Results do not depend on workers, each of which takes
+        seconds to start, so the quick way starts none.
         """
         if command not in self._baselines and self._quick:
             before = _kept_programs()
-            cold = self._undisturbed(command)
+            cold = self._undisturbed(command, workers=False)
             share = 1.0 if _kept_programs() == before else 0.7
             self._baselines[command] = cold._replace(seconds=share * cold.seconds)
         if command not in self._baselines:
@@ -280,10 +282,13 @@ class Harness:
             self._baselines[command] = warm
         return self._baselines[command]
 
-    def _undisturbed(self, command: str) -> Baseline:
+    def _undisturbed(self, command: str, *, workers: bool = True) -> Baseline:
         folder = self._fresh(f"baseline-{command}", command)
+        words = self.words(command, folder)
+        if not workers:
+            words = [word.replace("--workers=2", "--workers=0") for word in words]
         started = time.monotonic()
-        ended = Process(self.words(command, folder)).end()
+        ended = Process(words).end()
         assert ended.code == 0, ended.err
         return Baseline(folder, ended.results(folder), time.monotonic() - started)
 

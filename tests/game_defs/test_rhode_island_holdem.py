@@ -267,7 +267,7 @@ def test_values_against_uniform_play(responder, wanted):
 @pytest.mark.parametrize("game", [ONE_SUIT, pytest.param(MORE[-1], marks=slow)])
 def test_two_solvers_agree(game):
     tree = spiel_cr.build_tree(game)
-    plans = [lp.realisation_plan(tree.form, player) for player in range(2)]
+    plans = [lp.realisation_plan(tree.sequence_form, player) for player in range(2)]
     (reach0, value, _), (reach1, minus, _) = plans
     # The accuracy of the solvers is relative to the utilities.
     accuracy = 1e-7 * tree.game.max_utility()

@@ -36,7 +36,7 @@ def chained():
 def form_of(name):
     if name == "chained":
         return layout.build(*chained())
-    return games.compiled(name).form
+    return games.compiled(name).sequence_form
 
 
 def test_forced_moves_are_numbered_as_what_is_before_them():

@@ -5,7 +5,6 @@ import pytest
 
 from spiel_cr import poker
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.policies.best_responses import behaviour_value
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -20,7 +19,7 @@ def random_policy(board: str) -> PublicTreePolicy:
     signals = public_tree_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
     rng = np.random.default_rng(0)
     behaviours = []
-    for own in form_of(signals).decisions:
+    for own in signals.sequence_form.decisions:
         weights = rng.random(own.num_sequences)
         weights[0] = 1.0
         total = np.bincount(own.owner[1:], weights[1:])
@@ -113,7 +112,7 @@ def test_ranges_and_rows():
     checked = root.played[:, root.actions.index("check")]
     assert after.weight == pytest.approx(root.weight * checked)
     assert after.rows()[0]["probabilities"] == after.played[0].tolist()
-    form = form_of(policy.signals)
+    form = policy.signals.sequence_form
     whole = behaviour_value(form, (policy.behaviour[0], policy.behaviour[1]))
     assert root.mean(root.ev) == pytest.approx(whole, abs=1e-9)
 
@@ -134,7 +133,7 @@ def test_where_nobody_gets():
 def test_combos_count_suits_that_are_alike():
     game = poker.spot("5c9cJc2c3c", 20, 30, ranges=("AA", "random"), bets="pot")
     signals = public_tree_game(game)
-    uniform = [uniform_behaviour(own) for own in form_of(signals).decisions]
+    uniform = [uniform_behaviour(own) for own in signals.sequence_form.decisions]
     found = poker.answers(PublicTreePolicy(signals, uniform))
     assert sorted(found.combos) == [3, 3] and len(found.names) == 2
 

@@ -51,7 +51,7 @@ def behaviours_of(name, kind):
 def test_values_are_openspiels(case, kind):
     compiled = games.compiled(case.name)
     behaviours = behaviours_of(case.name, kind)
-    form = compiled.form
+    form = compiled.sequence_form
     reach = reach_of(form, behaviours)
     table = conversions.tabular_policy(compiled, behaviours)
     game, start = compiled.game, compiled.game.new_initial_state()
@@ -82,7 +82,7 @@ def test_values_are_openspiels(case, kind):
 @pytest.mark.parametrize("case", games.CASES, ids=lambda c: c.name)
 def test_uniform_nash_conv_of_the_catalogue(case):
     """The printed figure has six decimals."""
-    form = games.compiled(case.name).form
+    form = games.compiled(case.name).sequence_form
     reach = reach_of(form, behaviours_of(case.name, "uniform"))
     assert nash_conv(form, reach) == pytest.approx(case.uniform, abs=1e-6)
 
@@ -105,10 +105,10 @@ def test_infoset_values_by_recursion(name, best):
     tree = reference.Tree(compiled.game)
     table = conversions.tabular_policy(compiled, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = reach_of(compiled.form, behaviours)
+    reach = reach_of(compiled.sequence_form, behaviours)
     for p in PLAYERS:
         values = best_responses.infoset_values(
-            compiled.form, p, reach[1 - p], None if best else behaviours[p]
+            compiled.sequence_form, p, reach[1 - p], None if best else behaviours[p]
         )
         if best:
             # Make a policy of the first action that attains the best value, bottom up.
@@ -155,12 +155,14 @@ def test_random_games(seed):
     tree = reference.Tree(game)
     table = conversions.tabular_policy(compiled, behaviours)
     policy = reference.from_openspiel(tree, table)
-    reach = reach_of(compiled.form, behaviours)
-    assert best_responses.expected_value(compiled.form, reach) == pytest.approx(
-        reference.value_at(tree, policy), abs=TOLERANCE
-    )
+    reach = reach_of(compiled.sequence_form, behaviours)
+    assert best_responses.expected_value(
+        compiled.sequence_form, reach
+    ) == pytest.approx(reference.value_at(tree, policy), abs=TOLERANCE)
     for p in PLAYERS:
-        assert best_response_value(compiled.form, p, reach[1 - p]) == pytest.approx(
+        assert best_response_value(
+            compiled.sequence_form, p, reach[1 - p]
+        ) == pytest.approx(
             reference.best_response_value(tree, policy, p), abs=TOLERANCE
         )
 
@@ -184,9 +186,11 @@ def one_acts(path):
 def test_players_who_never_act(rules, value, best):
     compiled = compiler.build_tree(MadeGame(rules, rules.__name__))
     uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
-    reach = reach_of(compiled.form, tuple(uniform))
-    assert best_responses.expected_value(compiled.form, reach) == value
-    found = tuple(best_response_value(compiled.form, p, reach[1 - p]) for p in PLAYERS)
+    reach = reach_of(compiled.sequence_form, tuple(uniform))
+    assert best_responses.expected_value(compiled.sequence_form, reach) == value
+    found = tuple(
+        best_response_value(compiled.sequence_form, p, reach[1 - p]) for p in PLAYERS
+    )
     assert found == best
 
 
@@ -200,15 +204,15 @@ def test_equally_good_is_within_rounding_of_the_largest_payoff(gain, chosen):
         return Node(TERMINAL, utility=[0.0, 1000 * gain, -1000.0][path[0]])
 
     compiled = compiler.build_tree(MadeGame(rules, "nearly_equal"))
-    found = best_responses.best_response(compiled.form, 0, np.ones(1))
+    found = best_responses.best_response(compiled.sequence_form, 0, np.ones(1))
     assert np.flatnonzero(found[1:]).tolist() == [chosen]
 
 
 def test_solved_policies_are_near_equilibrium():
     """The strategies judged above include good ones, not only bad ones."""
     compiled = games.compiled("kuhn")
-    reach = reach_of(compiled.form, behaviours_of("kuhn", "solved"))
-    assert nash_conv(compiled.form, reach) < 0.2
+    reach = reach_of(compiled.sequence_form, behaviours_of("kuhn", "solved"))
+    assert nash_conv(compiled.sequence_form, reach) < 0.2
     assert np.isfinite(reach[0]).all()
 
 

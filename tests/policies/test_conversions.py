@@ -186,7 +186,7 @@ def test_outcomes_without_probability_agree_with_openspiel(p):
         conversions.reach_from_behaviour(infosets.decisions, played)
         for infosets, played in zip(tree.infosets, uniform, strict=True)
     )
-    ours = best_responses.nash_conv(tree.form, reach)
+    ours = best_responses.nash_conv(tree.sequence_form, reach)
     policy = conversions.tabular_policy(tree, uniform)
     table = openspiel_policy.python_policy_to_pyspiel_policy(policy)
     assert np.isclose(ours, pyspiel.nash_conv(game, table), atol=1e-12)

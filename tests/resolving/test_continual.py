@@ -157,7 +157,7 @@ def test_the_first_layer_is_the_whole_game():
         start = TreeRole(d).start()
         state = TreeRole(d).resolve(1, start, forest_solver("cfr+", 40))
         whole = cfr.make_solver(
-            compiled.form,
+            compiled.sequence_form,
             config=find("cfr+").config,
             first=p,
             compile="fast",

@@ -6,8 +6,6 @@ import pytest
 import game_defs  # noqa: F401
 import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
-from spiel_cr.games.public_tree import public_nodes
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import public_endgames
@@ -17,7 +15,7 @@ SMALL = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
 
 def best_values(game, behaviour):
     """What best responses win: by player 0 against player 1, and the other way."""
-    form = form_of(game)
+    form = game.sequence_form
     reach = [
         conversions.reach_from_behaviour(own, np.asarray(mine, float))
         for own, mine in zip(form.decisions, behaviour, strict=True)
@@ -78,7 +76,7 @@ def test_safe_endgames_need_not_beat_unsafe_ones():
 
 def check_early_rounds(game, player, before, after):
     """Phase one is as it was; the last round is not."""
-    decisions = public_nodes.public_decisions(game, player)
+    decisions = game.public_decisions[player]
     changed = [
         not np.array_equal(decisions.block(before, n), decisions.block(after, n))
         for n in decisions.node
@@ -89,7 +87,9 @@ def check_early_rounds(game, player, before, after):
 
 def test_refused():
     game = public_tree_game(SMALL)
-    behaviour = [conversions.uniform_behaviour(own) for own in form_of(game).decisions]
+    behaviour = [
+        conversions.uniform_behaviour(own) for own in game.sequence_form.decisions
+    ]
     with pytest.raises(ValueError, match="gadget='safe'"):
         public_endgames.solve_endgames(game, behaviour, gadget="safe", iterations=1)
     with pytest.raises(ValueError, match="iterations=0"):
@@ -100,7 +100,7 @@ LEDUC = "python_leduc_poker(stack0=5,stack1=5,num_ranks=3)"
 
 
 def uniform(game):
-    return [conversions.uniform_behaviour(own) for own in form_of(game).decisions]
+    return [conversions.uniform_behaviour(own) for own in game.sequence_form.decisions]
 
 
 def test_single_precision():

@@ -8,7 +8,6 @@ import pytest
 
 from game_defs.bundled import public_tree_of_universal_poker
 from spiel_cr.games.public_tree import public_tree_loading as loading
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
@@ -243,7 +242,7 @@ def test_nash_conv_falls():
         for n in (50, 1000)
     ]
     assert result[0] > 5 * result[1] > 0
-    form = form_of(located("kuhn").game)
+    form = located("kuhn").game.sequence_form
     assert form.decisions[0].num_sequences == len(form.layouts[0].sequences)
 
 
@@ -255,6 +254,6 @@ def test_nash_conv_of_the_lifted_table():
         result.average[player][where]
         for player, where in enumerate(located("leduc7").sequences)
     ]
-    form = games.compiled("leduc7").form
+    form = games.compiled("leduc7").sequence_form
     found = nash_conv(form, reach_of(form, average))
     assert abs(found - result.nash_conv()) < 1e-12

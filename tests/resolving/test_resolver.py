@@ -63,7 +63,7 @@ def loss(name, player, **settings):
     reach = conversions.reach_from_behaviour(decisions, behaviour)
     case = games.BY_NAME[name]
     value = (1 - 2 * player) * case.value
-    return best_response_value(tree.form, 1 - player, reach) + value
+    return best_response_value(tree.sequence_form, 1 - player, reach) + value
 
 
 def check_distributions(decisions, behaviour):

@@ -257,7 +257,7 @@ def test_where_the_opponent_never_acts(values):
     behaviour = everywhere(Resolver(tree, 0, config))
     reach = conversions.reach_from_behaviour(tree.infosets[0].decisions, behaviour)
     # The best is 0.75 + 0.5; uniform play gets 0.75.
-    assert 1.2 < -best_response_value(tree.form, 1, reach) <= 1.25 + 1e-6
+    assert 1.2 < -best_response_value(tree.sequence_form, 1, reach) <= 1.25 + 1e-6
 
 
 def test_small_layers_share_a_shape_and_large_ones_do_not():

@@ -24,7 +24,7 @@ HEX = "dark_hex(num_rows=2,num_cols=2)"
 def _random_behaviour(laid, seed):
     random = np.random.default_rng(seed)
     found = []
-    for decisions in laid.form.decisions:
+    for decisions in laid.sequence_form.decisions:
         odds = random.random(decisions.num_sequences - 1)
         owner = decisions.owner[1:]
         odds /= np.bincount(owner, odds)[owner]
@@ -142,7 +142,7 @@ def test_searching_everywhere_is_the_formula_at_every_decision(lay_out, name, et
 
 def test_where_nobody_can_be_the_blueprint_stays():
     tree = spiel_cr.build_tree("kuhn_poker")
-    decisions = tree.form.decisions
+    decisions = tree.sequence_form.decisions
     behaviour = _random_behaviour(tree, seed=1)
     for own, other in ((0, 1), (1, 0)):
         # The other player always takes its first action: some infosets are not met.
@@ -168,12 +168,12 @@ def test_where_nobody_can_be_the_blueprint_stays():
 def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations, most):
     """With whole steps everywhere the second is 19 times as exploitable as before."""
     tree = spiel_cr.build_tree(name)
-    solver = cfr.make_solver(tree.form, config=PRESETS["pcfr+"])
+    solver = cfr.make_solver(tree.sequence_form, config=PRESETS["pcfr+"])
     solver.run(iterations)
     blueprint = solver.average_behaviour(0), solver.average_behaviour(1)
     gaps = []
     for behaviours in (blueprint, search_everywhere(tree, blueprint)):
-        low, high = value_bounds(tree.form, behaviours)
+        low, high = value_bounds(tree.sequence_form, behaviours)
         gaps.append(high - low)
     assert gaps[1] < most * gaps[0]
 
@@ -197,7 +197,7 @@ def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
         return mean + [gains.of(state, odds) if own else 0.0, 0.0]
 
     gained, paid = expected(worlds.game.new_initial_state())
-    before = behaviour_value(worlds.form, blueprint.behaviour)
+    before = behaviour_value(worlds.sequence_form, blueprint.behaviour)
     assert gained == pytest.approx(paid - (1 - 2 * player) * before, abs=1e-12)
     assert abs(gained) > 0.01
 

@@ -169,7 +169,7 @@ def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
     assert 0 < result.iterations and result.seconds == pytest.approx(1.0, abs=1.0)
     tree = games.compiled("leduc")
     with pytest.raises(spiel_cr.common.errors.SolverFailedError):
-        equilibrium(tree.form, np.array([-1.0, 1.0]), seconds=1e-9)
+        equilibrium(tree.sequence_form, np.array([-1.0, 1.0]), seconds=1e-9)
 
 
 def test_long_runs_end_with_linear_programs():
@@ -227,11 +227,13 @@ def test_polished_stays_where_the_average_goes():
     """It adds no sequence, and what the plan does not reach stays as it was."""
     tree = games.compiled("leduc")
     average = spiel_cr.solve(tree, "dcfr", 1000).average
-    found = lp.polished(tree.form, average, 10_000)
+    found = lp.polished(tree.sequence_form, average, 10_000)
     assert found.nash_conv_with_locks < 1e-12
-    assert lp.polished(tree.form, average, 1) is None
-    before, after = (reach_of(tree.form, one) for one in (average, found.behaviour))
-    for player, decisions in enumerate(tree.form.decisions):
+    assert lp.polished(tree.sequence_form, average, 1) is None
+    before, after = (
+        reach_of(tree.sequence_form, one) for one in (average, found.behaviour)
+    )
+    for player, decisions in enumerate(tree.sequence_form.decisions):
         assert after[player][before[player] <= 1e-5].max() <= 1e-12
         gone = after[player][decisions.parent[decisions.owner[1:]]] == 0
         assert gone.sum() > 100

@@ -194,12 +194,16 @@ _POINT = [20, 0.5, 0.01]
 
 @pytest.fixture(scope="module")
 def solver():
-    return cfr.make_solver(games.compiled("kuhn").form, config=find("cfr+").config)
+    return cfr.make_solver(
+        games.compiled("kuhn").sequence_form, config=find("cfr+").config
+    )
 
 
 def keeper_of(solver, path):
     """What reads and writes a checkpoint of a solver of Kuhn poker."""
-    run = TabularRun(solver, Held(games.compiled("kuhn"), games.compiled("kuhn").form))
+    run = TabularRun(
+        solver, Held(games.compiled("kuhn"), games.compiled("kuhn").sequence_form)
+    )
     return checkpoint.Keeper(path, {"kind": "checkpoint", **run.identity()}, run, 60)
 
 

@@ -99,7 +99,9 @@ def both_forms(tree) -> list[layout.SequenceForm]:
     for deep in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(layout, "is_deep", lambda _, deep=deep: deep)
-            forms.append(layout.build(tree.form.decisions, tree.form.payoffs))
+            forms.append(
+                layout.build(tree.sequence_form.decisions, tree.sequence_form.payoffs)
+            )
     assert [len(form.arrays[0].ancestors) > 0 for form in forms] == [False, True]
     return forms
 
@@ -203,8 +205,18 @@ def test_openspiels_recursive_tools():
         openspiel_evaluator.evaluate(deep.game, uniform)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", sorted(cfr_config.PRESETS))
+# Every rule in double precision on the game with the most varied shape and in single
+# precision on the smallest game; each pair compiles two functions.
+@pytest.mark.parametrize(
+    ("forms", "name", "dtype"),
+    [
+        *(("ladder", name, np.float64) for name in sorted(cfr_config.PRESETS)),
+        *(("kuhn_poker", name, np.float32) for name in sorted(cfr_config.PRESETS)),
+        (LEDUC, "cfr", np.float64),
+        (LEDUC, "pcfr+", np.float32),
+    ],
+    indirect=["forms"],
+)
 def test_all_rules_on_both_paths(forms, name, dtype):
     found = []
     for form in forms:
@@ -301,11 +313,14 @@ def test_pdhg_converges_on_a_deep_tree():
 
 def test_forced_moves_are_left_out_of_deep_trees():
     tree = spiel_cr.build_tree(ladder(0, 150))
-    assert any((own.num_actions == 1).any() for own in tree.form.decisions)
-    free = forced.without(tree.form)
-    assert free.arrays[0].ancestors and free.layouts[0].size < tree.form.layouts[0].size
+    assert any((own.num_actions == 1).any() for own in tree.sequence_form.decisions)
+    free = forced.without(tree.sequence_form)
+    assert (
+        free.arrays[0].ancestors
+        and free.layouts[0].size < tree.sequence_form.layouts[0].size
+    )
     found = []
-    for form in (tree.form, free):
+    for form in (tree.sequence_form, free):
         solver = cfr.make_solver(form, config=find("cfr+").config, compile="once")
         solver.run(10)
         found.append((solver.average(0), solver.average(1), solver.nash_conv()))
@@ -315,7 +330,7 @@ def test_forced_moves_are_left_out_of_deep_trees():
 
 def test_a_shallow_game_in_the_capacity_of_a_deep_one():
     """Games of one capacity share a compiled function, whatever their depth."""
-    deep, shallow = (spiel_cr.build_tree(centipede(n)).form for n in (120, 50))
+    deep, shallow = (spiel_cr.build_tree(centipede(n)).sequence_form for n in (120, 50))
     capacity = layout.shapes_of(deep.decisions, deep.payoffs)
     padded = layout.build(shallow.decisions, shallow.payoffs, capacity=capacity)
     arrays = deep.arrays[0].ancestors, padded.arrays[0].ancestors

@@ -11,10 +11,9 @@ from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.policies.result import Held
-from spiel_cr.solvers import representation, tabular_run
+from spiel_cr.solvers import representation
 from spiel_cr.solvers.solve import task_of
 from tests.support import games
 from tests.support.kuhn_public_tree import kuhn
@@ -112,7 +111,7 @@ def test_games_without_signals_are_refused_in_that_form():
 def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
     # Built before: building is refused by what other tests left in the process, too.
     game = public_tree_game(TINY)
-    monkeypatch.setattr(tabular_run, "form_of", None)
+    monkeypatch.setattr(type(game), "sequence_form", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
         spiel_cr.solve(game, options=spiel_cr.GameOptions(memory_limit="370MB"))
 
@@ -120,17 +119,17 @@ def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
 def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
     """Of two ranks either may be called the higher before a card is shown."""
     path, game = tmp_path / "policy.npz", public_tree_game(SUITS)
-    behaviours = [uniform_behaviour(own) for own in form_of(game).decisions]
-    Held(game, form_of(game)).write(path, behaviours, {})
+    behaviours = [uniform_behaviour(own) for own in game.sequence_form.decisions]
+    Held(game, game.sequence_form).write(path, behaviours, {})
     assert merged(game).num_private_states(0) != game.num_private_states(0)
     found = spiel_cr.load_policy(path, SUITS)
     assert found.signals.num_private_states(0) == game.num_private_states(0)
     # A user's game with other stakes has the same policies.
     stakes = game.terms._replace(stake=2 * game.terms.stake)
     changed = dataclasses.replace(game, terms=stakes)
-    Held(changed, form_of(changed)).write(path, behaviours, {})
+    Held(changed, changed.sequence_form).write(path, behaviours, {})
     again = spiel_cr.load_policy(path, SUITS)
-    assert again.signals.fingerprint == game.fingerprint != changed.fingerprint
+    assert again.signals.game_id == game.game_id != changed.game_id
     assert spiel_cr.load_policy(path, changed).signals is changed
 
 

@@ -62,7 +62,7 @@ def test_leduc_as_if_chance_played_the_locked_rows(share, name):
     locks = some_locks(tree, 0, share)
     exact = spiel_cr.solve(tree, "lp", options=GameOptions(locks=locks))
     rows = exact.form.locks[0]
-    smaller = played_by_chance(tree.form, rows)
+    smaller = played_by_chance(tree.sequence_form, rows)
     value = lp.realisation_plan(smaller, 0)[1]
     bounds = exact.value_bounds_with_locks()
     assert bounds == pytest.approx((value, value), abs=1e-9)
@@ -102,7 +102,7 @@ def test_best_responses_keep_the_lock():
     locks = some_locks(tree, 0, 0.5)
     found = spiel_cr.best_response(tree, policy, 0, locks=locks)
     form = spiel_cr.solve(tree, "cfr+", 1, options=GameOptions(locks=locks)).form
-    smaller = played_by_chance(tree.form, form.locks[0])
+    smaller = played_by_chance(tree.sequence_form, form.locks[0])
     reach = np.ones(form.decisions[1].num_sequences)
     own, played = form.decisions[1], policy.average[1]
     for infoset in np.argsort(own.levels(), kind="stable"):

@@ -36,14 +36,14 @@ def test_equilibrium(case):
     )
     assert value == -minus == pytest.approx(case.value, abs=case.tolerance + 1e-9)
     for player in PLAYERS:
-        _, own, _ = lp.realisation_plan(compiled.form, player)
+        _, own, _ = lp.realisation_plan(compiled.sequence_form, player)
         sign = 1 - 2 * player
         assert sign * own == pytest.approx(case.value, abs=case.tolerance + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc", "princess4", "dark_hex"])
 def test_plan_is_one(name):
-    form = games.compiled(name).form
+    form = games.compiled(name).sequence_form
     for player in PLAYERS:
         reach, _, _ = lp.realisation_plan(form, player)
         decisions = form.decisions[player]
@@ -66,7 +66,7 @@ def test_result():
 @pytest.mark.slow
 def test_liars_dice_1x6():
     result = spiel_cr.solve("liars_dice(numdice=1,dice_sides=6)", "lp")
-    form = result.tree.form
+    form = result.tree.sequence_form
     reach = reach_of(form, result.average)
     rows, columns, values = form.payoffs
     value = values @ (reach[0][rows] * reach[1][columns])
@@ -81,7 +81,7 @@ def test_random_games(seed):
     result = spiel_cr.solve(game, "lp")
     assert exploitability.nash_conv(game, result.average_policy()) <= 1e-9
     for player in PLAYERS:
-        _, value, _ = lp.realisation_plan(result.tree.form, player)
+        _, value, _ = lp.realisation_plan(result.tree.sequence_form, player)
         assert (1 - 2 * player) * value == pytest.approx(expected, abs=1e-7)
 
 

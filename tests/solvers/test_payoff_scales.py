@@ -62,7 +62,7 @@ def compiled(name):
 
 def relative_nash_conv(tree, behaviours):
     """NashConv over the range of payoffs."""
-    found = nash_conv(tree.form, reach_of(tree.form, behaviours))
+    found = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviours))
     return found / np.ptp(tree.histories.utility)
 
 
@@ -163,7 +163,7 @@ def test_linear_programs_at_every_scale(power):
     tree = compiled("kuhn")
     result = spiel_cr.solve(scaled(tree, 10.0**power), "lp")
     assert relative_nash_conv(tree, result.average) <= NOTHING["float64"]
-    _, value, _ = lp.realisation_plan(result.tree.form, 0)
+    _, value, _ = lp.realisation_plan(result.tree.sequence_form, 0)
     assert value == pytest.approx(-(10.0**power) / 18, rel=1e-12)
 
 
@@ -178,7 +178,9 @@ def test_linear_programs_of_random_games_at_every_scale(seeds):
         unit = np.ptp(tree.histories.utility) or 1.0
         for power in POWERS if len(seeds) > 2 else (-9,):
             result = spiel_cr.solve(scaled(tree, 10.0**power), "lp")
-            found = nash_conv(tree.form, reach_of(tree.form, result.average))
+            found = nash_conv(
+                tree.sequence_form, reach_of(tree.sequence_form, result.average)
+            )
             assert found <= NOTHING["float64"] * unit, (seed, power)
 
 
@@ -239,9 +241,9 @@ def test_best_responses_take_the_first_of_equals_only_among_equals():
         np.append(1.0, np.repeat(0.5, i.decisions.num_sequences - 1))
         for i in tree.infosets
     )
-    reach = reach_of(tree.form, uniform)
+    reach = reach_of(tree.sequence_form, uniform)
     for player in PLAYERS:
-        expected = best_response(tree.form, player, reach[1 - player])
+        expected = best_response(tree.sequence_form, player, reach[1 - player])
         for power in (-13, 13):
             form = scaled(tree, 10.0**power).form
             found = best_response(form, player, reach[1 - player])

@@ -51,7 +51,7 @@ def assert_same(result, expected):
 def openspiel_and_ours(policy, tree):
     """NashConv of a policy by OpenSpiel's tool, and by our own best response."""
     behaviour = behaviour_from_policy(tree, policy)
-    ours = nash_conv(tree.form, reach_of(tree.form, behaviour))
+    ours = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     return exploitability.nash_conv(tree.game, policy), ours
 
 

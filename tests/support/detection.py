@@ -13,8 +13,9 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.public_tree.game import Betting, PublicTreeGame, SparseKernel, Terms
-from spiel_cr.games.public_tree.public_nodes import public_decisions
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
+from spiel_cr.games.public_tree.public_nodes import Betting, Terms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.tree.tree import GameTree
 
@@ -115,7 +116,7 @@ def locate(tree: GameTree) -> Detected:
     game.check()
     infosets, sequences = [], []
     for player, own in enumerate(tree.infosets):
-        decisions, theirs = public_decisions(game, player), own.decisions
+        decisions, theirs = game.public_decisions[player], own.decisions
         node = [number[table.moves[i]] for i in own.history]
         signal = [reader.signal(tree.state_at(i), player) for i in own.history]
         place = np.searchsorted(decisions.node, node)
@@ -166,11 +167,11 @@ def _sure(deals: list[Actions]) -> Actions:
 
 def _factors(
     tree: GameTree, table: _Sorted, signals: tuple[Any, ...]
-) -> tuple[tuple[SparseKernel, ...], Terms]:
+) -> tuple[tuple[SparseMatrix, ...], Terms]:
     """The payoff matrices of leaves as kernels times stakes."""
     h = tree.histories
     chance = np.broadcast_to(h.chance, len(h))
-    kernels: list[SparseKernel] = []
+    kernels: list[SparseMatrix] = []
     shapes: list[tuple[np.ndarray, float]] = []
     terms = []
     for place, node in sorted(
@@ -202,7 +203,7 @@ def _factors(
             first, second = (own.astype(np.int32) for own in np.nonzero(matrix))
             values = sign * matrix[first, second] / unit
             entries = Payoffs(first, second, values)
-            kernels.append(SparseKernel(number, matrix.shape, entries))
+            kernels.append(SparseMatrix(number, matrix.shape, entries))
         terms.append((place, kernel, sign * size * shapes[kernel][1]))
     leaf, kernel, stake = zip(*sorted(terms), strict=True)
     return tuple(kernels), Terms(

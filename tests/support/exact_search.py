@@ -6,8 +6,8 @@ import numpy as np
 
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.phantom.form import PhantomProduct
 from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.phantom.sequence_form import PhantomProduct
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import sum_payoffs
 from spiel_cr.games.tree.tree import GameTree
@@ -37,7 +37,7 @@ def expected_returns(
       opponent plays its blueprint, and U, the same if it plays uniformly. What the
       player expects where it is told so, q, is the first divided by the second.
     """
-    form = laid.form
+    form = laid.sequence_form
     opponents = form.decisions[1 - player]
     reach = reach_of(form, blueprint)[1 - player]
     even = reach_from_behaviour(opponents, uniform_behaviour(opponents))
@@ -92,7 +92,7 @@ def search_everywhere(
             mirror_step(
                 blueprint[player][1:],
                 trusted_values(laid, blueprint, player),
-                laid.form.decisions[player].owner[1:],
+                laid.sequence_form.decisions[player].owner[1:],
                 eta=eta,
             ),
         )
@@ -103,7 +103,7 @@ def search_everywhere(
 
 def _paying_one(laid: GameTree | PhantomGame, player: int) -> layout.SequenceForm:
     """The same game where `player` gets 1 at every end."""
-    form = laid.form
+    form = laid.sequence_form
     if isinstance(laid, GameTree):
         histories = laid.histories
         ends = np.flatnonzero(histories.player == TERMINAL)

@@ -73,7 +73,7 @@ class Enumerated:
     """A game of hidden boards, history by history.
 
     Attributes:
-      form: the ordinary sequence form.
+      sequence_form: the ordinary sequence form.
       histories: for each player a history of each infoset.
       terminals: how many histories end the game.
     """
@@ -108,7 +108,7 @@ class Enumerated:
         )
         values = np.array([end[2] for end in self._ends])
         payoffs = sum_payoffs(np.array(rows), np.array(columns), values)
-        self.form = layout.build((own[0], own[1]), payoffs)
+        self.sequence_form = layout.build((own[0], own[1]), payoffs)
 
     def _walk(self, history: tuple[int, ...], known: tuple[tuple, tuple]) -> None:
         player, actions, told = self._ask(history)

@@ -6,7 +6,9 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.public_tree.game import Betting, PublicTreeGame, SparseKernel, Terms
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
+from spiel_cr.games.public_tree.public_nodes import Betting, Terms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 PASS, BET = 0, 1
@@ -49,7 +51,7 @@ def kuhn() -> PublicTreeGame:
     won = np.sign(first - second) / 6
     pairs = [index.astype(np.int32) for index in (first, second)]
     kernels = tuple(
-        SparseKernel(0, (3, 3), Payoffs(*pairs, values))
+        SparseMatrix(0, (3, 3), Payoffs(*pairs, values))
         for values in (won, np.full(6, 1 / 6))
     )
     terms = Terms(

@@ -51,7 +51,7 @@ class Gains:
     def of(self, state: pyspiel.State, played: dict[int, float]) -> float:
         """The gain of one decision, in utilities."""
         worlds = self._policy.worlds
-        _, infoset = worlds.infoset_of(state.history())
+        _, infoset = worlds.infoset_of(state)
         first = int(worlds.first_sequences[self._player][infoset]) - 1
         before = self._policy.probabilities_at(state, self._player)
         return sum(

@@ -12,7 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.games.public_tree.game import HandKernel, Kernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Entries that differ by no more than this, relatively, are one number: sums of up to
@@ -75,13 +76,13 @@ def count(game: PublicTreeGame) -> Counts:
     return Counts(tuple(kernels), (tuple(weights[0]), tuple(weights[1])))
 
 
-def list_entries(kernel: Kernel) -> Payoffs:
+def list_entries(kernel: PayoffMatrix) -> Payoffs:
     """The entries of a kernel.
 
     Raises:
       GameTooLargeError: it compares more than 50 million pairs of hands or signals.
     """
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandMatrix):
         pairs = num_pairs(kernel)
         if pairs > _MOST_PAIRS:
             raise GameTooLargeError(
@@ -92,7 +93,7 @@ def list_entries(kernel: Kernel) -> Payoffs:
     return kernel.coordinates()
 
 
-def num_pairs(kernel: HandKernel) -> int:
+def num_pairs(kernel: HandMatrix) -> int:
     """How many pairs of hands meet on a board, those with a card in common, too."""
     first, second = kernel.hands
     boards = 1 + max(first.board.max(initial=0), second.board.max(initial=0))

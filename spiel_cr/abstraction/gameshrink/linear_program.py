@@ -12,7 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries
-from spiel_cr.games.public_tree.game import Betting, Kernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
+from spiel_cr.games.public_tree.public_nodes import Betting
 
 
 class LPSize(NamedTuple):
@@ -130,7 +132,7 @@ def _nonzeros(
 
 
 def _between(
-    game: PublicTreeGame, kernel: Kernel, rounds: tuple[int, ...]
+    game: PublicTreeGame, kernel: PayoffMatrix, rounds: tuple[int, ...]
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
     """A kernel, and its absolute entries, summed over what refines earlier signals."""
     entries = list_entries(kernel)

@@ -6,7 +6,8 @@ from spiel_cr.abstraction.gameshrink.equitable import lossless_partition
 from spiel_cr.abstraction.gameshrink.partition import Partition, coarsen
 from spiel_cr.common.arrays import joint_components
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.games.public_tree.game import HandKernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 
 
 def merged(signals: PublicTreeGame) -> PublicTreeGame:
@@ -18,7 +19,7 @@ def merged(signals: PublicTreeGame) -> PublicTreeGame:
     Kernels of hands, which know of suits already, and deals that are not equally likely
     are left as they are.
     """
-    if any(isinstance(kernel, HandKernel) for kernel in signals.kernels):
+    if any(isinstance(kernel, HandMatrix) for kernel in signals.kernels):
         return signals
     try:
         partition = lossless_partition(signals)

@@ -17,13 +17,13 @@ from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries, num_pairs
 from spiel_cr.games.public_tree import kernel_boards, public_nodes
-from spiel_cr.games.public_tree.game import (
-    HandKernel,
-    Kernel,
-    PublicTreeGame,
-    Reader,
-    SparseKernel,
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import (
+    HandMatrix,
+    PayoffMatrix,
+    SparseMatrix,
 )
+from spiel_cr.games.public_tree.public_nodes import Reader
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Pairs of hands: more are summed board by board, and never listed.
@@ -126,7 +126,7 @@ def coarsen(game: PublicTreeGame, partition: Partition) -> PublicTreeGame:
         game,
         parents=_class_parents(game, partition),
         kernels=tuple(_summed(kernel, partition) for kernel in game.kernels),
-        reader=_ClassReader(game.reader, partition, public_nodes.Finder(game)),
+        reader=_ClassReader(game.reader, partition, game.finder),
     )
 
 
@@ -143,9 +143,9 @@ def _class_parents(game: PublicTreeGame, partition: Partition) -> Labels:
     return parents[0], parents[1]
 
 
-def _summed(kernel: Kernel, partition: Partition) -> SparseKernel:
+def _summed(kernel: PayoffMatrix, partition: Partition) -> SparseMatrix:
     """A kernel summed over classes."""
-    if isinstance(kernel, HandKernel) and num_pairs(kernel) > _MANY_PAIRS:
+    if isinstance(kernel, HandMatrix) and num_pairs(kernel) > _MANY_PAIRS:
         first, second = (own[kernel.round] for own in partition.labels)
         return kernel_boards.summed(kernel, (first, second))
     rows, columns, values = list_entries(kernel)
@@ -157,7 +157,7 @@ def _summed(kernel: Kernel, partition: Partition) -> SparseKernel:
     total.data[abs(total.data) < 1e-12 * size.data] = 0.0
     total.eliminate_zeros()
     entries = total.tocoo()
-    return SparseKernel(
+    return SparseMatrix(
         kernel.round,
         shape,
         Payoffs(
@@ -202,7 +202,7 @@ def _lifted(
     smaller: PublicTreeGame, player: int, partition: Partition, behaviour: np.ndarray
 ) -> np.ndarray:
     """One player's."""
-    decisions = public_nodes.public_decisions(smaller, player)
+    decisions = smaller.public_decisions[player]
     if behaviour.shape != (decisions.num_sequences,):
         raise ValueError(
             f"behaviour of player {player} has the shape {behaviour.shape}; the game "
@@ -230,7 +230,7 @@ class _ClassReader:
     finder: public_nodes.Finder
 
     def signal(self, state: pyspiel.State, player: int) -> int:
-        r = self.finder.signals.betting.round[self.finder.of_state(state)]
+        r = self.finder.betting.round[self.finder.of_state(state)]
         signal = self.reader.signal(state, player)
         return int(self.partition.labels[player][r][signal])
 

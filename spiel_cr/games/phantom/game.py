@@ -5,6 +5,7 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import numpy as np
 import pyspiel
@@ -22,6 +23,7 @@ from spiel_cr.games.phantom.hidden import (
     walk_worlds,
 )
 from spiel_cr.games.phantom.sides import Side, walk_side
+from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 
 # Infosets whose histories are made at once.
@@ -42,6 +44,7 @@ class PhantomGame:
     """
 
     __repr__ = short_repr
+    kind: ClassVar[str] = "phantom"
 
     game: pyspiel.Game
     rules: PhantomRules
@@ -54,12 +57,12 @@ class PhantomGame:
         return self.worlds.utility[self.worlds.player == TERMINAL]
 
     @functools.cached_property
-    def form(self) -> SequenceForm:
+    def sequence_form(self) -> SequenceForm:
         """The game in sequence form."""
         return form.build(self.sides, self.utility)
 
     @functools.cached_property
-    def fingerprint(self) -> str:
+    def game_id(self) -> str:
         """A hash that tells games apart by all that strategies depend on."""
         digest = hashlib.sha256()
         for part in (self.worlds.player, self.worlds.child, self.worlds.answer):
@@ -69,7 +72,7 @@ class PhantomGame:
         return digest.hexdigest()
 
     @functools.cached_property
-    def decisions_fingerprint(self) -> str:
+    def decisions_id(self) -> str:
         """A hash of infosets and legal actions; equal if one policy fits both games."""
         digest = hashlib.sha256()
         for side in self.sides:
@@ -110,11 +113,39 @@ class PhantomGame:
         first, second = (side.decisions.first_sequence for side in self.sides)
         return first, second
 
-    def infoset_of(self, history: Sequence[int]) -> tuple[int, int]:
-        """Who acts after some actions of OpenSpiel's, and at which infoset.
+    @property
+    def decisions(self) -> tuple[Decisions, Decisions]:
+        """Both players' decision points."""
+        first, second = (side.decisions for side in self.sides)
+        return first, second
+
+    @functools.cached_property
+    def _owners(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each player int32 [S], the infoset at which each sequence ends."""
+        first, second = (decisions.owner for decisions in self.decisions)
+        return first, second
+
+    def label(self, player: int, infoset: int) -> str:
+        """Return a player's moves before an infoset, each with the answer to it."""
+        side, moves = self.sides[player], list[str]()
+        while sequence := int(side.decisions.parent[infoset]):
+            moves.append(f"{side.actions[sequence - 1]}:{side.answer[infoset]}")
+            infoset = int(self._owners[player][sequence])
+        return " ".join(reversed(moves)) or "no move"
+
+    def infoset_of(self, state: pyspiel.State) -> tuple[int, int]:
+        """Return the acting player at a state, and the number of its infoset.
 
         Raises:
-          ValueError: they are no history of the game at which a player acts.
+          ValueError: If no player acts there, or the state is of another game.
+        """
+        return self.infoset_after(state.history())
+
+    def infoset_after(self, history: Sequence[int]) -> tuple[int, int]:
+        """Return the acting player after OpenSpiel's actions, and its infoset.
+
+        Raises:
+          ValueError: If the actions are no history at which a player acts.
         """
         world, sequence, answer = 0, [0, 0], [0, 0]
         for action in (*history, None):

@@ -5,27 +5,25 @@ Their payoffs factor, so an iteration costs public nodes × signals instead of h
 
 from spiel_cr.games.public_tree.comparison import check_tree
 from spiel_cr.games.public_tree.declaring.public_tree_rules import PublicTreeRules
-from spiel_cr.games.public_tree.game import (
-    Betting,
-    HandKernel,
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import (
+    HandMatrix,
     Hands,
-    Kernel,
-    PublicTreeGame,
-    Reader,
-    SparseKernel,
-    Terms,
+    PayoffMatrix,
+    SparseMatrix,
 )
+from spiel_cr.games.public_tree.public_nodes import Betting, Reader, Terms
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 
 __all__ = [
     "Betting",
-    "HandKernel",
+    "HandMatrix",
     "Hands",
-    "Kernel",
+    "PayoffMatrix",
     "Reader",
     "PublicTreeGame",
     "PublicTreeRules",
-    "SparseKernel",
+    "SparseMatrix",
     "Terms",
     "check_tree",
     "declared",

@@ -8,7 +8,6 @@ import numpy as np
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.public_tree import public_terms
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.public_nodes import Finder, public_decisions
 from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
 from spiel_cr.games.tree.tree import GameTree
 
@@ -34,11 +33,13 @@ def check_tree(public_tree_game: PublicTreeGame, tree: GameTree) -> None:
     """
     public_tree_game.check()
     maps = [sequence_map(public_tree_game, tree, player) for player in range(2)]
-    payoffs = tree.form.payoffs
+    payoffs = tree.sequence_form.payoffs
     expected = sum_payoffs(
         maps[0][payoffs.rows], maps[1][payoffs.columns], payoffs.values
     )
-    sides, terms = public_terms.public_form(public_tree_game)
+    sides, terms = public_terms.public_form(
+        public_tree_game.betting, public_tree_game.terms
+    )
     given = public_terms.list_payoffs(
         sides, public_tree_game.parents, public_tree_game.kernels, terms
     )
@@ -81,8 +82,8 @@ def sequence_map(
     Raises:
       InvalidGameError: actions differ, or there are signals that nobody has.
     """
-    own, finder = tree.infosets[player], Finder(public_tree_game)
-    decisions = public_decisions(public_tree_game, player)
+    own, finder = tree.infosets[player], public_tree_game.finder
+    decisions = public_tree_game.public_decisions[player]
     sequences = np.zeros(own.decisions.num_sequences, np.int32)
     met = np.zeros(int(decisions.first_infoset[-1]), bool)
     for infoset, first in enumerate(own.decisions.first_sequence.tolist()):
@@ -116,8 +117,8 @@ def _place(public_tree_game: PublicTreeGame, player: int, sequence: int) -> str:
     if not sequence:
         return f"no action of player {player}"
     decisions, finder = (
-        public_decisions(public_tree_game, player),
-        Finder(public_tree_game),
+        public_tree_game.public_decisions[player],
+        public_tree_game.finder,
     )
     j = int(np.searchsorted(decisions.first_sequence, sequence, side="right")) - 1
     node, count = int(decisions.node[j]), int(decisions.num_actions[j])

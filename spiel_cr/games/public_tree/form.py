@@ -22,12 +22,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.public_tree import kernels as kernel_forms
-from spiel_cr.games.public_tree.game import (
-    HandKernel,
-    Kernel,
-    PublicTreeGame,
-    ancestors,
-)
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.places import (
     Places,
     join_slices,
@@ -36,6 +31,7 @@ from spiel_cr.games.public_tree.places import (
     slices_of,
 )
 from spiel_cr.games.public_tree.products import ConstantRows, ConstantTotal, Product
+from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
 from spiel_cr.games.public_tree.public_terms import (
     Constants,
     Parents,
@@ -55,28 +51,36 @@ _FEW_PAYOFFS = 200_000
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
-def form_of(
-    game: PublicTreeGame, *, products: bool | None = None
+def build_sequence_form(
+    betting: Betting,
+    parents: Parents,
+    kernels: Sequence[PayoffMatrix],
+    terms: Terms,
+    *,
+    products: bool | None = None,
 ) -> layout.SequenceForm:
-    """A signal game in sequence form.
+    """Build the sequence form of a public-tree game from the fields of the game.
 
     Args:
-      game: the game.
-      products: whether leaf values are products of kernels; else the entries of the
-        coupling are listed one by one, as those of compiled games. None: what is
-        faster.
+      betting: See `PublicTreeGame`.
+      parents: See `PublicTreeGame`.
+      kernels: See `PublicTreeGame`.
+      terms: See `PublicTreeGame`.
+      products: Whether leaf values are products of payoff matrices. If False, the
+        entries of the coupling are listed one by one, as those of a built game tree;
+        if None, what is faster.
 
     Raises:
-      GameTooLargeError: the entries are to be listed, and there are too many.
+      GameTooLargeError: If the entries are to be listed, and there are too many.
     """
-    sides, terms = public_form(game)
+    sides, by_sequence = public_form(betting, terms)
     if products is None:
-        pairs = np.array([_num_entries(kernel) for kernel in game.kernels])
+        pairs = np.array([_num_entries(kernel) for kernel in kernels])
         products = bool(pairs[terms.kernel].sum() > _FEW_PAYOFFS)
     if products:
-        return build(sides, game.parents, game.kernels, terms)
-    payoffs = list_payoffs(sides, game.parents, game.kernels, terms)
-    return layout.build(_decisions(sides, game.parents), payoffs)
+        return build(sides, parents, kernels, by_sequence)
+    payoffs = list_payoffs(sides, parents, kernels, by_sequence)
+    return layout.build(_decisions(sides, parents), payoffs)
 
 
 def _decisions(
@@ -87,9 +91,9 @@ def _decisions(
     return first, second
 
 
-def _num_entries(kernel: Kernel) -> float:
+def _num_entries(kernel: PayoffMatrix) -> float:
     """How many entries a kernel has, or at most has."""
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandMatrix):
         return float(np.prod(kernel.shape))
     return float(len(kernel.coordinates().values))
 
@@ -97,7 +101,7 @@ def _num_entries(kernel: Kernel) -> float:
 def build(
     sides: tuple[PublicSide, PublicSide],
     parents: Parents,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[PayoffMatrix],
     terms: PublicTerms,
     constants: Sequence[Constants] = (),
 ) -> layout.SequenceForm:
@@ -155,7 +159,7 @@ class _Coupling:
         self.starts.append(self.size + np.cumsum(widths) - widths)
         self.size += int(widths.sum())
 
-    def add_terms(self, kernels: Sequence[Kernel]) -> None:
+    def add_terms(self, kernels: Sequence[PayoffMatrix]) -> None:
         """Adds what is paid by kernels."""
         own_sequence = self.terms.sequences[self.player]
         other_sequence = self.terms.sequences[1 - self.player]
@@ -172,7 +176,7 @@ class _Coupling:
             self._add_product(kernels[number], chosen, own_round - 1, key % base - 1)
 
     def _add_product(
-        self, kernel: Kernel, chosen: np.ndarray, own_round: int, other_round: int
+        self, kernel: PayoffMatrix, chosen: np.ndarray, own_round: int, other_round: int
     ) -> None:
         """Adds terms of a kernel, sorted by own sequence, of one pair of rounds."""
         terms, other = self.terms, self.other
@@ -332,12 +336,12 @@ def _level(
     )
 
 
-def absolute_row_sums(kernel: Kernel, player: int) -> np.ndarray:
+def absolute_row_sums(kernel: PayoffMatrix, player: int) -> np.ndarray:
     """float64 [H], sums of |entry| of one player's rows of a kernel.
 
     Of hands that tie at a showdown it counts the pairs, too: an upper bound.
     """
-    if not isinstance(kernel, HandKernel):
+    if not isinstance(kernel, HandMatrix):
         entries = kernel.coordinates()
         sums: np.ndarray = np.bincount(
             entries[player], np.abs(entries.values), minlength=kernel.shape[player]

@@ -15,189 +15,31 @@ terms, K kernels.
 import dataclasses
 import functools
 import hashlib
-import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import pyspiel
-from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
+from spiel_cr.games.public_tree import form
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
+from spiel_cr.games.public_tree.public_nodes import (
+    Betting,
+    Finder,
+    PublicDecisions,
+    Reader,
+    Terms,
+    ancestors,
+)
+from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.layout import SequenceForm
 
-# Pairs of hands that are compared at once, but for those of one board.
-_PAIRS = 1_000_000
 # Private states of a player and round whose names enter a fingerprint, at most.
 _NAMES = 256
-
-
-@dataclasses.dataclass(frozen=True)
-class Betting:
-    """The public tree: decisions and leaves. Deals are no nodes: rounds count them.
-
-    Attributes:
-      player: int8 [P], who acts: 0, 1 or TERMINAL.
-      parent: int32 [P], the node above, which comes before; -1 at node 0, the root.
-      action: int32 [P], OpenSpiel's action that leads here; -1 at the root. The
-        children of a node are in ascending order of actions.
-      round: int8 [P], from 0: whose signals the players have at the node. No less than
-        that of the parent.
-    """
-
-    player: np.ndarray
-    parent: np.ndarray
-    action: np.ndarray
-    round: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.parent)
-
-    @functools.cached_property
-    def num_actions(self) -> np.ndarray:
-        """int32 [P], the actions at each public node; 0 at ends."""
-        return np.bincount(self.parent[1:], minlength=len(self)).astype(np.int32)
-
-    def path(self, node: int) -> list[int]:
-        """OpenSpiel's actions of players from the root to a node."""
-        actions = []
-        while node:
-            actions.append(int(self.action[node]))
-            node = int(self.parent[node])
-        return actions[::-1]
-
-    def by_depth(self) -> list[np.ndarray]:
-        """The nodes that equally many actions lead to, by how many; each ascending."""
-        depth = Decisions(self.parent + 1, np.ones(len(self), np.int32)).levels()
-        ends = np.cumsum(np.bincount(depth))[:-1]
-        return np.split(np.argsort(depth, kind="stable"), ends)
-
-
-class Kernel(Protocol):
-    """How two signals of a round compare: a matrix [H0, H1] of player 0's utility.
-
-    Entries are sums, over all deals that give these two signals, of the probability of
-    the deal times player 0's utility per unit of stake.
-
-    Attributes:
-      round: whose signals it compares.
-      shape: H0 and H1.
-    """
-
-    @property
-    def round(self) -> int:
-        """Whose signals it compares, from 0."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many signals of the round each player has, H0 and H1."""
-
-    def coordinates(self) -> Payoffs:
-        """The entries: signals of player 0 and 1, values; each pair once."""
-
-
-@dataclasses.dataclass(frozen=True)
-class SparseKernel:
-    """A kernel by its entries; see `Kernel`.
-
-    Attributes:
-      round: whose signals it compares.
-      shape: H0 and H1.
-      entries: signals of both players and values; each pair at most once.
-    """
-
-    round: int
-    shape: tuple[int, int]
-    entries: Payoffs
-
-    def coordinates(self) -> Payoffs:
-        """The entries."""
-        return self.entries
-
-
-class Hands(NamedTuple):
-    """One player's hands, board by board, as a `HandKernel` compares them.
-
-    Attributes:
-      signal: int32 [n], the signal that each hand belongs to. Several hands may belong
-        to one signal: a board that is yet to come, or suits that make no difference.
-      board: int32 [n], what is on the table; hands meet hands of their own board only.
-      cards: int8 [n, c], the private cards, by numbers that both players share.
-      strength: int32 [n], the higher one wins.
-      weight: float64 [n], see `HandKernel`.
-    """
-
-    signal: np.ndarray
-    board: np.ndarray
-    cards: np.ndarray
-    strength: np.ndarray
-    weight: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True)
-class HandKernel:
-    """A kernel of hands that share a deck; see `Kernel`.
-
-    The entry of two signals is the sum, over the pairs of hands h of the first and g of
-    the second that lie on the same board and have no card in common, of weight[h] ·
-    weight[g], times the sign of strength[h] - strength[g] at a showdown.
-
-    Attributes:
-      round: whose signals it compares.
-      shape: H0 and H1.
-      hands: both players'.
-      showdown: whether strengths count; else (somebody folded) only who can have what.
-    """
-
-    round: int
-    shape: tuple[int, int]
-    hands: tuple[Hands, Hands]
-    showdown: bool
-
-    def coordinates(self) -> Payoffs:
-        """The entries; for games that are small enough to list them."""
-        total: sparse.csr_array = sparse.csr_array(self.shape)
-        for first, second in _some_boards(*self.hands):
-            i, j = _pairs(first.board, second.board)
-            apart = np.ones(len(i), bool)
-            for mine, theirs in itertools.product(first.cards.T, second.cards.T):
-                apart &= mine[i] != theirs[j]
-            i, j = i[apart], j[apart]
-            values = first.weight[i] * second.weight[j]
-            if self.showdown:
-                values = values * np.sign(first.strength[i] - second.strength[j])
-            pairs = first.signal[i], second.signal[j]
-            total = total + sparse.csr_array((values, pairs), shape=self.shape)
-        return _entries(total)
-
-
-class Terms(NamedTuple):
-    """What is paid at leaves: player 0 gets stake · kernel; several terms add up.
-
-    Attributes:
-      leaf: int32 [T], a public node that is TERMINAL.
-      kernel: int32 [T], number of the kernel; its round is that of the leaf.
-      stake: float64 [T], in the game's units.
-    """
-
-    leaf: np.ndarray
-    kernel: np.ndarray
-    stake: np.ndarray
-
-
-class Reader(Protocol):
-    """Reads signals off OpenSpiel's states, and names them for people."""
-
-    def signal(self, state: pyspiel.State, player: int) -> int:
-        """The player's signal at a decision or an end, in the round of the state."""
-
-    def name(self, player: int, round: int, signal: int) -> str:
-        """What a signal stands for, such as "Kh | 5c 9d"; public cards after the bar.
-
-        A signal of several deals is named after one of them.
-        """
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -215,11 +57,12 @@ class PublicTreeGame:
     """
 
     __repr__ = short_repr
+    kind: ClassVar[str] = "public-tree"
 
     game: pyspiel.Game
     betting: Betting
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[PayoffMatrix, ...]
     terms: Terms
     reader: Reader
 
@@ -229,10 +72,91 @@ class PublicTreeGame:
         return len(self.parents[0])
 
     @functools.cached_property
-    def fingerprint(self) -> str:
-        """A hash that tells signal games apart: betting, signals, kernels and payoffs.
+    def sequence_form(self) -> SequenceForm:
+        """The game in sequence form."""
+        return self.build_sequence_form()
 
-        The reader is not in it: two games of equal hash have the same strategies.
+    def build_sequence_form(self, *, products: bool | None = None) -> SequenceForm:
+        """Build the game in sequence form; arguments as of `form`'s function."""
+        parts = self.betting, self.parents, self.kernels, self.terms
+        return form.build_sequence_form(*parts, products=products)
+
+    @functools.cached_property
+    def decisions(self) -> tuple[Decisions, Decisions]:
+        """Both players' infosets: public decision by public decision."""
+        sides, _ = public_form(self.betting, self.terms)
+        first, second = map(logical_decisions, sides, self.parents)
+        return first, second
+
+    @functools.cached_property
+    def public_decisions(self) -> tuple[PublicDecisions, PublicDecisions]:
+        """Where both players' infosets and sequences are."""
+        first, second = map(self._public_decisions, range(2))
+        return first, second
+
+    def _public_decisions(self, player: int) -> PublicDecisions:
+        betting = self.betting
+        node = np.flatnonzero(betting.player == player).astype(np.int32)
+        num_actions = betting.num_actions[node]
+        sizes = np.array(self.num_private_states(player), np.int32)
+        num_private_states = sizes[betting.round[node]]
+        infosets = np.cumsum(num_private_states, dtype=np.int64)
+        sequences = np.cumsum(num_private_states.astype(np.int64) * num_actions)
+        return PublicDecisions(
+            node=node,
+            num_actions=num_actions,
+            num_private_states=num_private_states,
+            first_infoset=np.concatenate([[0], infosets]),
+            first_sequence=np.concatenate([[1], 1 + sequences]),
+        )
+
+    @functools.cached_property
+    def finder(self) -> Finder:
+        """The public nodes by the actions that lead there."""
+        return Finder(self.game, self.betting)
+
+    def _located(self, player: int, infoset: int) -> tuple[int, int]:
+        """Return the public node and the private state of an infoset."""
+        decisions = self.public_decisions[player]
+        j = int(np.searchsorted(decisions.first_infoset, infoset, "right")) - 1
+        return int(decisions.node[j]), infoset - int(decisions.first_infoset[j])
+
+    def actions(self, player: int, infoset: int) -> np.ndarray:
+        """Return OpenSpiel's legal actions at an infoset, integers [A], ascending."""
+        node, _ = self._located(player, infoset)
+        return np.array(self.finder.actions(node))
+
+    def label(self, player: int, infoset: int) -> str:
+        """Return the players' actions before an infoset, and the private state."""
+        node, private_state = self._located(player, infoset)
+        round = int(self.betting.round[node])
+        name = self.reader.name(player, round, private_state)
+        return f"{' '.join(map(str, self.betting.path(node)))}: {name}"
+
+    def infoset_of(self, state: pyspiel.State) -> tuple[int, int]:
+        """Return who acts at a state, and at which infoset.
+
+        Raises:
+          ValueError: If no player acts there, or the state is of another game.
+        """
+        node, finder = self.finder.of_state(state), self.finder
+        player, legal = state.current_player(), sorted(state.legal_actions())
+        actions = finder.actions(node)
+        if player < 0 or self.betting.player[node] != player or actions != legal:
+            raise ValueError(
+                f"state: after the actions {state.history()} player {player} has the "
+                f"actions {legal}, and the game has {actions} there; give it states of "
+                f"{self.game}"
+            )
+        decisions = self.public_decisions[player]
+        first = int(decisions.first_infoset[decisions.place(node)])
+        return player, first + self.reader.signal(state, player)
+
+    @functools.cached_property
+    def game_id(self) -> str:
+        """A hash of the public tree, private states, payoff matrices and payoffs.
+
+        The reader is not part of it: two games of equal hash have the same strategies.
         """
         digest = hashlib.sha256()
         for part in (self.betting, self.parents, self.kernels, self.terms):
@@ -240,7 +164,7 @@ class PublicTreeGame:
         return digest.hexdigest()
 
     @functools.cached_property
-    def decisions_fingerprint(self) -> str:
+    def decisions_id(self) -> str:
         """A hash of public actions and private states, whatever they pay.
 
         Names of private states are part of it, of many only some, evenly spaced.
@@ -319,7 +243,7 @@ class PublicTreeGame:
             shape = tuple(len(own[kernel.round]) for own in self.parents)
             problem = f"{name} does not fit the signals of its round"
             yield problem, tuple(kernel.shape) != shape
-            if isinstance(kernel, HandKernel):
+            if isinstance(kernel, HandMatrix):
                 numbers = [own.signal for own in kernel.hands]
                 values = [own.weight for own in kernel.hands]
             else:
@@ -341,14 +265,6 @@ class PublicTreeGame:
         yield "a stake is not finite", not np.isfinite(terms.stake).all()
 
 
-def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:
-    """int32 [H], the signal of an earlier round (-1: none) behind each of a round."""
-    signal = np.arange(len(parents[round]), dtype=np.int32)
-    for r in range(round, above, -1):
-        signal = parents[r][signal].astype(np.int32)
-    return signal
-
-
 def _feed(digest: Any, part: Any) -> None:
     """Feeds arrays, numbers, tuples and dataclasses of them to a hash."""
     if isinstance(part, np.ndarray):
@@ -366,60 +282,6 @@ def _feed(digest: Any, part: Any) -> None:
         digest.update(f"{part!r};".encode())
 
 
-def compares(kernel: Kernel) -> bool:
-    """Whether signals win as well as lose by it; else somebody has folded."""
-    if isinstance(kernel, HandKernel):
-        return kernel.showdown
-    values = kernel.coordinates().values
-    return bool((values > 0).any() and (values < 0).any())
-
-
 def _outside(numbers: np.ndarray, counts: np.ndarray | int) -> bool:
     """Whether some number is not from 0 to below its count."""
     return bool(((numbers < 0) | (numbers >= counts)).any())
-
-
-def _some_boards(*hands: Hands) -> Iterator[tuple[Hands, Hands]]:
-    """Both players' hands on the first boards, on the next ones, and so on."""
-    orders = [np.argsort(own.board, kind="stable") for own in hands]
-    first, second = (
-        Hands(*(field[order] for field in own))
-        for own, order in zip(hands, orders, strict=True)
-    )
-    boards = np.intersect1d(first.board, second.board)
-    ends = [np.searchsorted(own.board, boards, "right") for own in (first, second)]
-    begins = [np.searchsorted(own.board, boards) for own in (first, second)]
-    pairs = np.cumsum((ends[0] - begins[0]) * (ends[1] - begins[1]))
-    parts = np.flatnonzero(np.diff(pairs // _PAIRS, prepend=-1))
-    for start, stop in itertools.pairwise([*parts.tolist(), len(boards)]):
-        yield (
-            Hands(*(field[begins[0][start] : ends[0][stop - 1]] for field in first)),
-            Hands(*(field[begins[1][start] : ends[1][stop - 1]] for field in second)),
-        )
-
-
-def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All places i of the first and j of the second array that hold equal numbers."""
-    order, others = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
-    begins = np.searchsorted(second, first[order], "left", others)
-    counts = np.searchsorted(second, first[order], "right", others) - begins
-    skipped = np.cumsum(counts) - counts
-    within = np.arange(counts.sum()) - np.repeat(skipped - begins, counts)
-    return np.repeat(order, counts), others[within]
-
-
-def sum_entries(
-    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
-) -> Payoffs:
-    """Adds up entries of equal pairs; those that cancel are left out."""
-    return _entries(sparse.csr_array((values, (rows, columns)), shape=shape))
-
-
-def _entries(total: sparse.csr_array) -> Payoffs:
-    """The entries of a matrix but for zeros."""
-    total.eliminate_zeros()
-    return Payoffs(
-        np.repeat(np.arange(total.shape[0], dtype=np.int32), np.diff(total.indptr)),
-        total.indices.astype(np.int32),
-        total.data,
-    )

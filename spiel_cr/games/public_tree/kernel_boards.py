@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from spiel_cr.games.public_tree.game import HandKernel, Hands, SparseKernel
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands, SparseMatrix
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Pairs of hands that are compared at once, where they are summed.
@@ -34,7 +34,7 @@ class _Board(NamedTuple):
     weight: np.ndarray
 
 
-def summed(kernel: HandKernel, labels: tuple[np.ndarray, np.ndarray]) -> SparseKernel:
+def summed(kernel: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseMatrix:
     """A kernel summed over classes of signals, without listing its entries.
 
     Args:
@@ -68,10 +68,10 @@ def summed(kernel: HandKernel, labels: tuple[np.ndarray, np.ndarray]) -> SparseK
     entries = Payoffs(
         rows.astype(np.int32), columns.astype(np.int32), total[rows, columns]
     )
-    return SparseKernel(kernel.round, shape, entries)
+    return SparseMatrix(kernel.round, shape, entries)
 
 
-def _boards(kernel: HandKernel) -> Iterator[_Board]:
+def _boards(kernel: HandMatrix) -> Iterator[_Board]:
     """The boards of a kernel, one after another."""
     orders = [np.argsort(own.board, kind="stable") for own in kernel.hands]
     count = 1 + max(int(own.board.max(initial=-1)) for own in kernel.hands)

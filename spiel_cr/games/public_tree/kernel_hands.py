@@ -32,13 +32,13 @@ import numpy as np
 from jax import lax
 
 from spiel_cr.common.jax_utils import apart, typed
-from spiel_cr.games.public_tree.game import HandKernel, Hands
 from spiel_cr.games.public_tree.kernel_blocks import (
     GATHER,
     LaidOut,
     columns,
     number_within,
 )
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
 from spiel_cr.games.sequence_form.packing import groups
 
 # Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
@@ -291,7 +291,7 @@ def _cards(hands: Placed) -> list[jax.Array]:
     return [hands.card[..., i] for i in range(hands.card.shape[-1])]
 
 
-def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
+def lay_out_hands(kernel: HandMatrix, player: int) -> Folds | Showdowns | None:
     """Lays out one player's values of hands with one or two cards each.
 
     Returns:
@@ -314,7 +314,7 @@ def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
     return _showdowns(own, other, kernel.shape[player])
 
 
-def hands_cost(kernel: HandKernel, player: int) -> int:
+def hands_cost(kernel: HandMatrix, player: int) -> int:
     """What `lay_out_hands` costs per leaf, in products; about."""
     own, other = _on_shared_boards(kernel.hands[player], kernel.hands[1 - player])
     if not len(own.board):

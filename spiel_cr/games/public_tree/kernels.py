@@ -11,26 +11,30 @@ import numpy as np
 import scipy.sparse
 
 from spiel_cr.common.arrays import joint_components
-from spiel_cr.games.public_tree.game import HandKernel, Kernel, SparseKernel
 from spiel_cr.games.public_tree.kernel_blocks import (
     LaidOut,
     dense_cost,
     lay_out_entries,
 )
 from spiel_cr.games.public_tree.kernel_hands import hands_cost, lay_out_hands
+from spiel_cr.games.public_tree.payoff_matrices import (
+    HandMatrix,
+    PayoffMatrix,
+    SparseMatrix,
+)
 
 # As many entries of a kernel of hands are listed.
 _MOST_LISTED = 20_000_000
 
 
-def lay_out(kernel: Kernel, player: int) -> LaidOut:
+def lay_out(kernel: PayoffMatrix, player: int) -> LaidOut:
     """Lays a kernel out for one player's solver, in the form that costs it least.
 
     Args:
       kernel: see `games.public_tree.game`.
       player: whose leaf values it shall give: 0 or 1.
     """
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandMatrix):
         if hands_cost(kernel, player) < _listed_cost(kernel, player):
             laid = lay_out_hands(kernel, player)
             if laid is not None:
@@ -42,13 +46,13 @@ def lay_out(kernel: Kernel, player: int) -> LaidOut:
     return lay_out_entries(scipy.sparse.csr_array((values, (rows, columns)), shape))
 
 
-def in_units(kernel: Kernel) -> tuple[Kernel, int]:
+def in_units(kernel: PayoffMatrix) -> tuple[PayoffMatrix, int]:
     """A kernel whose largest number is about 1, and e: the given one is 2^e times it.
 
     So float32 holds it, whatever the units of stakes and chances. Powers of two change
     no bits.
     """
-    if isinstance(kernel, HandKernel):
+    if isinstance(kernel, HandMatrix):
         first, second = (_exponent(own.weight) for own in kernel.hands)
         hands = tuple(
             own._replace(weight=np.ldexp(own.weight, -e))
@@ -59,14 +63,14 @@ def in_units(kernel: Kernel) -> tuple[Kernel, int]:
     entries = kernel.coordinates()
     exponent = _exponent(entries.values)
     entries = entries._replace(values=np.ldexp(entries.values, -exponent))
-    return SparseKernel(kernel.round, kernel.shape, entries), exponent
+    return SparseMatrix(kernel.round, kernel.shape, entries), exponent
 
 
 def _exponent(values: np.ndarray) -> int:
     return int(np.frexp(np.abs(values).max(initial=0))[1])
 
 
-def _listed_cost(kernel: HandKernel, player: int) -> float:
+def _listed_cost(kernel: HandMatrix, player: int) -> float:
     """What dense blocks of a kernel of hands would cost, before they are listed.
 
     Infinite where there would be too many entries.

@@ -15,7 +15,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.games.public_tree.game import ancestors
+from spiel_cr.games.public_tree.public_nodes import ancestors
 from spiel_cr.games.public_tree.public_terms import PublicSide, logical_starts
 from spiel_cr.games.sequence_form import layout, packing
 from spiel_cr.games.sequence_form.treeplex import Slices

@@ -1,16 +1,86 @@
-"""Public nodes of a signal game: which one is meant, and where strategies lie there.
+"""Public trees: nodes, what is paid at leaves, and where a player's sequences are.
 
-Legend for shapes: P public nodes, J public decisions of one player, H its signals at
-one of them, S its sequences.
+Legend for shapes: P public nodes, J public decisions of one player, H its private
+states at one of them, S its sequences, T terms.
 """
 
+import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.sequence_form.decisions import Decisions
+
+
+@dataclasses.dataclass(frozen=True)
+class Betting:
+    """The public tree: decisions and leaves. Deals are no nodes: rounds count them.
+
+    Attributes:
+      player: int8 [P], who acts: 0, 1 or TERMINAL.
+      parent: int32 [P], the node above, which comes before; -1 at node 0, the root.
+      action: int32 [P], OpenSpiel's action that leads here; -1 at the root. The
+        children of a node are in ascending order of actions.
+      round: int8 [P], from 0: whose signals the players have at the node. No less than
+        that of the parent.
+    """
+
+    player: np.ndarray
+    parent: np.ndarray
+    action: np.ndarray
+    round: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @functools.cached_property
+    def num_actions(self) -> np.ndarray:
+        """int32 [P], the actions at each public node; 0 at ends."""
+        return np.bincount(self.parent[1:], minlength=len(self)).astype(np.int32)
+
+    def path(self, node: int) -> list[int]:
+        """OpenSpiel's actions of players from the root to a node."""
+        actions = []
+        while node:
+            actions.append(int(self.action[node]))
+            node = int(self.parent[node])
+        return actions[::-1]
+
+    def by_depth(self) -> list[np.ndarray]:
+        """The nodes that equally many actions lead to, by how many; each ascending."""
+        depth = Decisions(self.parent + 1, np.ones(len(self), np.int32)).levels()
+        ends = np.cumsum(np.bincount(depth))[:-1]
+        return np.split(np.argsort(depth, kind="stable"), ends)
+
+
+class Terms(NamedTuple):
+    """What is paid at leaves: player 0 gets stake · kernel; several terms add up.
+
+    Attributes:
+      leaf: int32 [T], a public node that is TERMINAL.
+      kernel: int32 [T], number of the kernel; its round is that of the leaf.
+      stake: float64 [T], in the game's units.
+    """
+
+    leaf: np.ndarray
+    kernel: np.ndarray
+    stake: np.ndarray
+
+
+class Reader(Protocol):
+    """Reads signals off OpenSpiel's states, and names them for people."""
+
+    def signal(self, state: pyspiel.State, player: int) -> int:
+        """The player's signal at a decision or an end, in the round of the state."""
+
+    def name(self, player: int, round: int, signal: int) -> str:
+        """What a signal stands for, such as "Kh | 5c 9d"; public cards after the bar.
+
+        A signal of several deals is named after one of them.
+        """
 
 
 class PublicDecisions(NamedTuple):
@@ -57,35 +127,16 @@ class PublicDecisions(NamedTuple):
         return values[begin:end].reshape(-1, self.num_actions[j])
 
 
-def public_decisions(signals: PublicTreeGame, player: int) -> PublicDecisions:
-    """Where a player's infosets and sequences lie."""
-    betting = signals.betting
-    node = np.flatnonzero(betting.player == player).astype(np.int32)
-    num_actions = betting.num_actions[node]
-    sizes = np.array(signals.num_private_states(player), np.int32)
-    num_private_states = sizes[betting.round[node]]
-    infosets = np.cumsum(num_private_states, dtype=np.int64)
-    sequences = np.cumsum(num_private_states.astype(np.int64) * num_actions)
-    return PublicDecisions(
-        node=node,
-        num_actions=num_actions,
-        num_private_states=num_private_states,
-        first_infoset=np.concatenate([[0], infosets]),
-        first_sequence=np.concatenate([[1], 1 + sequences]),
-    )
-
-
 class Finder:
-    """Finds public nodes by the actions that lead there.
+    """An index of public nodes by the actions that lead there.
 
     Attributes:
-      signals: the game.
+      betting: The public tree.
     """
 
-    def __init__(self, signals: PublicTreeGame) -> None:
-        """Sorts the nodes by their parents."""
-        self.signals = signals
-        betting = signals.betting
+    def __init__(self, game: pyspiel.Game, betting: Betting) -> None:
+        """Sort the nodes by their parents; `game` is for messages."""
+        self._game, self.betting = game, betting
         order = np.argsort(betting.parent[1:], kind="stable")
         self._children = (1 + order).astype(np.int32)
         ends = np.cumsum(betting.num_actions, dtype=np.int32)
@@ -97,7 +148,7 @@ class Finder:
 
     def actions(self, node: int) -> list[int]:
         """OpenSpiel's actions at a node, ascending; none at an end."""
-        found: list[int] = self.signals.betting.action[self.children(node)].tolist()
+        found: list[int] = self.betting.action[self.children(node)].tolist()
         return found
 
     def after(self, actions: Iterable[int]) -> int:
@@ -113,7 +164,7 @@ class Finder:
             if action not in legal:
                 raise ValueError(
                     f"actions: after the players' actions {taken} there is no action "
-                    f"{action} in the public tree of {self.signals.game}, which has "
+                    f"{action} in the public tree of {self._game}, which has "
                     f"{legal} there"
                 )
             node = int(self.children(node)[legal.index(action)])
@@ -156,3 +207,11 @@ def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:
         found.append(slice(begin, end))
         begin = end
     return found
+
+
+def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:
+    """int32 [H], the signal of an earlier round (-1: none) behind each of a round."""
+    signal = np.arange(len(parents[round]), dtype=np.int32)
+    for r in range(round, above, -1):
+        signal = parents[r][signal].astype(np.int32)
+    return signal

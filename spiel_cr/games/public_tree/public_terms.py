@@ -14,7 +14,8 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.games.public_tree.game import Kernel, PublicTreeGame, ancestors
+from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
+from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
 # As many entries of a coupling are listed.
@@ -86,10 +87,9 @@ class Constants(NamedTuple):
 
 
 def public_form(
-    game: PublicTreeGame,
+    betting: Betting, terms: Terms
 ) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
-    """Both players' public decisions, and the terms by their last public sequences."""
-    betting = game.betting
+    """Return both players' public decisions, and terms by last public sequences."""
     size = len(betting)
     counts = betting.num_actions
     # The number of each node among the children of its parent.
@@ -110,15 +110,15 @@ def public_form(
             own = first[above] + within[at_depth]
             sequence[at_depth] = np.where(acts[above], own, sequence[above])
         sides.append(PublicSide(sequence[nodes], num_actions, betting.round[nodes]))
-        last.append(sequence[game.terms.leaf])
-    terms = PublicTerms((last[0], last[1]), game.terms.kernel, game.terms.stake)
-    return (sides[0], sides[1]), terms
+        last.append(sequence[terms.leaf])
+    by_sequence = PublicTerms((last[0], last[1]), terms.kernel, terms.stake)
+    return (sides[0], sides[1]), by_sequence
 
 
 def list_payoffs(
     sides: tuple[PublicSide, PublicSide],
     parents: Parents,
-    kernels: Sequence[Kernel],
+    kernels: Sequence[PayoffMatrix],
     terms: PublicTerms,
     constants: Sequence[Constants] = (),
 ) -> Payoffs:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.games.public_tree.game import HandKernel, Kernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernel_hands import KEPT
-from spiel_cr.games.public_tree.public_nodes import public_decisions
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 
 # What a process holds that solves the smallest game; and of XLA, for all programs, for
 # each kind of decision, which becomes a block of arrays.
@@ -44,7 +44,7 @@ class Size(NamedTuple):
 
 def size_of(signals: PublicTreeGame, player: int) -> Size:
     """Infosets and sequences of a player in the signal form."""
-    decisions = public_decisions(signals, player)
+    decisions = signals.public_decisions[player]
     return Size(int(decisions.first_infoset[-1]), decisions.num_sequences)
 
 
@@ -84,12 +84,12 @@ def num_kinds(signals: PublicTreeGame) -> int:
     return count
 
 
-def _hand_bytes(kernel: Kernel, itemsize: int) -> float:
+def _hand_bytes(kernel: PayoffMatrix, itemsize: int) -> float:
     """What a kernel of hands takes laid out for both players, and cast; 0 of others.
 
     With what programs keep to multiply by, in numbers of so many bytes.
     """
-    if not isinstance(kernel, HandKernel):
+    if not isinstance(kernel, HandMatrix):
         return 0.0
     hands = sum(len(own.board) for own in kernel.hands)
     cards = 1 + len(np.unique(np.concatenate([h.cards.ravel() for h in kernel.hands])))

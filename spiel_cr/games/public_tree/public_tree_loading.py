@@ -19,13 +19,9 @@ from spiel_cr.common.plugins import registered
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.public_tree.declaring import declaration
 from spiel_cr.games.public_tree.declaring.public_tree_rules import declares
-from spiel_cr.games.public_tree.game import (
-    Betting,
-    HandKernel,
-    Hands,
-    PublicTreeGame,
-    Terms,
-)
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
+from spiel_cr.games.public_tree.public_nodes import Betting, Terms
 
 # Entry points of what declares the games of a name.
 _GROUP = "spiel_cr.public_tree"
@@ -115,7 +111,7 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
     Args:
       game: that is declared.
       declared: an object with the fields of a `PublicTreeGame`, all but `game`; its
-        kernels have those of `HandKernel`.
+        kernels have those of `HandMatrix`.
     """
     tree = declared.betting
     betting = Betting(tree.player, tree.parent, tree.action, tree.round)
@@ -130,7 +126,7 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
     )
 
 
-def _kernel(declared: Any) -> HandKernel:
+def _kernel(declared: Any) -> HandMatrix:
     first, second = declared.hands
     hands = Hands(*first), Hands(*second)
-    return HandKernel(declared.round, declared.shape, hands, declared.showdown)
+    return HandMatrix(declared.round, declared.shape, hands, declared.showdown)

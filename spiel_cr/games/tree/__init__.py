@@ -5,7 +5,6 @@ from spiel_cr.games.histories import Histories
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import load_game
 from spiel_cr.games.tree.compiler import as_tree, build_tree
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree, Infosets
 
 __all__ = [
@@ -16,6 +15,5 @@ __all__ = [
     "TooManyHistoriesError",
     "as_tree",
     "build_tree",
-    "fingerprint",
     "load_game",
 ]

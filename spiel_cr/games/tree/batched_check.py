@@ -64,7 +64,12 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
     for player in range(2):
         mine, theirs = compiled.infosets[player], walked.infosets[player]
         _compare(compiled.game, f"infosets[{player}]", mine, theirs)
-    _compare(compiled.game, "payoffs", compiled.form.payoffs, walked.form.payoffs)
+    _compare(
+        compiled.game,
+        "payoffs",
+        compiled.sequence_form.payoffs,
+        walked.sequence_form.payoffs,
+    )
 
 
 def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:

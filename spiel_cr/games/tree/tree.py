@@ -11,8 +11,10 @@ owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
 
 import dataclasses
 import functools
+import hashlib
+import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -24,11 +26,17 @@ from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL, Histories, state_after
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
+from spiel_cr.games.tree.infostate_strings import Strings
 
 # Histories are numbered by int32.
 MAX_HISTORIES = 2**31 - 1
 # As many histories below outcomes of probability zero are looked at.
 _MOST_IMPOSSIBLE = 1_000_000
+# Strings of a game in a hash: held at a time; the most of which all are made (a few
+# microseconds each); and how many are, evenly spaced, of more.
+_STRINGS_AT_ONCE = 1 << 14
+_MOST_STRINGS = 1 << 20
+_SOME_STRINGS = 1 << 12
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -81,6 +89,7 @@ class GameTree:
     """
 
     __repr__ = short_repr
+    kind: ClassVar[str] = "tree"
 
     game: pyspiel.Game
     histories: Histories
@@ -88,7 +97,7 @@ class GameTree:
     frontier: np.ndarray | None = None
 
     @functools.cached_property
-    def form(self) -> layout.SequenceForm:
+    def sequence_form(self) -> layout.SequenceForm:
         """The same game in sequence form, which is all that full-width solvers need."""
         histories = self.histories
         over = (histories.player == TERMINAL) & (histories.utility != 0)
@@ -97,6 +106,81 @@ class GameTree:
         payoffs = sum_payoffs(rows, columns, paid)
         first, second = self.infosets
         return layout.build((first.decisions, second.decisions), payoffs)
+
+    @property
+    def decisions(self) -> tuple[Decisions, Decisions]:
+        """Both players' decision points."""
+        first, second = (infosets.decisions for infosets in self.infosets)
+        return first, second
+
+    @functools.cached_property
+    def game_id(self) -> str:
+        """A hash of decisions, payoffs (times chance) and information-state strings.
+
+        Of a player with more than a million infosets, some thousand strings are hashed.
+        """
+        digest = hashlib.sha256()
+        for decisions in self.decisions:
+            digest.update(decisions.parent.tobytes())
+            digest.update(decisions.num_actions.tobytes())
+        for array in self.sequence_form.payoffs:
+            digest.update(array.tobytes())
+        for infosets in self.infosets:
+            _digest_strings(digest, infosets.keys)
+        return digest.hexdigest()
+
+    @functools.cached_property
+    def decisions_id(self) -> str:
+        """A hash of infosets, legal actions and strings, as many as in `game_id`."""
+        digest = hashlib.sha256()
+        for infosets in self.infosets:
+            for array in (infosets.decisions.parent, infosets.decisions.num_actions):
+                digest.update(array.tobytes())
+            digest.update(infosets.actions.astype(np.int32).tobytes())
+            _digest_strings(digest, infosets.keys)
+        return digest.hexdigest()
+
+    @functools.cached_property
+    def _numbers(self) -> tuple[dict[str, int], dict[str, int]]:
+        """For each player the number of each information-state string."""
+        first, second = (
+            {key: number for number, key in enumerate(infosets.keys)}
+            for infosets in self.infosets
+        )
+        return first, second
+
+    @functools.cached_property
+    def _first_sequences(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each player int32 [I], the sequence of each infoset's first action."""
+        first, second = (decisions.first_sequence for decisions in self.decisions)
+        return first, second
+
+    def label(self, player: int, infoset: int) -> str:
+        """Return the information-state string of an infoset."""
+        return self.infosets[player].keys[infoset]
+
+    def actions(self, player: int, infoset: int) -> np.ndarray:
+        """Return OpenSpiel's legal actions at an infoset, integers [A], ascending."""
+        first = int(self._first_sequences[player][infoset])
+        count = int(self.decisions[player].num_actions[infoset])
+        return self.infosets[player].actions[first - 1 : first - 1 + count]
+
+    def infoset_of(self, state: pyspiel.State) -> tuple[int, int]:
+        """Return the acting player at a state, and the number of its infoset.
+
+        Raises:
+          ValueError: If no player acts there, or the tree has no such infoset.
+        """
+        player = state.current_player()
+        if player >= 0:
+            key = state.information_state_string(player)
+            infoset = self._numbers[player].get(key)
+            if infoset is not None:
+                return player, infoset
+        raise ValueError(
+            f"state: the actions {state.history()} lead to no decision of {self.game}; "
+            f"give it states of that game"
+        )
 
     @property
     def num_terminals(self) -> int:
@@ -166,10 +250,10 @@ class GameTree:
         parts = [
             *vars(self.histories).values(),
             *(vars(own) | {"decisions": None} for own in self.infosets),
-            *map(vars, self.form.decisions),
-            self.form.payoffs,
-            *(own.arrays() for own in self.form.layouts),
-            self.form.arrays,
+            *map(vars, self.sequence_form.decisions),
+            self.sequence_form.payoffs,
+            *(own.arrays() for own in self.sequence_form.layouts),
+            self.sequence_form.arrays,
             self.frontier,
         ]
         owners = {}
@@ -203,5 +287,17 @@ def assemble(
     )
     tree = GameTree(game, histories, (own0, own1))
     if not lazy:
-        _ = tree.form
+        _ = tree.sequence_form
     return tree
+
+
+def _digest_strings(digest: Any, keys: Sequence[str]) -> None:
+    """Feed strings to a hash, zeros between them; they are not kept in memory."""
+    strings = keys.once() if isinstance(keys, Strings) else iter(keys)
+    if len(keys) > _MOST_STRINGS:
+        strings = iter(keys[:: len(keys) // _SOME_STRINGS])
+    between = b""
+    while some := list(itertools.islice(strings, _STRINGS_AT_ONCE)):
+        digest.update(between)
+        digest.update("\0".join(some).encode("utf-8", "surrogatepass"))
+        between = b"\0"

@@ -145,7 +145,7 @@ def continuations(
         for mover in (player, 1 - player):
             other = 1 - mover
             met = (1 - _EVERYWHERE) * mean[other] + _EVERYWHERE * uniform[other]
-            response = best_response(tree.form, mover, met)
+            response = best_response(tree.sequence_form, mover, met)
             mean[mover] += reach_from_behaviour(sides[mover], response) / j
             mean[mover] *= j / (j + 1)
             if mover == player:

@@ -119,5 +119,5 @@ class Training(abc.ABC):
 
     def _nash_conv(self, behaviours: Any) -> float:
         """NashConv of two strategies by logical sequence, in the game's units."""
-        low, high = value_bounds(self._compiled().tree.form, behaviours)
+        low, high = value_bounds(self._compiled().tree.sequence_form, behaviours)
         return high - low

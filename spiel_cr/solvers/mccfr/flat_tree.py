@@ -113,11 +113,11 @@ def _parents_and_tolerances(
         parent[number[decisions.first_sequence + offset]] = decisions.parent + offset
         blocks = [
             np.asarray(block).reshape(-1)
-            for level in tree.form.arrays[p].levels
+            for level in tree.sequence_form.arrays[p].levels
             for block in level.tolerance
         ]
         by_position = np.concatenate([np.zeros(1), *blocks])
         end = offset + decisions.num_sequences
-        tolerance[offset:end] = by_position[tree.form.layouts[p].sequences]
+        tolerance[offset:end] = by_position[tree.sequence_form.layouts[p].sequences]
         offset = end
     return parent, tolerance

@@ -328,7 +328,7 @@ def make_solver(
         reader=reader,
         consumes=visiting,
     )
-    return Solver(tree.form, problem, state, program, buckets=buckets)
+    return Solver(tree.sequence_form, problem, state, program, buckets=buckets)
 
 
 def _exponent(tree: GameTree) -> int:
@@ -354,9 +354,12 @@ def problem_of(
     # A single point that is shifted is a draw like any other.
     points = spread(len(tree.histories.by_depth), config.batch)
     samples, plan = sample_tree.build(tree, columns, exponent)
-    trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
+    trees = tuple(
+        treeplex.rescale(arrays, exponent) for arrays in tree.sequence_form.arrays
+    )
     shared = tuple(
-        shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
+        shared_regrets.lay_out(tree.sequence_form, p, buckets[p], exponent)
+        for p in range(2)
     )
     return Problem(*cast((trees, samples, points, shared), dtype)), plan
 

@@ -149,7 +149,7 @@ def build(
         plan.append(Depth(width, full, frozenset(np.unique(players).tolist())))
         alive = alive and bool((counts > 0).all())
     size = [infosets.decisions.num_sequences for infosets in tree.infosets]
-    layouts, maps = tree.form.layouts, []
+    layouts, maps = tree.sequence_form.layouts, []
     for p, options in enumerate(layouts):
         entry = np.full(options.size, len(columns.balanced), np.int32)
         entry[options.sequences] = np.arange(size[p], dtype=np.int32) + p * size[0]

@@ -7,7 +7,7 @@ import pytest
 
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.games.public_tree.game import HandKernel, Hands, SparseKernel
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands, SparseMatrix
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from tests.abstraction.gameshrink.test_partition import SMALL, alone
@@ -53,7 +53,7 @@ def with_last(game, values, entries=None):
     """The same with another last kernel, in the places of its first entries."""
     last = game.kernels[-1]
     entries = Payoffs(*(e[: len(values)] for e in last.coordinates()))
-    kernel = SparseKernel(last.round, last.shape, entries._replace(values=values))
+    kernel = SparseMatrix(last.round, last.shape, entries._replace(values=values))
     return dataclasses.replace(game, kernels=(*game.kernels[:-1], kernel))
 
 
@@ -83,7 +83,7 @@ def test_sums_of_counts_that_wrap_are_refused(player):
     pairs, shape = (own, other), (2, count)
     if player:
         pairs, shape = (other, own), (count, 2)
-    kernel = SparseKernel(0, shape, Payoffs(*pairs, values))
+    kernel = SparseMatrix(0, shape, Payoffs(*pairs, values))
     parents = [(np.zeros(size, np.int32),) for size in shape]
     game = kuhn()
     game = dataclasses.replace(
@@ -102,7 +102,7 @@ def test_too_many_hands_are_refused(game):
     """Ten thousand hands on one board."""
     n = np.zeros(10_000, np.int32)
     hands = Hands(n, n, np.arange(10_000)[:, None] % 100, n, np.ones(10_000))
-    kernel = HandKernel(2, game.kernels[-1].shape, (hands, hands), True)
+    kernel = HandMatrix(2, game.kernels[-1].shape, (hands, hands), True)
     large = dataclasses.replace(game, kernels=(*game.kernels[:-1], kernel))
     for refused in (gameshrink.count, gameshrink.lp_size):
         with pytest.raises(GameTooLargeError, match="compares 100,000,000 pairs of"):

@@ -10,7 +10,7 @@ import pytest
 
 from game_defs import three_card_hands
 from spiel_cr.abstraction import gameshrink
-from spiel_cr.games.public_tree.game import HandKernel, Hands
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.compiler import build_tree
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
@@ -186,7 +186,7 @@ def whole_deck(num_ranks, num_suits):
             np.full(len(cards[r]), weight),
         )
         shape = (len(cards[r]), len(cards[r]))
-        kernels.append(HandKernel(r, shape, (hands, hands), showdown))
+        kernels.append(HandMatrix(r, shape, (hands, hands), showdown))
     # The public tree and what is paid are no matter to partitions.
     return dataclasses.replace(
         detection.detect(games.compiled("kuhn")),

@@ -9,7 +9,7 @@ import pytest
 
 from game_defs import three_card_hands
 from spiel_cr.abstraction import gameshrink
-from spiel_cr.games.public_tree.game import SparseKernel
+from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
@@ -101,7 +101,7 @@ def test_rounds_after_which_nothing_is_paid():
     signed = Payoffs(rows, columns, np.where(rows % 2, -values, values))
     short = dataclasses.replace(
         game,
-        kernels=(first, SparseKernel(middle.round, middle.shape, signed)),
+        kernels=(first, SparseMatrix(middle.round, middle.shape, signed)),
         terms=type(game.terms)(*(term[kept] for term in game.terms)),
     )
     short.check()

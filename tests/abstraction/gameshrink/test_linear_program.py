@@ -19,7 +19,7 @@ def test_size_of_compiled_games(string):
     """Counted on the compiled game, which lists sequences and payoffs."""
     tree = build_tree(string)
     decisions = [infosets.decisions for infosets in tree.infosets]
-    payoffs = len(np.flatnonzero(np.abs(tree.form.payoffs.values) > 1e-15))
+    payoffs = len(np.flatnonzero(np.abs(tree.sequence_form.payoffs.values) > 1e-15))
     rows = 1 + len(decisions[0]) + decisions[1].num_sequences
     columns = decisions[0].num_sequences + 1 + len(decisions[1])
     entries = sum(1 + len(own) + int(own.num_actions.sum()) for own in decisions)

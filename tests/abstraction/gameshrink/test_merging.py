@@ -6,7 +6,6 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from spiel_cr.abstraction.gameshrink.merging import merged
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from tests.support import games
@@ -16,7 +15,7 @@ DECK = "python_rhode_island_holdem(num_ranks=3,num_suits=3,max_bets=1)"
 
 
 def uniform_nash_conv(game):
-    form = form_of(game)
+    form = game.sequence_form
     behaviour = [conversions.uniform_behaviour(own) for own in form.decisions]
     return best_responses.nash_conv(form, best_responses.reach_of(form, behaviour))
 

@@ -8,7 +8,6 @@ import pytest
 
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.gameshrink import Partition
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour, value
@@ -75,7 +74,7 @@ def test_lifts_of_behaviours_and_of_reach(game):
 
 
 def reach_of(game, behaviours):
-    decisions = form_of(game).decisions
+    decisions = game.sequence_form.decisions
     return [
         conversions.reach_from_behaviour(own, behaviour)
         for own, behaviour in zip(decisions, behaviours, strict=True)
@@ -143,7 +142,7 @@ def test_refusals(game):
 def test_the_reference_agrees_with_exact_best_responses(game):
     """What the tests here rest on is held to the project's own tools."""
     rng = np.random.default_rng(0)
-    form = form_of(game)
+    form = game.sequence_form
     behaviours = [random_behaviour(game, player, rng) for player in range(2)]
     reach = reach_of(game, behaviours)
     for player in range(2):

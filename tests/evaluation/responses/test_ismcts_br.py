@@ -94,11 +94,11 @@ def test_jumps_and_rewards_give_the_exact_values(game, player):
     tree = _compile(game)
     behaviour = _sparse(tree)
     arrays = ismcts_kernel.build(tree, player, behaviour[1 - player], dtype=np.float64)
-    reach = reach_of(tree.form, behaviour)[1 - player]
+    reach = reach_of(tree.sequence_form, behaviour)[1 - player]
     weight = tree_posterior.weights(tree, player, behaviour[1 - player])
     here = tree.histories.player == player
     total = np.bincount(tree.histories.infoset[here], weight[here])
-    exact = best_responses.infoset_values(tree.form, player, reach)[:-1]
+    exact = best_responses.infoset_values(tree.sequence_form, player, reach)[:-1]
     reached = total > 0
     exact = np.where(reached, exact / np.where(reached, total, 1), 0)
     for infoset in np.flatnonzero(reached):
@@ -132,9 +132,9 @@ def _share(tree, behaviour, config, seed):
     for player in (0, 1):
         other = behaviour[1 - player]
         response = ismcts_search.search_response(tree, player, other, config, seed=seed)
-        found += expected_reward(tree.form, player, response.behaviour, other)
-        reach = reach_of(tree.form, behaviour)[1 - player]
-        exact += best_response_value(tree.form, player, reach)
+        found += expected_reward(tree.sequence_form, player, response.behaviour, other)
+        reach = reach_of(tree.sequence_form, behaviour)[1 - player]
+        exact += best_response_value(tree.sequence_form, player, reach)
     return found / exact
 
 
@@ -164,7 +164,7 @@ def test_exact_policy_of_openspiel_agrees():
     exact = judge.value(tree.game.new_initial_state())
     config = SearchConfig(20_000)
     response = ismcts_search.search_response(tree, 0, behaviour[1], config, seed=1)
-    found = expected_reward(tree.form, 0, response.behaviour, behaviour[1])
+    found = expected_reward(tree.sequence_form, 0, response.behaviour, behaviour[1])
     assert exact - 0.02 < found <= exact + 1e-9
 
 

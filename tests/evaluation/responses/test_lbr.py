@@ -144,7 +144,7 @@ def test_never_above_the_best_response(name, leaf):
             reach = arrays.reach_from_behaviour(
                 tree.infosets[1 - player].decisions, other
             )
-            best = best_response_value(tree.form, player, reach)
+            best = best_response_value(tree.sequence_form, player, reach)
             found = value(name, player, own, other)
             assert found <= best + 1e-9
             # It wins from every chump, and from anyone who plays at random.

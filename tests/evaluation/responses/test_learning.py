@@ -182,7 +182,9 @@ def test_the_network_helps_a_short_search_on_leduc():
         more = {} if predicted is None else {"predictor": Predictor(predicted)}
         bot = ISMCTSBRBot(tree.game, 0, policy, one, seed=1, **more)
         found = played_strategy(target, bot, most=10_000)
-        values.append(expected_reward(tree.form, 0, found, target.behaviour[1]))
+        values.append(
+            expected_reward(tree.sequence_form, 0, found, target.behaviour[1])
+        )
     assert values[0] < 0.5 * exact < 0.9 * exact < values[1] <= exact + 1e-9
 
 

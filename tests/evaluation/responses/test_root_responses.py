@@ -59,7 +59,7 @@ def test_tables_learn_nearly_best_responses():
     )
     policy = result.average_policy()
     tree = games.compiled("kuhn")
-    reach = reach_of(tree.form, behaviour_from_policy(tree, policy))
+    reach = reach_of(tree.sequence_form, behaviour_from_policy(tree, policy))
     opponent = TablePlayer(policy.strategy)
     setting = settings.Setting(policy.source, opponent, opponent)
     gaps = []
@@ -70,7 +70,7 @@ def test_tables_learn_nearly_best_responses():
         responder.learn(1000)
         response = responder.response()
         mean = response.play(setting, 20_000, np.random.default_rng(0)).mean()
-        best = best_response_value(tree.form, player, reach[1 - player])
+        best = best_response_value(tree.sequence_form, player, reach[1 - player])
         # Returns have a standard deviation of at most 2, so the mean one of 0.014.
         assert mean < best + 5 * 0.014
         assert len(response.key) == 6

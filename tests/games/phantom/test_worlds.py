@@ -56,10 +56,10 @@ def pair(name: str | int) -> tuple[PhantomGame, hidden_boards.Enumerated]:
 
 def places(worlds: PhantomGame, plain: hidden_boards.Enumerated, player: int):
     """The infosets and sequences of the form that are the enumeration's."""
-    found = [worlds.infoset_of(history) for history in plain.histories[player]]
+    found = [worlds.infoset_after(history) for history in plain.histories[player]]
     assert {acts for acts, _ in found} <= {player}
     infosets = np.array([infoset for _, infoset in found], np.int64)
-    counts = plain.form.decisions[player].num_actions
+    counts = plain.sequence_form.decisions[player].num_actions
     first = worlds.first_sequences[player][infosets]
     steps = np.concatenate([np.arange(count) for count in counts.tolist()])
     return infosets, np.append(0, np.repeat(first, counts) + steps)
@@ -77,14 +77,17 @@ def test_it_is_the_enumerated_game(name):
     assert worlds.num_terminals == plain.terminals
     for player in range(2):
         infosets, sequences = places(worlds, plain, player)
-        own, other = worlds.form.decisions[player], plain.form.decisions[player]
+        own, other = (
+            worlds.sequence_form.decisions[player],
+            plain.sequence_form.decisions[player],
+        )
         assert sorted(infosets) == list(range(len(own))) and len(own) == len(other)
         assert (own.num_actions[infosets] == other.num_actions).all()
         assert (own.parent[infosets] == sequences[other.parent]).all()
-    rows, columns, values = plain.form.payoffs
+    rows, columns, values = plain.sequence_form.payoffs
     (_, first), (_, second) = (places(worlds, plain, p) for p in range(2))
     wanted = _entries(first[rows], second[columns], values)
-    assert _entries(*worlds.form.payoffs) == wanted
+    assert _entries(*worlds.sequence_form.payoffs) == wanted
 
 
 def _entries(rows, columns, values) -> dict:
@@ -109,7 +112,7 @@ def test_iterates_and_nash_conv_are_those_of_the_enumerated_game(name, algorithm
     worlds, plain = pair(name)
     solvers = [
         cfr.make_solver(form, config=find(algorithm).config, compile="once")
-        for form in (worlds.form, plain.form)
+        for form in (worlds.sequence_form, plain.sequence_form)
     ]
     for solver in solvers:
         solver.run(15)
@@ -131,7 +134,7 @@ def test_regrets_are_compared_with_what_one_plan_of_the_other_player_can_pay():
         counts = np.diff(side.incidence.starts)
         of_worlds = np.bincount(side.incidence.worlds, np.repeat(reach, counts))
         assert of_worlds.max() <= 1 + 1e-12 and counts.sum() == game.pairs[player]
-        first = game.form.arrays[player].levels[0]
+        first = game.sequence_form.arrays[player].levels[0]
         (tolerance,) = first.tolerance
         # Payoffs are 1 or -1, and all pairs are below the first level's infosets.
         wanted = 16 * np.finfo(float).eps * game.pairs[player]
@@ -141,10 +144,14 @@ def test_regrets_are_compared_with_what_one_plan_of_the_other_player_can_pay():
 def test_uniform_play_is_worth_what_openspiel_says():
     name = HEX.format(2, 2)
     worlds = phantom_game(name)
-    behaviour = tuple(map(conversions.uniform_behaviour, worlds.form.decisions))
-    reach = best_responses.reach_of(worlds.form, behaviour)
+    behaviour = tuple(
+        map(conversions.uniform_behaviour, worlds.sequence_form.decisions)
+    )
+    reach = best_responses.reach_of(worlds.sequence_form, behaviour)
     found = [
-        best_responses.best_response_value(worlds.form, player, reach[1 - player])
+        best_responses.best_response_value(
+            worlds.sequence_form, player, reach[1 - player]
+        )
         for player in range(2)
     ]
     assert found == pytest.approx([1.0, 0.25], abs=1e-12)
@@ -178,7 +185,7 @@ def test_best_responses_are_those_of_beliefs(shape, seed):
         behaviour = odds[1 - player, stones[owner], tried[owner], other.actions]
         behaviour = normalised(other.decisions, np.append(1.0, behaviour))
         reach = conversions.reach_from_behaviour(other.decisions, behaviour)
-        found = best_responses.best_response_value(game.form, player, reach)
+        found = best_responses.best_response_value(game.sequence_form, player, reach)
         wanted = hidden_boards.response_to_beliefs(
             cells, open_game(name).rules._wins, player, odds[1 - player]
         )
@@ -193,7 +200,7 @@ def test_each_history_leads_to_its_infoset():
             assert part.start == number
             for row in actions.tolist():
                 history = [action for action in row if action >= 0]
-                assert worlds.infoset_of(history) == (player, number)
+                assert worlds.infoset_after(history) == (player, number)
                 number += 1
         assert number == len(worlds.sides[player].decisions)
 
@@ -202,7 +209,7 @@ def test_states_of_other_games_are_refused():
     worlds = phantom_game(HEX.format(2, 2))
     for history in ([0, 0, 0], [9], [0, 1, 2, 3]):
         with pytest.raises(ValueError, match="lead to no decision"):
-            worlds.infoset_of(history)
+            worlds.infoset_after(history)
 
 
 def test_what_is_no_hidden_board_is_refused():

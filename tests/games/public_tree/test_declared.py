@@ -13,7 +13,6 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.batched_rules import CheckedRules, of_game
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.public_tree import form, public_nodes
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.declaring import (
     deals,
@@ -112,7 +111,7 @@ def merged(tree, game):
             found += [(*place, int(action)) for action in actions]
         names.append(found)
     total = {}
-    for row, column, value in zip(*tree.form.payoffs, strict=True):
+    for row, column, value in zip(*tree.sequence_form.payoffs, strict=True):
         pair = names[0][row], names[1][column]
         total[pair] = total.get(pair, 0.0) + value
     return names, total
@@ -164,7 +163,7 @@ def test_without_exchange_of_suits_infosets_are_those_of_the_game(string):
 
 def lifted(whole, merged_game, behaviours):
     """Strategies of a game with merged signals in the one without, and its reach."""
-    whole_form = form.form_of(whole)
+    whole_form = whole.sequence_form
     reach = []
     for player, behaviour in enumerate(behaviours):
         signals = []
@@ -204,7 +203,7 @@ def test_exchange_of_suits_loses_nothing(string):
     """Values and best responses of random strategies that ignore names of suits."""
     whole, game = build(string, signal=dealt), loading.public_tree_game(string)
     assert sum(game.num_private_states(0)) < sum(whole.num_private_states(0))
-    own_form = form.form_of(game)
+    own_form = game.sequence_form
     rng = np.random.default_rng(5)
     behaviours, reach = [], []
     for own in own_form.decisions:
@@ -225,7 +224,7 @@ def test_exchange_of_suits_loses_nothing(string):
 
 def linear_program_rows(game):
     """A constraint for each sequence of one player, and each infoset of the other."""
-    own, other = (public_nodes.public_decisions(game, player) for player in range(2))
+    own, other = (game.public_decisions[player] for player in range(2))
     return own.num_sequences + 1 + other.first_infoset[-1]
 
 

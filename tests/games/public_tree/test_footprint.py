@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from tests.support.kuhn_public_tree import kuhn
 
@@ -12,7 +11,7 @@ _GAME = "python_rhode_island_holdem(num_ranks=6,num_suits=3)"
 
 
 def test_sizes_are_those_of_the_form():
-    form = form_of(kuhn())
+    form = kuhn().sequence_form
     for player in range(2):
         size = footprint.size_of(kuhn(), player)
         assert size.infosets == len(form.decisions[player])

@@ -9,7 +9,7 @@ import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.phantom import phantom_game
 from spiel_cr.games.public_tree import form, places, public_terms
-from spiel_cr.games.public_tree.game import SparseKernel
+from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
 from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Payoffs
@@ -55,7 +55,7 @@ def random_parts(sizes, *, weighted, rng, decisions=5):
         rows, columns = np.nonzero(rng.random(shape) < 0.7)
         values = rng.standard_normal(len(rows))
         entries = Payoffs(rows.astype(np.int32), columns.astype(np.int32), values)
-        kernels.append(SparseKernel(round, shape, entries))
+        kernels.append(SparseMatrix(round, shape, entries))
     last_rounds = [side.sequence_rounds for side in sides]
     terms = []
     while len(terms) < 24:
@@ -194,9 +194,9 @@ def test_weights_that_are_small_throughout_change_no_strategy():
 
 def test_places_of_large_games_are_made_when_asked_and_not_kept(monkeypatch):
     game = kuhn_public_tree.kuhn()
-    small = form.form_of(game, products=True).layouts
+    small = game.build_sequence_form(products=True).layouts
     monkeypatch.setattr(places, "_LARGE", 0)
-    large = form.form_of(game, products=True).layouts
+    large = game.build_sequence_form(products=True).layouts
     for kept, made in zip(small, large, strict=True):
         assert kept.sequences is kept.sequences
         assert made.sequences is not made.sequences
@@ -205,7 +205,7 @@ def test_places_of_large_games_are_made_when_asked_and_not_kept(monkeypatch):
 
 
 def test_large_games_are_judged_alike_by_programs_of_their_own(monkeypatch):
-    solved = form.form_of(kuhn_public_tree.kuhn(), products=True)
+    solved = kuhn_public_tree.kuhn().build_sequence_form(products=True)
     solver = cfr.make_solver(solved, config=find("dcfr").config)
     solver.run(20)
     played = solver.average_behaviour(0), solver.average_behaviour(1)
@@ -234,10 +234,10 @@ def test_forms_go_to_other_processes():
     """In every form, large or small."""
     public_tree_game = kuhn_public_tree.kuhn()
     for laid in (
-        spiel_cr.build_tree("kuhn_poker").form,
-        form.form_of(public_tree_game),
-        form.form_of(public_tree_game, products=True),
-        phantom_game("dark_hex(num_rows=2,num_cols=2)").form,
+        spiel_cr.build_tree("kuhn_poker").sequence_form,
+        public_tree_game.sequence_form,
+        public_tree_game.build_sequence_form(products=True),
+        phantom_game("dark_hex(num_rows=2,num_cols=2)").sequence_form,
     ):
         again = ForkingPickler.loads(ForkingPickler.dumps(laid))
         for player in range(2):

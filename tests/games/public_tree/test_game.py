@@ -7,7 +7,6 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from tests.support.kuhn_public_tree import kuhn
@@ -86,7 +85,7 @@ def test_units_of_kernels_and_stakes_are_no_matter():
     found = []
     for one in (game, other):
         solver = cfr.make_solver(
-            form_of(one, products=True),
+            one.build_sequence_form(products=True),
             config=find("cfr+").config,
             dtype=np.float32,
             compile="fast",

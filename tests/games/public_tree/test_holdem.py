@@ -14,8 +14,8 @@ from game_defs.bundled.holdem.cards import Deck
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_loading
-from spiel_cr.games.public_tree.form import form_of
-from spiel_cr.games.public_tree.game import HandKernel, Hands, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
 from spiel_cr.policies.best_responses import expected_value, nash_conv, reach_of
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.solvers.algorithms import find
@@ -112,7 +112,7 @@ def test_value_of_random_policies(parameters):
 def test_best_responses(parameters):
     """Exact best responses to uniform play, by kernels, gain what OpenSpiel's do."""
     game = public_tree_game(parameters)
-    form = form_of(game, products=True)
+    form = game.build_sequence_form(products=True)
     uniform = [uniform_behaviour(own) for own in form.decisions]
     gains = nash_conv(form, reach_of(form, (uniform[0], uniform[1])))
     play = pyspiel.UniformRandomPolicy(game.game)
@@ -235,13 +235,13 @@ def test_hands_that_leave_the_other_player_none():
         river.reader.find(0, deck.cards("KhKs"), [])
 
 
-def entry(kernel: HandKernel, first: int, second: int) -> float:
+def entry(kernel: HandMatrix, first: int, second: int) -> float:
     """Of two signals."""
     chosen = [
         Hands(*(column[hands.signal == signal] for column in hands))
         for hands, signal in zip(kernel.hands, (first, second), strict=True)
     ]
-    one = HandKernel(
+    one = HandMatrix(
         kernel.round, kernel.shape, (chosen[0], chosen[1]), kernel.showdown
     )
     return float(one.coordinates().values.sum())
@@ -408,7 +408,9 @@ def test_iterates_with_and_without_suits(board):
     )
     found = []
     for suits in (True, False):
-        form = form_of(public_tree_game(parameters, suits=suits), products=True)
+        form = public_tree_game(parameters, suits=suits).build_sequence_form(
+            products=True
+        )
         solver = make_solver(form, config=find("cfr+").config)
         solver.run(20)
         reach = solver.average(0), solver.average(1)

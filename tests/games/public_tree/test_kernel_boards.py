@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.games.public_tree import kernel_boards
-from spiel_cr.games.public_tree.game import HandKernel
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 
 # Two private cards, two public rounds; hands of a shared deck as kernels.
@@ -21,7 +21,7 @@ def test_kernels_of_hands_are_summed_without_being_listed(pairs, monkeypatch):
     game = public_tree_game(PAIRS.replace("Suits=2", "Suits=3"))
     rng = np.random.default_rng(3)
     for kernel in game.kernels:
-        assert isinstance(kernel, HandKernel)
+        assert isinstance(kernel, HandMatrix)
         labels = tuple(rng.integers(0, 5, size) for size in kernel.shape)
         found = dense(kernel_boards.summed(kernel, labels))
         rows, columns, values = kernel.coordinates()

@@ -9,13 +9,6 @@ import pytest
 from spiel_cr.common import jax_utils
 from spiel_cr.common.jax_utils import cast
 from spiel_cr.games.public_tree import kernels
-from spiel_cr.games.public_tree.game import (
-    HandKernel,
-    Hands,
-    Kernel,
-    SparseKernel,
-    sum_entries,
-)
 from spiel_cr.games.public_tree.kernel_blocks import (
     BlockRuns,
     DenseBlocks,
@@ -24,6 +17,13 @@ from spiel_cr.games.public_tree.kernel_blocks import (
 )
 from spiel_cr.games.public_tree.kernel_hands import Folds, Showdowns, lay_out_hands
 from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.payoff_matrices import (
+    HandMatrix,
+    Hands,
+    PayoffMatrix,
+    SparseMatrix,
+    sum_entries,
+)
 
 # One program for each shape, not one for each operation.
 apply = jax.jit(
@@ -31,7 +31,7 @@ apply = jax.jit(
 )
 
 
-def dense(kernel: Kernel) -> np.ndarray:
+def dense(kernel: PayoffMatrix) -> np.ndarray:
     """float64 [H0, H1], by the entries one after another."""
     matrix = np.zeros(kernel.shape)
     for row, column, value in zip(*kernel.coordinates(), strict=True):
@@ -39,7 +39,7 @@ def dense(kernel: Kernel) -> np.ndarray:
     return matrix
 
 
-def all_hands(kernel: HandKernel, player: int) -> np.ndarray:
+def all_hands(kernel: HandMatrix, player: int) -> np.ndarray:
     """float64 [H', H], what pairs weigh, whatever their cards and strengths."""
     first, second = kernel.hands[1 - player], kernel.hands[player]
     weights = np.zeros((kernel.shape[1 - player], kernel.shape[player]))
@@ -52,7 +52,7 @@ def all_hands(kernel: HandKernel, player: int) -> np.ndarray:
 
 
 def check(
-    kernel: Kernel,
+    kernel: PayoffMatrix,
     leaves: int,
     rng: np.random.Generator,
     form: type,
@@ -70,7 +70,7 @@ def check(
         assert type(laid) is form
         assert laid.nbytes > 0
         largest = np.abs(matrix).max(initial=0)
-        if isinstance(kernel, SparseKernel):
+        if isinstance(kernel, SparseMatrix):
             assert laid.largest() == largest
             scale = x @ np.abs(own)
         else:
@@ -86,7 +86,7 @@ def check(
         assert (np.abs(values - x @ own) <= tolerance * scale).all()
 
 
-def uneven_blocks(rng: np.random.Generator) -> SparseKernel:
+def uneven_blocks(rng: np.random.Generator) -> SparseMatrix:
     """Blocks of many sizes, single signals, and signals that meet nobody."""
     shape = (70, 60)
     order = rng.permutation(70), rng.permutation(60)
@@ -99,7 +99,7 @@ def uneven_blocks(rng: np.random.Generator) -> SparseKernel:
     i, j = np.concatenate(rows), np.concatenate(columns)
     kept = rng.random(len(i)) < 0.8
     entries = sum_entries(i[kept], j[kept], rng.normal(size=kept.sum()), shape)
-    return SparseKernel(0, shape, entries)
+    return SparseMatrix(0, shape, entries)
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_one_block(shape):
     rng = np.random.default_rng(0)
     i, j = np.indices(shape).reshape(2, -1)
     entries = sum_entries(i, j, rng.normal(size=i.size), shape)
-    check(SparseKernel(0, shape, entries), 4, rng, DenseMatrix)
+    check(SparseMatrix(0, shape, entries), 4, rng, DenseMatrix)
 
 
 def test_no_entries():
     nothing = np.zeros(0, int)
-    kernel = SparseKernel(0, (3, 2), sum_entries(nothing, nothing, nothing, (3, 2)))
+    kernel = SparseMatrix(0, (3, 2), sum_entries(nothing, nothing, nothing, (3, 2)))
     check(kernel, 2, np.random.default_rng(0), DenseBlocks)
 
 
@@ -191,7 +191,7 @@ def test_hands_in_order(showdown, cards, kind, monkeypatch):
     rng = np.random.default_rng(5)
     hands, shape = hands_of_both(rng, cards, **kind)
     form = Showdowns if showdown else Folds
-    check(HandKernel(0, shape, hands, showdown), 5, rng, form)
+    check(HandMatrix(0, shape, hands, showdown), 5, rng, form)
 
 
 @pytest.mark.parametrize("showdown", [False, True])
@@ -199,14 +199,14 @@ def test_many_hands_are_not_listed(showdown):
     rng = np.random.default_rng(1)
     hands, shape = hands_of_both(rng, 2, deck=30, strengths=100)
     form = Showdowns if showdown else Folds
-    check(HandKernel(0, shape, hands, showdown), 3, rng, form, np.float32)
+    check(HandMatrix(0, shape, hands, showdown), 3, rng, form, np.float32)
 
 
 @pytest.mark.parametrize("showdown", [False, True])
 def test_few_hands_are_listed(showdown):
     rng = np.random.default_rng(1)
     hands, shape = hands_of_both(rng, 1, deck=8, boards=30)
-    check(HandKernel(0, shape, hands, showdown), 3, rng, DenseBlocks)
+    check(HandMatrix(0, shape, hands, showdown), 3, rng, DenseBlocks)
 
 
 def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
@@ -216,18 +216,18 @@ def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     (first, second), shape = hands_of_both(rng, 2)
     first = first._replace(weight=first.weight + 0.1)
     stronger = first._replace(strength=first.strength + 100)
-    check(HandKernel(0, shape, (stronger, second), True), 3, rng, DenseBlocks)
+    check(HandMatrix(0, shape, (stronger, second), True), 3, rng, DenseBlocks)
     twice = Hands(*(np.append(field, field[:1], axis=0) for field in first))
-    check(HandKernel(0, shape, (twice, second), False), 3, rng, DenseBlocks)
+    check(HandMatrix(0, shape, (twice, second), False), 3, rng, DenseBlocks)
     # With a single card strengths may differ: no pair is subtracted twice.
     (first, second), shape = hands_of_both(rng, 1)
     stronger = first._replace(strength=first.strength[::-1])
-    check(HandKernel(0, shape, (stronger, second), True), 3, rng, Showdowns)
+    check(HandMatrix(0, shape, (stronger, second), True), 3, rng, Showdowns)
 
 
 def every_hand(
     rng: np.random.Generator, cards: tuple[int, int], *, showdown: bool
-) -> HandKernel:
+) -> HandMatrix:
     """All hands of six cards, of as many cards as each player has."""
     both = []
     for count in cards:
@@ -237,7 +237,7 @@ def every_hand(
         fields = (number, 0 * number, listed.reshape(size, count), strength)
         both.append(Hands(*fields, 0.1 + rng.random(size)))
     shape = len(both[0].board), len(both[1].board)
-    return HandKernel(0, shape, (both[0], both[1]), showdown)
+    return HandMatrix(0, shape, (both[0], both[1]), showdown)
 
 
 @pytest.mark.parametrize("showdown", [False, True])
@@ -269,7 +269,7 @@ def test_bounds_of_any_size(scale, signals, showdown):
     first, second = (
         hands._replace(weight=hands.weight * scale) for hands in (first, second)
     )
-    kernel = HandKernel(0, shape, (first, second), showdown)
+    kernel = HandMatrix(0, shape, (first, second), showdown)
     largest = np.abs(dense(kernel)).max()
     with jax.enable_x64(False):
         for player in range(2):
@@ -287,7 +287,7 @@ def test_sparse_rows():
     rows, columns = np.append(rows, [7] * 9), np.append(columns, 100 + i[:9])
     shape = (401, 402)
     entries = sum_entries(rows, columns, rng.normal(size=len(rows)), shape)
-    check(SparseKernel(0, shape, entries), 4, rng, SparseRows, np.float32)
+    check(SparseMatrix(0, shape, entries), 4, rng, SparseRows, np.float32)
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -306,7 +306,7 @@ def test_neighbouring_blocks_are_one_matrix(mixed):
     if mixed:
         i, j = rng.permutation(shape[0])[i], rng.permutation(shape[1])[j]
     entries = sum_entries(i, j, rng.normal(size=len(i)), shape)
-    kernel = SparseKernel(0, shape, entries)
+    kernel = SparseMatrix(0, shape, entries)
     check(kernel, 3, rng, DenseBlocks if mixed else BlockRuns)
 
 
@@ -315,7 +315,7 @@ def test_one_long_narrow_block():
     rng = np.random.default_rng(4)
     i, j = np.indices((3, 4)).reshape(2, -1)
     entries = sum_entries(i, j, rng.normal(size=12), (3, 4))
-    check(SparseKernel(0, (3, 4), entries), 5000, rng, DenseMatrix)
+    check(SparseMatrix(0, (3, 4), entries), 5000, rng, DenseMatrix)
 
 
 def test_a_second_kernel_of_equal_shape_compiles_nothing():
@@ -330,6 +330,6 @@ def test_a_second_kernel_of_equal_shape_compiles_nothing():
     i, j = np.indices((5, 4)).reshape(2, -1)
     for _ in range(2):
         entries = sum_entries(i, j, rng.normal(size=20), (5, 4))
-        laid = lay_out(SparseKernel(0, (5, 4), entries), 0)
+        laid = lay_out(SparseMatrix(0, (5, 4), entries), 0)
         values(laid, rng.random((3, 4)))
     assert len(traced) == 1

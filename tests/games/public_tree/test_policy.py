@@ -8,8 +8,6 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.games.public_tree import public_nodes
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.result import Held, read_policy
@@ -70,7 +68,7 @@ def test_states_of_other_games_and_players_are_refused():
 
 
 def test_public_nodes_are_found_by_actions():
-    finder = public_nodes.Finder(kuhn())
+    finder = kuhn().finder
     for node in range(len(kuhn().betting)):
         assert finder.after(kuhn().betting.path(node)) == node
     assert finder.actions(0) == [PASS, BET] and finder.actions(3) == []
@@ -116,7 +114,7 @@ def test_nodes_that_are_none_are_refused(node):
 def test_a_file_gives_the_same_bits(tmp_path, dtype):
     path = tmp_path / "kuhn.npz"
     policy = PublicTreePolicy(kuhn(), equilibrium(dtype))
-    held = Held(kuhn(), form_of(kuhn()), np.dtype(dtype))
+    held = Held(kuhn(), kuhn().sequence_form, np.dtype(dtype))
     held.write(path, policy.behaviour, {"algorithm": "by hand"})
     again = read_policy(path, kuhn())
     for mine, found in zip(policy.behaviour, again.behaviour, strict=True):
@@ -125,7 +123,7 @@ def test_a_file_gives_the_same_bits(tmp_path, dtype):
 
 def test_files_of_other_forms_are_refused(tmp_path):
     path = tmp_path / "kuhn.npz"
-    Held(kuhn(), form_of(kuhn())).write(path, equilibrium(), {})
+    Held(kuhn(), kuhn().sequence_form).write(path, equilibrium(), {})
     # Other payoffs change nothing about policies; other private states do.
     terms = kuhn().terms
     paid = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from spiel_cr.games.public_tree import form
-from spiel_cr.games.public_tree.public_nodes import public_decisions
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -28,10 +26,10 @@ def test_same_value(name):
         reach_from_behaviour(own.decisions, behaviour)
         for own, behaviour in zip(tree.infosets, behaviours, strict=True)
     )
-    expected = best_responses.expected_value(tree.form, reach)
+    expected = best_responses.expected_value(tree.sequence_form, reach)
     policy = {}
     for player, behaviour in enumerate(moved):
-        decisions = public_decisions(detected.game, player)
+        decisions = detected.game.public_decisions[player]
         for node in decisions.node.tolist():
             policy[node] = decisions.block(behaviour, node)
     found = public_tree_walks.value_of_form(detected.game, policy)
@@ -53,8 +51,8 @@ def test_same_iterates(string, products):
     """Twenty iterations of CFR+ are the same up to rounding, far below 1e-9."""
     tree = build_tree(string)
     detected = detection.locate(tree)
-    signal_form = form.form_of(detected.game, products=products)
-    compiled, ours = (solver_of(f, "cfr+") for f in (tree.form, signal_form))
+    signal_form = detected.game.build_sequence_form(products=products)
+    compiled, ours = (solver_of(f, "cfr+") for f in (tree.sequence_form, signal_form))
     compiled.run(20)
     ours.run(20)
     for player, sequences in enumerate(detected.sequences):

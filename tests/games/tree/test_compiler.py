@@ -133,7 +133,7 @@ def test_payoff_coupling(case):
         if node.player == TERMINAL:
             pair = (int(h.sequence[0, i]), int(h.sequence[1, i]))
             expected[pair] = expected.get(pair, 0.0) + node.chance * node.utility
-    payoffs = compiled.form.payoffs
+    payoffs = compiled.sequence_form.payoffs
     found = list(zip(payoffs.rows.tolist(), payoffs.columns.tolist(), strict=True))
     assert len(set(found)) == len(found)
     values = dict(zip(found, payoffs.values, strict=True))
@@ -168,7 +168,7 @@ def test_observed_by_the_player_who_does_not_act(case):
 @every_game
 def test_layout_is_a_one_to_one_map(case):
     """Solvers' positions: injective, the empty sequence first, padding not hit."""
-    form = games.compiled(case.name).form
+    form = games.compiled(case.name).sequence_form
     for decisions, options, arrays in zip(
         form.decisions, form.layouts, form.arrays, strict=True
     ):
@@ -318,7 +318,7 @@ def test_a_game_that_is_over_at_once():
     compiled = build_tree(MadeGame(lambda path: Node(TERMINAL, utility=2.0), "over"))
     assert len(compiled.histories) == compiled.num_terminals == 1
     assert compiled.max_depth == 0
-    assert list(compiled.form.payoffs.values) == [2.0]
+    assert list(compiled.sequence_form.payoffs.values) == [2.0]
 
 
 def test_silent_when_the_game_tells_nothing_to_who_does_not_act():

@@ -87,8 +87,8 @@ def test_what_the_continuations_are(player):
     reach = conversions.reach_from_behaviour(other, blueprint("kuhn")[1 - player])
     mine = conversions.reach_from_behaviour(tree.infosets[player].decisions, found[1])
     pair = (mine, reach) if player == 0 else (reach, mine)
-    value = best_responses.expected_value(tree.form, pair) * (1 - 2 * player)
-    best = best_responses.best_response_value(tree.form, player, reach)
+    value = best_responses.expected_value(tree.sequence_form, pair) * (1 - 2 * player)
+    best = best_responses.best_response_value(tree.sequence_form, player, reach)
     assert value == pytest.approx(best, abs=TOLERANCE)
     assert len({strategy.tobytes() for strategy in found}) > 2
     # A smaller k has the first ones.

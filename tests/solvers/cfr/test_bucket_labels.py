@@ -124,7 +124,7 @@ def test_iterates_on_random_games(seed):
     game, tree = compiler.build_tree(made), reference.Tree(made)
     maps = random_maps(tree, seed)
     labels = bucket_labels.labels_of(game, maps)
-    levels = game.form.decisions[0].levels()
+    levels = game.sequence_form.decisions[0].levels()
     shared = [set(levels[labels[0] == b]) for b in range(labels[0].max() + 1)]
     assert max(len(found) for found in shared) > 1
     compare(game, tree, maps, ("cfr", "cfr+")[seed % 2], 7)
@@ -168,7 +168,9 @@ def test_mean_values_are_kept():
     alone = tuple(np.arange(len(own), dtype=np.int32) for own in game.infosets)
     found = []
     for labels in ((None, None), alone):
-        solver = cfr.make_solver(game.form, config=config, values=True, buckets=labels)
+        solver = cfr.make_solver(
+            game.sequence_form, config=config, values=True, buckets=labels
+        )
         solver.run(20)
         found.append([solver.infoset_values(p) for p in range(2)])
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=0, atol=1e-12)
@@ -179,7 +181,7 @@ def assert_alike(game, strategies, tolerance):
     """Folding, the first action everywhere, has one probability in a bucket."""
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     for p, strategy in enumerate(strategies):
-        first = game.form.decisions[p].first_sequence
+        first = game.sequence_form.decisions[p].first_sequence
         for bucket in range(labels[p].max() + 1):
             members = np.flatnonzero(labels[p] == bucket)
             assert np.ptp(strategy[first[members]]) < tolerance
@@ -199,7 +201,7 @@ def test_one_player_alone_may_forget():
     solved = spiel_cr.solve(game, "cfr+", 300)
     assert solved.nash_conv() < 0.01 < result.nash_conv() < 0.2
     # Player 0 keeps apart what player 1 throws together.
-    first = game.form.decisions[0].first_sequence
+    first = game.sequence_form.decisions[0].first_sequence
     apart = [
         np.ptp(result.average[0][first[both[0] == bucket]])
         for bucket in range(both[0].max() + 1)
@@ -238,7 +240,7 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
         for p in range(2):
             tree, shared = problem.trees[p], problem.shared[p]
             state = start.players[p]
-            other = jnp.asarray(random.random(game.form.layouts[1 - p].size))
+            other = jnp.asarray(random.random(game.sequence_form.layouts[1 - p].size))
             table = np.zeros(len(samples.balanced))
             table[samples.entries[p]] = action_values(tree, state.strategy, other)
             sample = trajectories.Sample(jnp.asarray(table), None, None)

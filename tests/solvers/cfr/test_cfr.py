@@ -73,7 +73,7 @@ def test_every_iterate_is_openspiels(name, peer):
     """Also on goofspiel, where many regrets are exactly zero: ties must be ties."""
     compiled = games.compiled(name)
     other = PEERS[peer](compiled.game)
-    solver = solver_of(compiled.form, peer)
+    solver = solver_of(compiled.sequence_form, peer)
     for _ in range(ITERATIONS):
         solver.run(1)
         other.evaluate_and_update_policy()
@@ -109,7 +109,7 @@ RECURSIVE_ROWS += [
 
 
 def assert_same_as_recursion(compiled, variant, iterations):
-    solver = solver_of(compiled.form, variant)
+    solver = solver_of(compiled.sequence_form, variant)
     other = reference.CFR(reference.Tree(compiled.game), **RECURSIVE[variant])
     for _ in range(iterations):
         solver.run(1)
@@ -143,7 +143,7 @@ def test_random_games_against_the_recursion(seed):
 
 def test_the_second_player_may_update_first():
     """Equal to the game with the players swapped."""
-    form = games.compiled("goofspiel4_descending").form
+    form = games.compiled("goofspiel4_descending").sequence_form
     rows, columns, values = form.payoffs
     swapped = layout.build(
         (form.decisions[1], form.decisions[0]), sum_payoffs(columns, rows, -values)
@@ -166,7 +166,9 @@ def test_infoset_values_are_means_over_the_iterates(gamma):
     tree = reference.Tree(compiled.game)
     beta = math.inf if gamma == 0 else None
     other = reference.CFR(tree, beta=beta, gamma=gamma)
-    solver = solver_of(compiled.form, "cfr" if gamma == 0 else "cfr+", values=True)
+    solver = solver_of(
+        compiled.sequence_form, "cfr" if gamma == 0 else "cfr+", values=True
+    )
     totals = {key: 0.0 for key in tree.infosets}
     for t in range(1, 8):
         before = dict(other.policy)
@@ -194,28 +196,28 @@ def test_infoset_values_are_means_over_the_iterates(gamma):
 
 
 def test_infoset_values_must_be_asked_for():
-    solver = solver_of(games.compiled("kuhn").form, "cfr")
+    solver = solver_of(games.compiled("kuhn").sequence_form, "cfr")
     with pytest.raises(ValueError, match="values=True"):
         solver.infoset_values(0)
 
 
 def test_exploration_keeps_every_action_alive():
     compiled = games.compiled("kuhn")
-    solver = solver_of(compiled.form, "cfr+(exploration=0.1)")
+    solver = solver_of(compiled.sequence_form, "cfr+(exploration=0.1)")
     for _ in range(5):
         solver.run(40)
         for p in PLAYERS:
             # Two actions: each at least half of 0.1.
             assert solver.current_behaviour(p).min() >= 0.05 - 1e-12
             assert solver.average_behaviour(p).min() >= 0.05 - 1e-12
-    plain = solver_of(compiled.form, "cfr+")
+    plain = solver_of(compiled.sequence_form, "cfr+")
     plain.run(200)
     assert plain.current_behaviour(0).min() == 0
 
 
 def test_float32_stays_close():
     """Epsilon 6e-8; 100 iterations of sums of some 30 terms on leduc: 1e-3 is ample."""
-    form = games.compiled("leduc").form
+    form = games.compiled("leduc").sequence_form
     conv = {}
     for dtype in (np.float32, np.float64):
         solver = solver_of(form, "cfr+", dtype=dtype)
@@ -234,7 +236,7 @@ def test_float32_stays_close():
 
 
 def test_same_bits_twice_however_it_is_chopped():
-    form = games.compiled("goofspiel4").form
+    form = games.compiled("goofspiel4").sequence_form
     runs = []
     for chunks in ((60,), (60,), (1, 2, 57)):
         solver = solver_of(form, "pdcfr+", values=True)
@@ -253,10 +255,12 @@ def test_no_second_compilation():
     programs = cfr._run._cache_size()
     solve(compiled, "cfr+", 77)
     solve("kuhn_poker", "cfr+", 10)
-    payoffs = compiled.form.payoffs
+    payoffs = compiled.sequence_form.payoffs
     louder = payoffs._replace(values=2 * payoffs.values)
     solver_of(
-        layout.build(compiled.form.decisions, louder), "cfr+", compile="optimised"
+        layout.build(compiled.sequence_form.decisions, louder),
+        "cfr+",
+        compile="optimised",
     ).run(3)
     assert cfr._run._cache_size() == programs
     # The counter does count.
@@ -286,8 +290,8 @@ def test_the_callers_precision_is_unchanged(flag, dtype):
 )
 def test_spare_capacity_changes_nothing(name):
     """Padding rows, columns and blocks weigh nothing; sums may associate otherwise."""
-    form = games.compiled(name).form
-    others = [games.compiled(other).form for other in ("nim", "princess4")]
+    form = games.compiled(name).sequence_form
+    others = [games.compiled(other).sequence_form for other in ("nim", "princess4")]
     capacity = layout.common_shapes(
         [layout.shapes_of(f.decisions, f.payoffs) for f in (form, *others)]
     )
@@ -325,7 +329,7 @@ def test_spare_capacity_changes_nothing(name):
 
 def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
     """Bit for bit as others are, also where a state is taken out and put back."""
-    form = compiler.build_tree("leduc_poker").form
+    form = compiler.build_tree("leduc_poker").sequence_form
     small = cfr.make_solver(form, config=PRESETS["dcfr"])
     monkeypatch.setattr(cfr, "_LARGE_STATE", 0)
     large = cfr.make_solver(form, config=PRESETS["dcfr"])

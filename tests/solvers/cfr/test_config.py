@@ -25,7 +25,7 @@ slow = pytest.mark.slow
 def nash_convs(name, variant):
     """After 100 and after 1000 iterations, by OpenSpiel."""
     compiled = games.compiled(name)
-    solver = solver_of(compiled.form, variant)
+    solver = solver_of(compiled.sequence_form, variant)
     result = []
     for more in (100, 900):
         solver.run(more)
@@ -64,11 +64,11 @@ def test_nash_conv_of_reference_runs(name, variant, early, late, factor):
 def test_liars_dice_of_reference_runs():
     compiled = compiler.build_tree("liars_dice(numdice=1,dice_sides=6)")
     for variant, printed in (("cfr", (0.0449, 0.0053)), ("cfr+", (0.0098, 2.5e-4))):
-        solver = solver_of(compiled.form, variant)
+        solver = solver_of(compiled.sequence_form, variant)
         for more, figure in zip((100, 900), printed, strict=True):
             solver.run(more)
             reach = (solver.average(0), solver.average(1))
-            found = nash_conv(compiled.form, reach)
+            found = nash_conv(compiled.sequence_form, reach)
             assert found == pytest.approx(figure, rel=0.02)
 
 
@@ -112,8 +112,8 @@ def test_contract(name, variant):
         assert len(table) == sum(case.infosets)
     found = exploitability.nash_conv(compiled.game, result.average_policy())
     assert -1e-9 <= found <= BOUNDS[variant] * case.utility_range
-    reach = reach_of(compiled.form, result.average)
-    value = best_responses.expected_value(compiled.form, reach)
+    reach = reach_of(compiled.sequence_form, result.average)
+    value = best_responses.expected_value(compiled.sequence_form, reach)
     # The value of a profile is within its NashConv of the game's.
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
     assert result.iterations == 300 and result.solves == 1

@@ -222,11 +222,15 @@ def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
             played[player] = softmax(own)
             reach = [
                 reach_from_behaviour(
-                    kuhn.form.decisions[p], knowledge.behaviour(p, played[p])
+                    kuhn.sequence_form.decisions[p], knowledge.behaviour(p, played[p])
                 )
                 for p in range(2)
             ]
-            return sign * best_responses.expected_value(kuhn.form, tuple(reach)) / 2.0
+            return (
+                sign
+                * best_responses.expected_value(kuhn.sequence_form, tuple(reach))
+                / 2.0
+            )
 
         numeric = np.zeros((6, 2))
         for place in np.ndindex(6, 2):

@@ -8,7 +8,6 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.first_order import primal_dual
@@ -19,7 +18,7 @@ from tests.support.made_games import random_game
 
 def test_seconds_of_compiling_are_those_of_all_programs():
     """What scales and begins is compiled, too; a game that no other test has."""
-    form, spent = spiel_cr.build_tree(random_game(77)).form, {}
+    form, spent = spiel_cr.build_tree(random_game(77)).sequence_form, {}
 
     def tell(event, seconds, fun_name="", **_):
         if event.endswith("backend_compile_duration"):
@@ -62,8 +61,8 @@ def test_large_exponents_of_averaging(name):
 def test_flows_are_transposes():
     """⟨values, flow(reach)⟩ = ⟨spread(values), reach⟩ on every tree."""
     rng = np.random.default_rng(0)
-    tree = games.compiled("kuhn").form.arrays[0]
-    size = games.compiled("kuhn").form.layouts[0].size
+    tree = games.compiled("kuhn").sequence_form.arrays[0]
+    size = games.compiled("kuhn").sequence_form.layouts[0].size
     infosets = sum(level.num_infosets for level in tree.levels)
     with jax.enable_x64(True):
         reach = jax.numpy.asarray(rng.normal(size=size))
@@ -76,7 +75,9 @@ def test_flows_are_transposes():
 @pytest.mark.slow
 def test_the_scaled_program_has_rows_of_one(monkeypatch):
     """Norms by random signs, beside those of the listed program."""
-    solver = make_solver(games.compiled("leduc").form, config=find("pdhg").config)
+    solver = make_solver(
+        games.compiled("leduc").sequence_form, config=find("pdhg").config
+    )
     form, trees = solver.form, solver.problem.trees
     monkeypatch.setattr(primal_dual, "_DRAWS", 400)
     with jax.enable_x64(True):
@@ -101,8 +102,8 @@ def test_the_scaled_program_has_rows_of_one(monkeypatch):
 def test_in_the_form_of_signals():
     """With kernels as coupling it comes as far."""
     signals = public_tree_game("python_leduc_poker")
-    products = form_of(signals, products=True)
-    listed = form_of(signals, products=False)
+    products = signals.build_sequence_form(products=True)
+    listed = signals.build_sequence_form(products=False)
     config = find("pdhg").config
     found = []
     for form in (products, listed):

@@ -79,8 +79,8 @@ def test_contract(name, variant):
     batch = find(variant).config.batch
     assert result.trajectories == 2 * 60 * batch
     assert (result.iterations, result.algorithm) == (60, variant)
-    reach = reach_of(result.tree.form, result.average)
-    value = best_responses.expected_value(result.tree.form, reach)
+    reach = reach_of(result.tree.sequence_form, result.average)
+    value = best_responses.expected_value(result.tree.sequence_form, reach)
     found = result.nash_conv()
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
     # Sixty iterations of a few trajectories already beat playing at random.

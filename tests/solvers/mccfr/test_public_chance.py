@@ -321,8 +321,8 @@ def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, pl
     """They are strategies: what they get is at most the best response's value."""
     policy = solve(game, 3).average_policy()
     tree = spiel_cr.build_tree(game)
-    reach = reach_of(tree.form, behaviour_from_policy(tree, policy))
-    best = best_response_value(tree.form, player, reach[1 - player])
+    reach = reach_of(tree.sequence_form, behaviour_from_policy(tree, policy))
+    best = best_response_value(tree.sequence_form, player, reach[1 - player])
     rules = policy.source.rules
     response = BoardResponse(rules, policy.strategy, player, seed=1)
     values = response.values(100)

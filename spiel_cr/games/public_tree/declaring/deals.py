@@ -17,7 +17,7 @@ from spiel_cr.games.public_tree.declaring.numbers import Numbers
 from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
 from spiel_cr.games.public_tree.declaring.stakes import Stakes
 from spiel_cr.games.public_tree.declaring.symmetry import Seen, Symmetry
-from spiel_cr.games.public_tree.game import SparseKernel, sum_entries
+from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix, sum_entries
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Deals at once, and pairs of signals that wait to be summed up.
@@ -113,7 +113,7 @@ class Dealt(NamedTuple):
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     keys: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     examples: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[SparseKernel, ...]
+    kernels: tuple[SparseMatrix, ...]
     num_deals: list[int]
 
 
@@ -264,7 +264,7 @@ class Dealing:
     def _finish(self) -> Dealt:
         """Numbers signals in order, those of a parent one after the other."""
         found: tuple[list, list] = ([], [])
-        kernels: dict[int, SparseKernel] = {}
+        kernels: dict[int, SparseMatrix] = {}
         place = [np.zeros(1, np.int32)] * 2
         for r, here in enumerate(self._rounds):
             shape = (len(here.numbers[0]), len(here.numbers[1]))
@@ -280,7 +280,7 @@ class Dealing:
             values[1:][np.abs(values[1:]) <= _ROUNDING * values[0]] = 0
             for kernel, value in zip(self._kernels[r], values[1:], strict=True):
                 entries = sum_entries(place[0][first], place[1][second], value, shape)
-                kernels[int(kernel)] = SparseKernel(r, shape, Payoffs(*entries))
+                kernels[int(kernel)] = SparseMatrix(r, shape, Payoffs(*entries))
         mine, theirs = (list(zip(*rounds, strict=True)) for rounds in found)
         parents, keys, examples = zip(mine, theirs, strict=True)
         kept = tuple(kernels[number] for number in sorted(kernels))

@@ -14,7 +14,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.arrays import ranks
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.batched_rules import CheckedRules
-from spiel_cr.games.public_tree.game import Betting
+from spiel_cr.games.public_tree.public_nodes import Betting
 
 # What a public node takes at the peak, until the signal game is there.
 _NODE_BYTES = 190

@@ -14,7 +14,7 @@ from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.public_tree.declaring.line import Deals
 from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
 from spiel_cr.games.public_tree.declaring.public_tree_replay import Comparison, replay
-from spiel_cr.games.public_tree.game import Terms
+from spiel_cr.games.public_tree.public_nodes import Terms
 
 # How far two payoffs may be apart that ought to be equal, as a share of the larger.
 _TOLERANCE = 1e-12

@@ -9,7 +9,6 @@ import pytest
 
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
@@ -222,7 +221,7 @@ def test_averages_are_of_all_iterates():
     """Player 0's average takes its strategy before each update in, with weight t."""
     game = detected("leduc7").game
     made = solver.make_solver(
-        game, form_of(game), "public-vr+", dtype=np.float64, seed=3
+        game, game.sequence_form, "public-vr+", dtype=np.float64, seed=3
     )
     before = iterates(made, 40)
     for player in PLAYERS:
@@ -236,7 +235,7 @@ def test_averages_are_of_all_iterates():
 
 def nash_conv(name, made):
     reach = tuple(made.average(p)[detected(name).sequences[p]] for p in PLAYERS)
-    return best_responses.nash_conv(games.compiled(name).form, reach)
+    return best_responses.nash_conv(games.compiled(name).sequence_form, reach)
 
 
 # About three times what these seeds gave when the test was written.
@@ -260,7 +259,7 @@ def test_nash_conv(name, algorithm, iterations, bound):
     runs = []
     for _ in range(2):
         game = detected(name).game
-        made = solver.make_solver(game, form_of(game), algorithm, seed=1)
+        made = solver.make_solver(game, game.sequence_form, algorithm, seed=1)
         made.run(iterations)
         runs.append(made.average(0))
     assert nash_conv(name, made) < bound < games.BY_NAME[name].uniform / 10
@@ -271,7 +270,7 @@ def test_nash_conv(name, algorithm, iterations, bound):
 def test_baselines_lower_the_variance():
     """Over all trajectories, by enumeration."""
     game = detected("kuhn").game
-    made = solver.make_solver(game, form_of(game), "public-vr", seed=2)
+    made = solver.make_solver(game, game.sequence_form, "public-vr", seed=2)
     made.run(3000)
     # Payoffs are scaled there, and so are baselines.
     given = made.problem

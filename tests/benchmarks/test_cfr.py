@@ -1,16 +1,13 @@
-"""The equal-time loop measures what it says; tables of solvers beside their peers."""
+"""Solvers at equal time, and tables that compare them with their peers."""
 
-import contextlib
 import json
-import multiprocessing
-from collections.abc import Iterator
 from typing import Any
 
 import pyspiel
 import pytest
 
 import spiel_cr
-from benchmarks import c_reference, cfr, race
+from benchmarks import c_reference, cfr
 from benchmarks.games import string_of
 from benchmarks.peers import find
 from spiel_cr.eval.common.exact_evaluator import ExactEvaluator
@@ -23,40 +20,43 @@ needs_cc = pytest.mark.skipif(
 )
 
 
-PLAN = {"seconds": 10.0, "repeats": 3, "window": 2.0}
-
-
-def _run(
+def _rows(
     solver: str, rate: float, nash_conv: float = 1.0, **more: Any
-) -> dict[str, Any]:
-    return {
-        "game": "tiny",
-        "solver": solver,
-        **find(solver).facts(),
-        "build_seconds": 0.5,
-        "compile_game_seconds": 0.4,
-        "compile_seconds": 1.5,
-        "start_mib": 200.0,
-        "rates": [rate, rate / 2, rate * 2],
-        "iterations": 12345,
-        "seconds": 10.0,
-        "nash_conv": nash_conv,
-        "peak_mib": 300.0,
-        **more,
-    }
+) -> list[dict[str, Any]]:
+    """One row for each of three seeds."""
+    return [
+        {
+            **FACTS,
+            "game": "tiny",
+            "solver": solver,
+            "seed": seed,
+            **find(solver).facts(),
+            "build_seconds": 0.5,
+            "build_tree_seconds": 0.4,
+            "compile_seconds": 1.5,
+            "start_bytes": 200e6,
+            "rate": rate * factor,
+            "iterations": 12345,
+            "seconds": 10.0,
+            "nash_conv": nash_conv,
+            "peak_bytes": 300e6,
+            **more,
+        }
+        for seed, factor in enumerate((1, 0.5, 2))
+    ]
 
 
 def _sample() -> list[dict[str, Any]]:
     agreement = {"disagreement": 1e-13, "generic": False, "agrees": True}
-    runs = [
-        _run("cfr+", 9000.0, 1e-4),
-        _run("pdcfr+", 7000.0, 1e-7),
-        _run("c", 20000.0, 5e-5, **agreement),
-        _run("openspiel-cpp", 60.0, 1e-2),
-        _run("openspiel-jax", 150.0, 2e-3),
-        {**_run("liteefg", 1.0), "missing": "ImportError: not here"},
+    (missing, *_) = _rows("liteefg", 1.0, missing="ImportError: not here")
+    return [
+        *_rows("cfr+", 9000.0, 1e-4),
+        *_rows("pdcfr+", 7000.0, 1e-7),
+        *_rows("c", 20000.0, 5e-5, **agreement),
+        *_rows("openspiel-cpp", 60.0, 1e-2),
+        *_rows("openspiel-jax", 150.0, 2e-3),
+        {name: missing[name] for name in missing if name not in ("rate", "nash_conv")},
     ]
-    return [{**FACTS, "part": "race", "game": "tiny", "plan": PLAN, "runs": runs}]
 
 
 def _cells(text: str, start: str) -> list[str]:
@@ -74,7 +74,6 @@ def test_summary_has_ratios_and_best_of_each_side() -> None:
         "1.00e-07 (pdcfr+)",
         "5.00e-05 (c)",
         "0.40",
-        "1.50",
     ]
 
 
@@ -83,72 +82,48 @@ def test_game_table_has_a_line_for_every_solver_or_its_reason() -> None:
     assert "| spiel_cr cfr+ | float64 | 0.50 | 1.50 | 9 000 (4 500 to 18 000) |" in text
     assert "| OpenSpiel CFR+ (C++) | float64 |" in text
     assert "ImportError: not here" in text and "agrees with cfr+" in text
-    assert list(race.failures(_sample())) == []
+    assert list(cfr.failures(_sample())) == []
 
 
 @needs_cc
 def test_c_reference_equals_spiel_cr() -> None:
-    result = c_reference.disagreement(spiel_cr.build_tree("leduc_poker").form)
+    result = c_reference.disagreement(spiel_cr.build_tree("leduc_poker").sequence_form)
     assert result["agrees"] and not result["generic"], result
 
 
 @needs_cc
 def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
     # Without noise rounding decides here; whether that shows depends on the CPU.
-    result = c_reference.disagreement(spiel_cr.build_tree(string_of("goofspiel5")).form)
+    result = c_reference.disagreement(
+        spiel_cr.build_tree(string_of("goofspiel5")).sequence_form
+    )
     assert result["agrees"], result
 
 
 @needs_cc
 def test_a_wrong_c_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    form = spiel_cr.build_tree("kuhn_poker").form
+    form = spiel_cr.build_tree("kuhn_poker").sequence_form
     run = c_reference.CReference.run
     monkeypatch.setattr(c_reference.CReference, "run", lambda self, n: run(self, n - 1))
     assert not c_reference.disagreement(form)["agrees"]
 
 
-@pytest.mark.parametrize("cost", [0.0, 0.004, 0.05])
-def test_run_for_keeps_to_the_budget(
-    cost: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, asked = [0.0], []
-
-    def run(iterations: int) -> None:
-        asked.append(iterations)
-        now[0] += 1e-4 + cost * iterations
-
-    monkeypatch.setattr(race.time, "perf_counter", lambda: now[0])
-    done, seconds = race.run_for(run, 0.2)
-    assert done == sum(asked)
-    # A batch is a tenth of the budget at most, or one iteration.
-    assert 0.2 <= seconds <= 0.2 + max(0.02, cost) + 1e-3
-
-
-@contextlib.contextmanager
-def here(game: str, solver: str) -> Iterator[race.Ask]:
-    """A solver on a game, in this process."""
-    run = race.SolverRun(game, solver)
-    yield lambda method, *values: getattr(run, method)(*values)
-
-
-def test_smoke_in_process() -> None:
+def test_all_kinds_of_solvers_on_kuhn_poker() -> None:
     solvers = ["cfr+", "openspiel-cpp", "cfr+/float32", "no-such", "openspiel-os-mccfr"]
     if c_reference.compiler() is not None:
         solvers.append("c")
     # 50 ms are at least 100 iterations of the slowest, but where other processes have
     # the processor.
     for seconds in (0.05, 0.5, 5.0):
-        plan = race.Plan(seconds, repeats=3, window=0.02)
-        rows = race.race("kuhn", solvers, plan, here)["runs"]
-        by_solver = {row["solver"]: row for row in rows}
-        assert list(by_solver) == solvers
+        rows = [cfr.measure("kuhn", 0, solver, seconds) for solver in solvers]
+        by_solver = dict(zip(solvers, rows, strict=True))
         if min(row.get("iterations", 100) for row in rows) >= 100:
             break
     assert "no-such" in by_solver.pop("no-such")["missing"]
     for name, row in by_solver.items():
-        assert len(row["rates"]) == 3 and min(row["rates"]) > 0
+        assert row["rate"] > 0
         assert row["build_seconds"] >= 0 and row["compile_seconds"] >= 0
-        assert row["peak_mib"] >= row["start_mib"] > 0
+        assert row["peak_bytes"] >= row["start_bytes"] > 0
         assert row["iterations"] > 0 and row["seconds"] >= 0.05
         # Uniform play has 0.92.
         rough = name == "openspiel-os-mccfr" or row["iterations"] < 100
@@ -176,17 +151,3 @@ def test_peers_run_the_same_algorithm(solver: str) -> None:
     adapter.run(10)
     judged = ExactEvaluator(instance).final(adapter.strategy()).nash_conv
     assert judged == pytest.approx(nash_conv, abs=tolerance)
-
-
-@pytest.mark.slow
-def test_run_in_a_process_of_its_own() -> None:
-    with race.in_a_process("kuhn_poker", "openspiel-cpp") as ask:
-        assert ask("prepare")["start_mib"] > 0
-        assert ask("rate", 0.01)["rates"] > 0
-        assert 0 < ask("solve", 0.01)["nash_conv"] < 0.9
-        with pytest.raises(race.WorkerFailedError, match="AttributeError"):
-            ask("no_such_method")
-        (child,) = multiprocessing.active_children()
-        child.kill()
-        with pytest.raises(race.WorkerFailedError, match="its process ended"):
-            ask("prepare")

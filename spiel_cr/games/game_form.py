@@ -1,0 +1,62 @@
+"""Protocols of represented games: what solvers, policies and evaluations rely on.
+
+A *form* is a game in arrays: a built game tree, a public tree or the worlds of a
+phantom game. Its infosets are numbered, player by player, and its sequences are
+numbered as `Decisions` does. Optional abilities are protocols of their own, because not
+every form has them.
+"""
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.layout import SequenceForm
+
+
+@runtime_checkable
+class GameForm(Protocol):
+    """A represented two-player zero-sum game with numbered infosets."""
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The sequential OpenSpiel game."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the form for messages and files; never compared."""
+
+    @property
+    def decisions_id(self) -> str:
+        """A hash of infosets and legal actions; equal if a policy fits both games."""
+
+    @property
+    def game_id(self) -> str:
+        """A hash of the same, chance and payoffs; equal if a result fits both games."""
+
+    @property
+    def decisions(self) -> tuple[Decisions, Decisions]:
+        """Both players' decision points."""
+
+    def label(self, player: int, infoset: int) -> str:
+        """Return a readable name of an infoset, unique among those of its player."""
+
+    def infoset_of(self, state: pyspiel.State) -> tuple[int, int]:
+        """Return the acting player at a state, and the number of its infoset.
+
+        Raises:
+          ValueError: If no player acts there, or the state is of another game.
+        """
+
+    def actions(self, player: int, infoset: int) -> np.ndarray:
+        """Return OpenSpiel's legal actions at an infoset, integers [A], ascending."""
+
+
+@runtime_checkable
+class HasSequenceForm(GameForm, Protocol):
+    """A form whose payoffs couple the sequences of both players."""
+
+    @property
+    def sequence_form(self) -> SequenceForm:
+        """The game in sequence form."""
