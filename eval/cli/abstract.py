@@ -94,7 +94,7 @@ def _solved(
         options=spiel_cr.GameOptions(memory_limit=arguments.memory_limit),
         progress=True,
     )
-    announce("judging in the whole game")
+    announce("evaluating in the whole game")
     low, high = result.value_bounds()
     lifted = gameshrink.lift(signals, partition, result.laid_out()[1])
     return {

@@ -76,7 +76,7 @@ def _subgame(arguments: Arguments) -> dict[str, object]:
     announce("cutting the game into subgames")
     actions = arguments.actions.split(",")
     found = one_step.resolve_after(compiled, actions, config, progress=True)
-    announce("judging")
+    announce("evaluating")
     table = conversions.tabular_policy(compiled, found.behaviours)
     facts: dict[str, Any] = {
         **arguments.given("game", "actions"),

@@ -19,9 +19,13 @@ PHASES = {
     "info": ((), ["estimating how many histories kuhn_poker() has"]),
     "solve": (
         ("--iterations", "30"),
-        ["choosing an algorithm", r"algorithm \S+: NashConv .* iterations", "judging"],
+        [
+            "choosing an algorithm",
+            r"algorithm \S+: NashConv .* iterations",
+            "evaluating",
+        ],
     ),
-    "resolve": (("--iterations", "2"), ["judging"]),
+    "resolve": (("--iterations", "2"), ["evaluating"]),
     "evaluate": (
         ("--bot", "resolving(iterations=2)"),
         [
@@ -31,7 +35,7 @@ PHASES = {
             "player 0: solving the start",
             "making the bot of seat 1",
             "player 1: warming up layer 1 of 1",
-            "judging",
+            "evaluating",
         ],
     ),
     "best-response": (
@@ -49,7 +53,7 @@ PHASES = {
     ),
     "subgame": (
         ("--actions", "0,1,0,1", "--iterations", "2", "--trunk-iterations", "2"),
-        ["cutting the game into subgames", "judging"],
+        ["cutting the game into subgames", "evaluating"],
     ),
     "show": (
         ("--policy", "policy.npz", "--html", "page.html"),
@@ -72,7 +76,7 @@ PHASES = {
         [
             "putting signals into buckets",
             "solving the game of buckets",
-            "judging in the whole game",
+            "evaluating in the whole game",
         ],
     ),
     "push-fold": (

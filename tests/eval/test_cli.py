@@ -32,7 +32,7 @@ LEDUC_SIZES = {
     "max_depth": 11,
 }
 SOLVE_KEYS = set(
-    "game algorithm iterations nash_conv game_value judge seconds compile_seconds "
+    "game algorithm iterations nash_conv game_value evaluator seconds compile_seconds "
     "iterations_per_second".split()
 )
 KUHN = ("--game", "kuhn_poker")

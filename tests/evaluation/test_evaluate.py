@@ -72,11 +72,11 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     # Measured, with 300: 1e-16, 2e-12, 8e-9; forests sum in another order.
     assert found.nash_conv == pytest.approx(expected, abs=1e-6)
     assert 1e-4 < expected < 0.01
-    assert found.infosets == sum(len(infosets) for infosets in tree.infosets)
     numbers = found.statistics
+    assert numbers["infosets"] == sum(map(len, tree.infosets))
     assert numbers["infosets_visited"] == numbers["moves"] == numbers["infosets"]
-    assert found.late_moves == 0 and found.programs_compiled == 0
-    assert 0 < found.max_ms < 1000 * found.seconds
+    assert numbers["late_moves"] == 0 and numbers["programs_compiled"] == 0
+    assert 0 < numbers["max_ms"] < 1000 * found.seconds
 
 
 @pytest.mark.parametrize("seat", [pytest.param(0, marks=pytest.mark.slow), 1])
@@ -111,7 +111,9 @@ def test_bots_with_a_table(text, uniform):
         value = exploitability.nash_conv(game, expected)
         # Answers are divided by their sum, which is one but for rounding.
         assert found.nash_conv == pytest.approx(value, abs=1e-12)
-    assert found.moves == 12 and found.late_moves == 0 and found.max_ms > 0
+    numbers = found.statistics
+    assert (numbers["moves"], numbers["late_moves"]) == (12, 0)
+    assert numbers["max_ms"] > 0
 
 
 def test_oos():
@@ -120,7 +122,7 @@ def test_oos():
     many = traversed("kuhn", text.format(100))[1]
     # Measured over ten seeds: 0.33 to 0.56 and 0.05 to 0.17.
     assert few.nash_conv > 0.25 > many.nash_conv
-    assert many.moves == many.infosets == 12
+    assert many.statistics["moves"] == many.statistics["infosets"] == 12
 
 
 OOS = "oos(solver=os-mccfr(batch=16),iterations=2)"
@@ -313,7 +315,7 @@ def test_many_matches_meet_the_whole_strategy():
     for seat in SEATS:
         bot = bot_for("kuhn", seat, "uniform")
         matches = [traversal.play(tree, bot, m, seed=1) for m in range(100)]
-        assert (traversal.aggregate(tree, seat, matches).met > 0).all()
+        assert (traversal.aggregate(tree, seat, matches).visits > 0).all()
 
 
 def test_matches_can_be_played_again():
@@ -594,15 +596,15 @@ def test_what_was_never_met_is_told(capsys):
     """The line and the JSON say what counts there."""
     run(*EVALUATE, "solved(iterations=50)", "--method", "matches", "--matches", "2")
     out = capsys.readouterr().out
-    assert "by OpenSpiel, exact for the strategy met with uniform play where" in out
-    assert " % of them met, uniform play at the others" in out
+    assert "by OpenSpiel, exact for the strategy there with uniform play else" in out
+    assert " % of them visited, uniform play at the others" in out
     words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)
     assert found["infosets_visited"] < 12 and found["unvisited_play"] == "uniform"
     # Many matches of the same bot meet all of it.
     run(*EVALUATE, "uniform", "--method", "matches", "--matches", "200")
     out = capsys.readouterr().out
-    assert "100.0 % of them met\n" in out and "uniform play" not in out
+    assert "100.0 % of them visited\n" in out and "uniform play" not in out
 
 
 def test_evaluate_with_a_clock(capsys):

@@ -61,4 +61,4 @@ def test_openspiels_tools_show_that_they_go_on(monkeypatch, capsys):
     monkeypatch.setattr(openspiel_evaluator, "_SILENT", 0.0)
     with announcing.listening():
         assert openspiel_evaluator.evaluate(game, table) == silent
-    assert "judging (OpenSpiel): " in capsys.readouterr().err
+    assert "evaluating (OpenSpiel): " in capsys.readouterr().err

@@ -303,7 +303,7 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
         result.average_policy()
     judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
     assert judge.curve_by == exact_evaluator.OURS
-    assert refused in judge.final(result.average).reason
+    assert refused in judge.final(result.average).statistics["reason"]
 
 
 class _Instance(NamedTuple):

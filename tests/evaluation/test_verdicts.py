@@ -110,9 +110,9 @@ def test_evaluating_a_player(solved):
     found = spiel_cr.evaluate(games.compiled("kuhn"), solved)
     assert found.nash_conv == pytest.approx(solved.nash_conv(), abs=1e-9)
     assert found.statistics["moves"] == found.statistics["infosets"] == 12
-    with pytest.raises(ValueError, match="a PolicyBot sits in one seat"):
+    with pytest.raises(ValueError, match="a PolicyBot plays for one player"):
         spiel_cr.evaluate("kuhn_poker", uniform_bot("kuhn_poker", 0))
-    with pytest.raises(ValueError, match="bot=3 is no player; give a string such as"):
+    with pytest.raises(ValueError, match="policy=3 is no player; give a string"):
         spiel_cr.evaluate("kuhn_poker", 3)
 
 
