@@ -13,7 +13,8 @@ import spiel_cr
 from benchmarks.document import Column
 from benchmarks.frame import Axis, Benchmark, Row, Table
 from benchmarks.games import string_of
-from spiel_cr.solvers.solve import lay_out, task_of
+from spiel_cr.solvers.representation import represent
+from spiel_cr.solvers.solve import task_of
 
 # Games and algorithms; /float32 if float64 is not the algorithm's default.
 RUNS = tuple(
@@ -48,8 +49,9 @@ def measure(run: str, seconds: float) -> Row:
     if devices[0] == devices[1]:
         raise RuntimeError("JAX has no device but the CPU; pip install 'jax[cuda12]'")
     options = spiel_cr.GameOptions(memory_limit=_MEMORY_LIMIT)
-    loaded = lay_out(string_of(game), task_of(algorithm, options=options))
-    row: Row = {"device": devices[1].device_kind, "form": loaded.form}
+    need = task_of(algorithm, options=options).need()
+    loaded, reason = represent(string_of(game), options, need)
+    row: Row = {"device": devices[1].device_kind, "form": reason.form}
     averages = []
     for name, device in zip(("cpu", "device"), devices, strict=True):
         with jax.default_device(device):

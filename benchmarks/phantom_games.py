@@ -14,6 +14,7 @@ from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.solvers import solve
 from spiel_cr.solvers.algorithms import MCCFR, find
+from spiel_cr.solvers.representation import represent
 
 _MEMORY_LIMIT = "12GB"
 AXES = {
@@ -80,22 +81,23 @@ def train(
     options = spiel_cr.GameOptions(form, memory_limit=_MEMORY_LIMIT)
     goal = spiel_cr.Goal(seconds=1e9)
     task = solve.task_of(algorithm, goal, options=options, dtype=dtype, seed=seed)
-    run = task.run_of(solve.lay_out(name, task))
+    represented, _ = represent(name, options, task.need())
+    solver = task.solver(represented)
     (most, unit), (points, growth), spent = budget, curve, 0.0
     evaluated: list[Row] = []
     while len(evaluated) < points:
         start = time.process_time()
-        run.solver.run(1)
+        solver.run(1)
         spent += time.process_time() - start
-        done = spent if unit == "seconds" else getattr(run.solver, unit)
+        done = spent if unit == "seconds" else getattr(solver, unit)
         if done < most / growth ** (points - 1 - len(evaluated)):
             continue
         if form == "simulator":
-            policy = run.outcome()["held"].policy(None)
+            policy = solver.outcome()["held"].policy(None)
             nash_conv = spiel_cr.nash_conv(name, policy, memory_limit=_MEMORY_LIMIT)
         else:
-            nash_conv = run.nash_conv()
-        point = {"seconds": spent, "done": done, "iterations": run.iterations}
+            nash_conv = solver.nash_conv()
+        point = {"seconds": spent, "done": done, "iterations": solver.iterations}
         evaluated.append({**point, "nash_conv": nash_conv})
         say(f"{evaluated[-1]}")
     result = {**evaluated[-1], "unit": unit, "curve": evaluated}

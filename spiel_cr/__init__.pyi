@@ -10,7 +10,7 @@ from .evaluation.response_config import ResponseConfig as ResponseConfig
 from .games.opening.opened import load_game as load_game
 from .games.tree.compiler import build_tree as build_tree
 from .players.bot_strings import load_bot as load_bot
-from .policies.leaf_functions import LeafValue as LeafValue
+from .policies.leaf_values import LeafValue as LeafValue
 from .policies.plotting import plot as plot
 from .policies.result import Result as Result
 from .resolving.continual import resolve as resolve
@@ -21,7 +21,6 @@ from .solvers.policy_files import load_policy as load_policy
 from .solvers.representation import GameOptions as GameOptions
 from .solvers.run import Checkpoint as Checkpoint
 from .solvers.run import Goal as Goal
-from .solvers.solve import lay_out as lay_out
 from .solvers.solve import solve as solve
 
 __version__: str

@@ -20,7 +20,13 @@ from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.solvers.representation import BUILT, SIMULATOR, GameOptions, Need, lay_out
+from spiel_cr.solvers.representation import (
+    BUILT,
+    SIMULATOR,
+    GameOptions,
+    Need,
+    represent,
+)
 
 from ..common.plurals import counted
 from .command import Arguments, Commands, add_command
@@ -48,12 +54,12 @@ def _info(arguments: Arguments) -> dict[str, object]:
     histories = estimate.estimate_histories(opened.game, rollouts=20)
     said = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {said}, by an estimate", file=sys.stderr)
-    laid = lay_out(opened, Need({SIMULATOR: ""}), options, progress=True)
-    if isinstance(laid.game, PublicTreeGame):
-        return _signals(laid.game)
-    if isinstance(laid.game, PhantomGame):
-        return _worlds(laid.game)
-    tree = laid.game
+    game, _ = represent(opened, options, Need({SIMULATOR: ""}), progress=True)
+    if isinstance(game, PublicTreeGame):
+        return _signals(game)
+    if isinstance(game, PhantomGame):
+        return _worlds(game)
+    tree = game
     assert isinstance(tree, GameTree)
     sizes: dict[str, object] = {
         "histories": len(tree.histories),

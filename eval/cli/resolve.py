@@ -11,7 +11,7 @@ from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES, DepthUnit
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.representation import GameOptions, lay_out
+from spiel_cr.solvers.representation import GameOptions, represent
 
 from ..comparison.measure import LastGame, Run, measure_run
 from ..contestants import registry
@@ -82,11 +82,11 @@ def _resolve(arguments: Arguments) -> dict[str, object]:
     options = GameOptions(arguments.form, locks=given_locks(arguments), **limits)
     started = time.perf_counter()
     need = need_of(settings, locks=options.locks is not None)
-    laid = lay_out(game, need, options, progress=True)
-    say_form(laid, arguments)
+    form, reason = represent(game, options, need, progress=True)
+    say_form(form, reason, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
-        laid,
+        form,
         settings,
         options=options,
         dtype=arguments.dtype or "float64",
@@ -94,7 +94,7 @@ def _resolve(arguments: Arguments) -> dict[str, object]:
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)
-    report |= {"form": laid.form, "gadget": arguments.gadget}
+    report |= {"form": reason.form, "gadget": arguments.gadget}
     if arguments.depth is not None:
         report |= {**ahead, "leaf": arguments.leaf or DEFAULT}
     if arguments.baselines or (arguments.baselines is None and arguments.game is None):

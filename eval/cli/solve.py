@@ -16,7 +16,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, automatic, footprint, representation
 from spiel_cr.solvers.locks import Locks, read_locks
-from spiel_cr.solvers.solve import lay_out, task_of
+from spiel_cr.solvers.solve import task_of
 from spiel_cr.solvers.task import Family
 
 from ..common.plurals import counted
@@ -188,15 +188,18 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
         pass  # before the game is walked; `solve` reserves it, too
     started = time.perf_counter()
-    laid = lay_out(arguments.game, task, progress=True)
-    say_form(laid, arguments)
+    need = task.need()
+    game, reason = representation.represent(
+        arguments.game, task.options, need, progress=True
+    )
+    say_form(game, reason, arguments)
     walking = time.perf_counter() - started
-    result = spiel_cr.solve(laid, progress=True, **how)
+    result = spiel_cr.solve(game, progress=True, **how)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
-    if laid.form == representation.SIMULATOR:
+    if reason.form == representation.SIMULATOR:
         return _report_stepped(arguments, result), result
     report = report_result(arguments.game, result, arguments)
-    report["form"] = laid.form
+    report["form"] = reason.form
     if result.curve:
         report["curve"] = [point.as_json() for point in result.curve]
     if arguments.plot:
@@ -238,40 +241,51 @@ def _checkpoint(arguments: Arguments) -> spiel_cr.Checkpoint | None:
     return spiel_cr.Checkpoint(arguments.checkpoint, arguments.checkpoint_every)
 
 
-def say_form(laid: representation.Laid, arguments: Arguments) -> None:
+def say_form(
+    game: representation.RepresentedGame,
+    reason: representation.Reason,
+    arguments: Arguments,
+) -> None:
     """Says which form a game has where there was a choice, and who cannot judge it.
 
     Args:
-      laid: the game.
+      game: The represented game.
+      reason: Why it has this form.
       arguments: those of `add_solver_options`.
 
     Raises:
       GameTooLargeError: OpenSpiel's evaluation takes more than the limit.
       ValueError: OpenSpiel cannot evaluate this game.
     """
-    if laid.form == representation.SIMULATOR and laid.why:
-        print(f"sampled without compiling: {one_line(laid.why)}", file=sys.stderr)
-    elif laid.why:
-        print(f"--form {laid.form}: {one_line(laid.why)}", file=sys.stderr)
+    if reason.text:
+        print(f"--form {reason.form}: {one_line(reason.text)}", file=sys.stderr)
     if arguments.evaluator != "openspiel":
         return
-    if laid.form == representation.SIMULATOR:
+    if reason.form == representation.SIMULATOR:
         raise ValueError(
             "--evaluator openspiel needs the compiled game, and it is too large; "
             "leave it out"
         )
-    if isinstance(laid.game, GameTree):
+    if isinstance(game, GameTree):
         config = algorithms.find(arguments.algorithm).config
         config = None if config == "auto" else config
-        solving = footprint.peak_bytes(laid.game, config, arguments.dtype)
+        solving = footprint.peak_bytes(game, config, arguments.dtype)
         limit = arguments.memory_limit
-        openspiel_evaluator.check_memory(laid.game, limit, before=solving)
+        openspiel_evaluator.check_memory(game, limit, before=solving)
     else:
-        openspiel_evaluator.check_public_tree(laid.game.game)
+        openspiel_evaluator.check_public_tree(game.game)
 
 
 # Of every result, as `--json` names it.
-_FACTS = ("algorithm", "why", "iterations", "trajectories", "seconds", "build_seconds")
+_FACTS = (
+    "algorithm",
+    "reason",
+    "stop_reason",
+    "iterations",
+    "trajectories",
+    "seconds",
+    "build_seconds",
+)
 
 
 def _facts(game: str, result: Result) -> dict[str, object]:

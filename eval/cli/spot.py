@@ -22,7 +22,7 @@ import pathlib
 from spiel_cr.common import atomic
 from spiel_cr.common.one_line import one_line
 from spiel_cr.poker import Answers, answers, spot
-from spiel_cr.poker.answers import known
+from spiel_cr.poker.answers import json_number
 from spiel_cr.policies.public_node_names import find_actions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
@@ -119,9 +119,9 @@ def _spot(arguments: Arguments) -> dict[str, object]:
         "player": found.player,
         "round": found.round,
         "actions": found.actions,
-        "ev": known(found.mean(found.ev)),
-        "equity": known(found.mean(found.equity)),
-        "frequencies": [known(share) for share in found.mean(found.played)],
+        "ev": json_number(found.mean(found.ev)),
+        "equity": json_number(found.mean(found.equity)),
+        "frequencies": [json_number(share) for share in found.mean(found.played)],
         "hands": found.rows(),
     }
 

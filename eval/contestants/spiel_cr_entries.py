@@ -12,7 +12,6 @@ from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import algorithms
-from spiel_cr.solvers.representation import TREE, Laid
 from spiel_cr.solvers.task import Algorithm, Task
 
 from ..common.exact_evaluator import Strategy
@@ -107,7 +106,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
         task = Task(algorithm, options=options, seed=seed)
 
         def start() -> Any:
-            return task.run_of(Laid(instance.tree, TREE)).solver
+            return task.solver(instance.tree)
 
         return NetworkAdapter(start) if family.networks else IteratingAdapter(start())
 
@@ -195,7 +194,7 @@ def _auto(text: str, given: dict[str, Any]) -> Entry:
             result = spiel_cr.solve(
                 instance.tree, "auto", iterations, options=options, seed=seed
             )
-            return _computed(result, note=f"{result.algorithm}: {result.why}")
+            return _computed(result, note=f"{result.algorithm}: {result.reason}")
 
         return ComputingAdapter(compute)
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from spiel_cr.abstraction.clustering import cluster
 from spiel_cr.abstraction.gameshrink.partition import Labels, Partition
-from spiel_cr.abstraction.knapsack import share_out
 from spiel_cr.abstraction.methods import METHODS, Features, Method
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.arrays import Groups
@@ -43,19 +42,19 @@ def check_budget(game: PublicTreeGame, budget: Sequence[int]) -> tuple[int, ...]
       ValueError: there is not one number for each round, or one is less than 1 or than
         the one before it.
     """
-    found = tuple(int(number) for number in budget)
-    shown = "-".join(map(str, found))
-    if len(found) != game.num_rounds:
+    numbers = tuple(int(number) for number in budget)
+    shown = "-".join(map(str, numbers))
+    if len(numbers) != game.num_rounds:
         raise ValueError(
-            f"budget={shown} has {len(found)} numbers; {game.game} has "
+            f"budget={shown} has {len(numbers)} numbers; {game.game} has "
             f"{game.num_rounds} rounds: give one number for each"
         )
-    if found[0] < 1 or any(b < a for a, b in zip(found, found[1:], strict=False)):
+    if numbers[0] < 1 or any(b < a for a, b in zip(numbers, numbers[1:], strict=False)):
         raise ValueError(
             f"budget={shown} must be numbers of at least 1 that do not fall: each "
             "bucket needs a child in the next round"
         )
-    return found
+    return numbers
 
 
 def abstract(
@@ -96,8 +95,8 @@ def _buckets(
     """One player's buckets, int32 [H] by round, and what they cost by round."""
     # Players whose signals are alike get buckets that are.
     rng = np.random.default_rng(seed)
-    found = outcomes(game, player)
-    features = Features(game.parents[player], found, method, rng)
+    player_outcomes = outcomes(game, player)
+    features = Features(game.parents[player], player_outcomes, method, rng)
     above = np.zeros(1, np.int32)
     labels, costs = [], []
     for r, parent in enumerate(game.parents[player]):
@@ -109,7 +108,7 @@ def _buckets(
             ways.append(
                 cluster(
                     features.points(r, members),
-                    found.weights[r][members],
+                    player_outcomes.weights[r][members],
                     budget[r] - len(groups.numbers) + 1,
                     norm=features.norm_of(r),
                     restarts=method.restarts,
@@ -117,18 +116,64 @@ def _buckets(
                 )
             )
         shares = share_out([way.costs for way in ways], budget[r])
-        own = np.zeros(len(parent), np.int32)
+        bucket_of = np.zeros(len(parent), np.int32)
         first = 0
         for bucket, way, count in zip(groups.numbers, ways, shares, strict=True):
-            mine = way.labels(int(count))
-            own[groups.of(bucket)] = first + mine
-            first += 1 + int(mine.max(initial=0))
-        labels.append(own)
+            children = way.labels(int(count))
+            bucket_of[groups.of(bucket)] = first + children
+            first += 1 + int(children.max(initial=0))
+        labels.append(bucket_of)
         costs.append(
             float(sum(way.costs[k - 1] for way, k in zip(ways, shares, strict=True)))
         )
-        above = own
+        above = bucket_of
     return labels, costs
+
+
+def share_out(costs: Sequence[np.ndarray], budget: int) -> np.ndarray:
+    """Share a budget of buckets between parents, at the least total cost.
+
+    Each parent gets at least one child, and the children together are at most the
+    budget (Gilpin, Sandholm & Sorensen 2007). The costs of a parent's children are
+    those of its own clusterings, so this integer program is a knapsack problem with one
+    choice per parent, which dynamic programming solves exactly.
+
+    Args:
+      costs: for each parent float64 [m], what 1 .. m children cost.
+      budget: of all children; more than the parents could use is left over.
+
+    Returns:
+      int64 [parents], at least 1 each, at most `budget` in sum. Of equally cheap ways
+      one with the fewest children.
+
+    Raises:
+      ValueError: there are more parents than children.
+    """
+    if len(costs) > budget:
+        raise ValueError(
+            f"budget={budget}: there are {len(costs)} parents, and each needs a bucket "
+            f"of its own; raise the budget to at least {len(costs)}"
+        )
+    spare = budget - len(costs)
+    # What the parents so far cost with s children beyond their first ones, in all.
+    best = np.zeros(spare + 1)
+    chosen = []
+    for parent_costs in costs:
+        most = min(len(parent_costs) - 1, spare)
+        total, extra = best + parent_costs[0], np.zeros(spare + 1, np.int64)
+        for more in range(1, most + 1):
+            through = best[: spare + 1 - more] + parent_costs[more]
+            better = through < total[more:] * (1 - 1e-12)
+            total[more:][better] = through[better]
+            extra[more:][better] = more
+        best = total
+        chosen.append(extra)
+    counts = np.ones(len(costs), np.int64)
+    left = int(np.argmax(best <= best.min() * (1 + 1e-12)))
+    for parent in reversed(range(len(costs))):
+        counts[parent] += chosen[parent][left]
+        left -= int(chosen[parent][left])
+    return counts
 
 
 def infoset_buckets(
@@ -156,9 +201,9 @@ def infoset_buckets(
 
 def _numbers(game: PublicTreeGame, labels: Labels, player: int) -> np.ndarray:
     """int64 [I], one player's."""
-    found, first = [np.zeros(0, np.int64)], 0
+    fragments, first = [np.zeros(0, np.int64)], 0
     for node in game.public_decisions[player].node:
-        own = labels[player][game.betting.round[node]]
-        found.append(first + own.astype(np.int64))
-        first += 1 + int(own.max(initial=-1))
-    return np.concatenate(found)
+        bucket_of = labels[player][game.betting.round[node]]
+        fragments.append(first + bucket_of.astype(np.int64))
+        first += 1 + int(bucket_of.max(initial=-1))
+    return np.concatenate(fragments)

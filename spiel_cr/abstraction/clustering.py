@@ -114,12 +114,12 @@ class _Intervals:
     def labels(self, count: int) -> np.ndarray:
         """See `Clusters`."""
         end = len(self._begins[0]) - 1
-        found = np.zeros(end, np.int32)
+        interval_of = np.zeros(end, np.int32)
         for k in reversed(range(count)):
             begin = int(self._begins[k][end])
-            found[begin:end] = k
+            interval_of[begin:end] = k
             end = begin
-        return _in_use(found[self._group])
+        return _in_use(interval_of[self._group])
 
 
 def _interval_costs(values: np.ndarray, weights: np.ndarray, norm: int) -> np.ndarray:
@@ -163,18 +163,18 @@ class _Grown:
         self._points, self._weights, self._inverse = points, weights, inverse
         self._norm, self._rng = norm, rng
         centres = _centres(points, weights, np.zeros(len(points), np.int32), 1, norm)
-        found = _lloyd(points, weights, centres, norm)
-        self._steps = [found]
+        clustering = _lloyd(points, weights, centres, norm)
+        self._steps = [clustering]
         while len(self._steps) < most:
-            far = int(np.argmax(weights * found.apart))
-            centres = np.vstack([found.centres, points[far : far + 1]])
+            far = int(np.argmax(weights * clustering.distances))
+            centres = np.vstack([clustering.centres, points[far : far + 1]])
             starts = [centres]
             if len(centres) < len(points):
                 count = 1 + len(self._steps)
                 starts += [self._start(count) for _ in range(restarts)]
             tried = [_lloyd(points, weights, start, norm) for start in starts]
-            found = min([*tried, found], key=lambda step: step.cost)
-            self._steps.append(found)
+            clustering = min([*tried, clustering], key=lambda step: step.cost)
+            self._steps.append(clustering)
         self.costs = np.array([step.cost for step in self._steps])
 
     def labels(self, count: int) -> np.ndarray:
@@ -185,49 +185,51 @@ class _Grown:
         """Random centres [k, d], each the likelier the farther from those before."""
         points, weights = self._points, self._weights
         chosen = [int(self._rng.choice(len(points), p=weights / weights.sum()))]
-        apart = _distances(points, points[chosen], self._norm)[:, 0]
+        distances = _distances(points, points[chosen], self._norm)[:, 0]
         while len(chosen) < count:
-            odds = weights * apart
-            if not odds.sum() > 0:
+            weighted = weights * distances
+            if not weighted.sum() > 0:
                 break
-            chosen.append(int(self._rng.choice(len(points), p=odds / odds.sum())))
+            chosen.append(
+                int(self._rng.choice(len(points), p=weighted / weighted.sum()))
+            )
             far = _distances(points, points[chosen[-1:]], self._norm)[:, 0]
-            apart = np.minimum(apart, far)
+            distances = np.minimum(distances, far)
         return points[chosen]
 
 
-class _Found(NamedTuple):
+class _Clustering(NamedTuple):
     """One clustering.
 
     Attributes:
       labels: int32 [n].
       centres: float64 [k, d].
-      apart: float64 [n], the distance of each point to its centre.
+      distances: float64 [n], the distance of each point to its centre.
       cost: the weighted sum of these.
     """
 
     labels: np.ndarray
     centres: np.ndarray
-    apart: np.ndarray
+    distances: np.ndarray
     cost: float
 
 
 def _lloyd(
     points: np.ndarray, weights: np.ndarray, centres: np.ndarray, norm: int
-) -> _Found:
+) -> _Clustering:
     """Improves centres until none moves."""
-    found: _Found | None = None
+    best: _Clustering | None = None
     for _ in range(_MOST_STEPS):
         distance = _distances(points, centres, norm)
         labels = distance.argmin(axis=1)
-        apart = distance[np.arange(len(points)), labels]
-        cost = float(weights @ apart)
-        if found is not None and not cost < found.cost * (1 - 1e-12):
+        distances = distance[np.arange(len(points)), labels]
+        cost = float(weights @ distances)
+        if best is not None and not cost < best.cost * (1 - 1e-12):
             break
-        found = _Found(labels.astype(np.int32), centres, apart, cost)
+        best = _Clustering(labels.astype(np.int32), centres, distances, cost)
         centres = _centres(points, weights, labels, len(centres), norm, centres)
-    assert found is not None
-    return found
+    assert best is not None
+    return best
 
 
 def _distances(points: np.ndarray, centres: np.ndarray, norm: int) -> np.ndarray:
@@ -236,8 +238,8 @@ def _distances(points: np.ndarray, centres: np.ndarray, norm: int) -> np.ndarray
         squares = np.square(points).sum(1)[:, None] + np.square(centres).sum(1)
         return np.maximum(squares - 2 * points @ centres.T, 0.0)
     distance = np.zeros((len(points), len(centres)))
-    for own, centre in zip(points.T, centres.T, strict=True):
-        distance += np.abs(own[:, None] - centre)
+    for coordinates, centre in zip(points.T, centres.T, strict=True):
+        distance += np.abs(coordinates[:, None] - centre)
     return distance
 
 
@@ -253,17 +255,17 @@ def _centres(
     total = np.bincount(labels, weights, count)
     used = total > 0
     centres = np.zeros((count, points.shape[1])) if empty is None else empty.copy()
-    for j, own in enumerate(points.T):
+    for j, coordinates in enumerate(points.T):
         if norm == 2:
-            sums = np.bincount(labels, weights * own, count)
+            sums = np.bincount(labels, weights * coordinates, count)
             centres[used, j] = sums[used] / total[used]
             continue
-        order = np.lexsort((own, labels))
+        order = np.lexsort((coordinates, labels))
         heavy = np.cumsum(weights[order])
         ends = np.cumsum(np.bincount(labels, minlength=count))
         before = np.append(0.0, heavy)[ends - np.bincount(labels, minlength=count)]
         middle = np.searchsorted(heavy, before + total / 2)
-        centres[used, j] = own[order[np.minimum(middle, len(order) - 1)]][used]
+        centres[used, j] = coordinates[order[np.minimum(middle, len(order) - 1)]][used]
     return centres
 
 

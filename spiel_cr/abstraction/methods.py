@@ -65,7 +65,7 @@ class Features:
     def __init__(
         self,
         parents: tuple[np.ndarray, ...],
-        found: Outcomes,
+        outcomes: Outcomes,
         method: Method,
         rng: np.random.Generator,
     ) -> None:
@@ -74,13 +74,13 @@ class Features:
         Args:
           parents: for each round int32 [H], the signal of the round before that each
             signal refines.
-          found: what they win.
+          outcomes: what they win.
           method: how they are clustered.
           rng: consumed by `look_ahead`.
         """
-        self._parents, self._found, self._method = parents, found, method
+        self._parents, self._outcomes, self._method = parents, outcomes, method
         self._rng = rng
-        self._means = [found.means(parents, r) for r in range(len(parents))]
+        self._means = [outcomes.means(parents, r) for r in range(len(parents))]
         self._points = list(self._means)
 
     @property
@@ -120,7 +120,7 @@ class Features:
 
     def _histogram(self, r: int, below: np.ndarray, members: np.ndarray) -> None:
         """Histograms of members of round r - 1 over clusters of round r's."""
-        method, weights = self._method, self._found.weights[r]
+        method, weights = self._method, self._outcomes.weights[r]
         ways = cluster(
             self.points(r, below),
             weights[below],
@@ -141,15 +141,15 @@ class Features:
         shares = np.zeros((len(below), count))
         shares[np.arange(len(below)), rank[labels]] = 1.0
         place = np.searchsorted(members, self._parents[r][below])
-        above = self._found.weights[r - 1][members]
-        found = averages(place, weights[below], shares, above)
+        above = self._outcomes.weights[r - 1][members]
+        histograms = averages(place, weights[below], shares, above)
         if self.norm == 1:
             # Mass that lies below each gap must be moved across it.
-            found = found.cumsum(axis=1)[:, :-1] * np.diff(mean[order])
+            histograms = histograms.cumsum(axis=1)[:, :-1] * np.diff(mean[order])
         elif method.distance == "cumulative":
-            found = found.cumsum(axis=1)[:, :-1]
-        width = max(method.bins, found.shape[1])
+            histograms = histograms.cumsum(axis=1)[:, :-1]
+        width = max(method.bins, histograms.shape[1])
         if self._points[r - 1].shape[1] != width:
             self._points[r - 1] = np.zeros((len(self._parents[r - 1]), width))
         self._points[r - 1][members] = 0.0
-        self._points[r - 1][members, : found.shape[1]] = found
+        self._points[r - 1][members, : histograms.shape[1]] = histograms

@@ -36,10 +36,10 @@ class Outcomes(NamedTuple):
 
     def means(self, parents: tuple[np.ndarray, ...], round: int) -> np.ndarray:
         """float64 [H, n], strengths averaged over what may follow in later rounds."""
-        found = self.strengths
+        means = self.strengths
         for r in range(len(parents) - 1, round, -1):
-            found = averages(parents[r], self.weights[r], found, self.weights[r - 1])
-        return found
+            means = averages(parents[r], self.weights[r], means, self.weights[r - 1])
+        return means
 
 
 def averages(
@@ -98,8 +98,8 @@ def _dealt(kernel: PayoffMatrix, player: int) -> np.ndarray:
         folded = dataclasses.replace(kernel, showdown=False)
         return np.abs(_times(folded, player, np.ones(kernel.shape[1 - player])))
     rows, columns, values = kernel.coordinates()
-    own = rows if player == 0 else columns
-    return np.bincount(own, np.abs(values), kernel.shape[player])
+    states = rows if player == 0 else columns
+    return np.bincount(states, np.abs(values), kernel.shape[player])
 
 
 def _times(kernel: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
@@ -115,8 +115,8 @@ def _times(kernel: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
     """
     if isinstance(kernel, HandMatrix):
         with jax.enable_x64(True):
-            laid = lay_out(kernel, player)
-            return np.asarray(laid.apply(jax.numpy.asarray(other[None])))[0]
+            product = lay_out(kernel, player)
+            return np.asarray(product.apply(jax.numpy.asarray(other[None])))[0]
     rows, columns, values = kernel.coordinates()
     matrix = sparse.csr_array((values, (rows, columns)), shape=kernel.shape)
     return (matrix if player == 0 else -matrix.T) @ other

@@ -19,7 +19,8 @@ from spiel_cr.games.phantom.abrupt import AbruptGame, Infosets, Leaves
 from spiel_cr.policies.conversions import SUM_TOLERANCE, named
 from spiel_cr.policies.phantom_policy import ask
 from spiel_cr.solvers.checkpoint import Keeper
-from spiel_cr.solvers.run import Checkpoint, Goal, Run, drive
+from spiel_cr.solvers.iterative_solver import IterativeSolver
+from spiel_cr.solvers.run import Checkpoint, Goal, drive
 
 # Number of infosets in one query.
 _CHUNK = 1 << 16
@@ -54,14 +55,14 @@ class AbruptEvaluation:
         with tqdm(desc="infosets", disable=not self.progress) as bar:
             reach = [self._reach(player, bar) for player in range(2)]
         leaves = Leaves(self.game, reach)
-        run, keeper = _LeavesRun(leaves), None
+        sums, keeper = _LeafSums(leaves), None
         if self.checkpoint is not None:
-            identity = {"kind": "streamed judging", **run.identity()}
+            identity = {"kind": "streamed judging", **sums.identity()}
             every = self.checkpoint.every
-            keeper = Keeper(self.checkpoint.path, identity, run, every)
+            keeper = Keeper(self.checkpoint.path, identity, sums, every)
             keeper.resume()
         pieces = self.game.cells**2
-        drive(run, Goal(pieces), keeper, most=pieces, progress=self.progress)
+        drive(sums, Goal(pieces), keeper, most=pieces, progress=self.progress)
         seconds = (time.perf_counter() - start) / 2
         first, second = (
             ResponseValue(
@@ -117,36 +118,40 @@ class AbruptEvaluation:
         return answers / total
 
 
-class _LeavesRun(Run):
-    """A resumable sum over the pieces; an iteration is a piece."""
+class _LeafSums(IterativeSolver):
+    """A sum of leaf values that may be interrupted; an iteration adds a piece."""
+
+    name = "exact"
 
     def __init__(self, leaves: Leaves) -> None:
-        # There is no configuration, because this is not an algorithm.
-        self.solver, self.name = leaves, "exact"
+        self._leaves = leaves
+
+    @property
+    def iterations(self) -> int:  # type: ignore[override]
+        """Number of pieces added."""
+        return self._leaves.iterations
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """See `checkpoint.Kept`."""
-        first, second = self.solver.flat
+        """See `IterativeSolver.arrays`."""
+        first, second = self._leaves.flat
         return {"first": first, "second": second, "pieces": np.array(self.iterations)}
 
-    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
-        """See `checkpoint.Kept`."""
-        for name, values in zip(("first", "second"), self.solver.flat, strict=True):
-            if arrays[name].shape != values.shape:
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
+        """See `IterativeSolver.restore`."""
+        for name, sums in zip(("first", "second"), self._leaves.flat, strict=True):
+            if arrays[name].shape != sums.shape:
                 raise ValueError("its arrays have other sizes")
-            values[:] = arrays[name]
-        self.solver.iterations = int(arrays["pieces"])
-        self.solver.seconds = seconds
+            sums[:] = arrays[name]
+        self._leaves.iterations, self.seconds = int(arrays["pieces"]), seconds
+
+    def _iterate(self) -> None:
+        self._leaves.run(1)
 
     def identity(self) -> dict[str, Any]:
-        """See `run.Run`."""
+        """See `IterativeSolver.identity`."""
         digest = hashlib.sha256()
-        for reach in self.solver.reach:
-            for probabilities in reach.values():
-                digest.update(probabilities.data)
-        game = str(self.solver.game.game)
+        for reach in self._leaves.reach:
+            for part in reach.values():
+                digest.update(part.data)
+        game = str(self._leaves.game.game)
         return {"game": game, "fingerprint": digest.hexdigest()}
-
-    def outcome(self) -> dict[str, Any]:
-        """See `run.Run`; there is no result of a solver."""
-        return {}

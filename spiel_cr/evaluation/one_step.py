@@ -326,7 +326,7 @@ def one_step(
     return OneStep(
         player=d.player,
         layer=place.layer,
-        infosets=len(subgame.own),
+        infosets=len(subgame.infosets),
         augmented_infosets=len(subgame.augmented),
         trunk_nash_conv=_nash_conv(d.tree, trunk.behaviours),
         curve=tuple(curve),
@@ -353,7 +353,7 @@ def _combine(
     resolved = solver.average_behaviour(d.player)
     owner = d.tree.infosets[d.player].decisions.owner
     own = trunk.behaviours[d.player].copy()
-    own[np.isin(owner, subgame.own)] = resolved[1:]
+    own[np.isin(owner, subgame.infosets)] = resolved[1:]
     theirs = trunk.behaviours[1 - d.player]
     return (own, theirs) if d.player == 0 else (theirs, own)
 

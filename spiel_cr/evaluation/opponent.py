@@ -26,6 +26,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.response_config import Behaviours
 from spiel_cr.evaluation.result import in_player_order
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
 from spiel_cr.games.opening.opened import Opened, open_game
@@ -52,9 +53,9 @@ from spiel_cr.policies.phantom_policy import (
     normalised,
 )
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
-from spiel_cr.policies.result import LaidGame, Result
+from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks, lock
-from spiel_cr.solvers.representation import PHANTOM, prefer
+from spiel_cr.solvers.representation import PHANTOM, GameOptions, Need, choose_form
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
@@ -116,7 +117,7 @@ class Opponent(NamedTuple):
         Raises:
           ValueError: there is no form of the game, or as `locks.lock`.
         """
-        laid: LaidGame | None = self.tree
+        laid: HasSequenceForm | None = self.tree
         if laid is None and isinstance(self.policy, PublicTreePolicy):
             laid = self.policy.signals
         elif laid is None and isinstance(self.policy, PhantomPolicy):
@@ -342,7 +343,10 @@ def build_for_evaluation(
       GameTooLargeError: it takes more memory than the limit, or clearly longer.
     """
     board = phantom_rules(opened.rules) if worlds else None
-    by_worlds = board is not None and prefer(opened, memory_limit).form == PHANTOM
+    options = GameOptions(memory_limit=memory_limit)
+    by_worlds = board is not None and (
+        choose_form(opened, options, Need({})).form == PHANTOM
+    )
     if seconds < math.inf:
         if board is None or not by_worlds:
             speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND

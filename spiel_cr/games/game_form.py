@@ -6,7 +6,7 @@ numbered as `Decisions` does. Optional abilities are protocols of their own, bec
 every form has them.
 """
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 import pyspiel
@@ -15,7 +15,6 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 
 
-@runtime_checkable
 class GameForm(Protocol):
     """A represented two-player zero-sum game with numbered infosets."""
 
@@ -53,7 +52,6 @@ class GameForm(Protocol):
         """Return OpenSpiel's legal actions at an infoset, integers [A], ascending."""
 
 
-@runtime_checkable
 class HasSequenceForm(GameForm, Protocol):
     """A form whose payoffs couple the sequences of both players."""
 

@@ -24,7 +24,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.deep import network_policy
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy, needs_tree
-from spiel_cr.solvers.representation import PUBLIC_TREE, prefer
+from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, Need, choose_form
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve, task_of
 
@@ -275,7 +275,10 @@ def prepare(
         return opened.game
     on_signals = all(named[text].signals for text in whole)
     try:
-        if on_signals and prefer(opened).form == PUBLIC_TREE:
+        if (
+            on_signals
+            and choose_form(opened, GameOptions(), Need({})).form == PUBLIC_TREE
+        ):
             shared_public_tree(str(opened.game), memory_limit)
             return opened.game
         return as_tree(opened.game, observations=True, memory_limit=memory_limit)

@@ -33,7 +33,7 @@ from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.mccfr import choice, mccfr
-from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, choose
+from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, choose_form
 
 _shared: dict[str, PublicTreeGame] = {}
 
@@ -107,7 +107,7 @@ def _to_resolve(
     """The form of a game that a player resolves."""
     if not isinstance(game, PublicTreeGame | GameTree):
         game = open_game(game)
-    if choose(game, need_of(config), GameOptions()).form == PUBLIC_TREE:
+    if choose_form(game, GameOptions(), need_of(config)).form == PUBLIC_TREE:
         if isinstance(game, PublicTreeGame):
             return game
         return shared_public_tree(str(game.game))

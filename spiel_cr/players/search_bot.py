@@ -249,15 +249,15 @@ class SearchBot(PolicyPlayer):
             found, trust = belief.at(state), 0.0
             if len(found.states):
                 likely = uniform.at(state).log_reach
-                trust = update_equivalence.trust(found.log_reach, likely)
-            random = np.random.default_rng([self._seed, self._player, belief.known])
-            return _Belief(self._source, found.states, found.weight, trust, random)
+                trust = update_equivalence.damping(found.log_reach, likely)
+            random = np.random.default_rng([self._seed, self._player, belief.seen_id])
+            return _Belief(self._source, found.states, found.weights, trust, random)
         posterior, other = self._posteriors
         posterior.update(state)
         trust = 0.0
         if not posterior.surprised:
             other.update(state)
-            trust = update_equivalence.trust(posterior.log_reach, other.log_reach)
+            trust = update_equivalence.damping(posterior.log_reach, other.log_reach)
         rows = np.fromiter(posterior.states, object, len(posterior.states))
         random = generator_at(self._seed, state, self._player)
         source = StateSource(state.get_game())

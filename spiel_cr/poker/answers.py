@@ -67,14 +67,14 @@ class Answers(NamedTuple):
             hand, _, board = name.partition(" | ")
             row = {"hand": hand, "board": board, "combos": int(self.combos[h])}
             for key, number in zip(("weight", "equity", "ev"), numbers[h], strict=True):
-                row[key] = known(number)
-            values = [known(value) for value in self.action_ev[h]]
+                row[key] = json_number(number)
+            values = [json_number(value) for value in self.action_ev[h]]
             played = self.played[h].tolist()
             rows.append({**row, "probabilities": played, "action_evs": values})
         return rows
 
 
-def known(value: Any) -> float | None:
+def json_number(value: Any) -> float | None:
     """A number for JSON; None for NaN."""
     return None if np.isnan(value) else float(value)
 
@@ -97,29 +97,31 @@ def answers(
     number, path = find_node(policy, node)
     betting = signals.betting
     player, round = int(betting.player[number]), int(betting.round[number])
-    reach = [_own_reach(policy, number, who) for who in range(2)]
-    met, won = _met_and_won(signals, player, round, reach[1 - player])
+    reach = [reach_at_node(policy, number, p) for p in range(2)]
+    seen, margin = _pairs_and_margins(signals, player, round, reach[1 - player])
     form = form or signals.sequence_form
     other = 1 - player
     other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
     actions, values = action_values(form, player, other_reach, policy.behaviour[player])
-    own = policy.decisions[player]
-    j = own.place(number)
-    values = values[own.first_infoset[j] : own.first_infoset[j + 1]]
+    decisions = policy.decisions[player]
+    j = decisions.place(number)
+    values = values[decisions.first_infoset[j] : decisions.first_infoset[j + 1]]
     with np.errstate(invalid="ignore", divide="ignore"):
-        equity = np.where(met > 0, (1 + won / met) / 2, np.nan)
-        ev = np.where(met > 0, values / met, np.nan)
-        action_ev = own.block(actions, number) / np.where(met > 0, met, np.nan)[:, None]
+        equity = np.where(seen > 0, (1 + margin / seen) / 2, np.nan)
+        ev = np.where(seen > 0, values / seen, np.nan)
+        action_ev = (
+            decisions.block(actions, number) / np.where(seen > 0, seen, np.nan)[:, None]
+        )
     reader: Any = signals.reader
     return Answers(
         path,
         player,
         round,
         tuple(names_at(signals, number).values()),
-        tuple(reader.name(player, round, s) for s in range(len(met))),
+        tuple(reader.name(player, round, s) for s in range(len(seen))),
         reader.combos(player, round),
         reader.range_weights(player, round) * reach[player],
-        met * reach[player],
+        seen * reach[player],
         equity,
         ev,
         policy.probabilities(number).astype(np.float64),
@@ -127,7 +129,7 @@ def answers(
     )
 
 
-def _own_reach(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
+def reach_at_node(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
     """float64 [H], how often a player's own actions lead to a node, by signal there."""
     betting, signals = policy.signals.betting, policy.signals
     round = int(betting.round[node])
@@ -142,7 +144,7 @@ def _own_reach(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
     return reach
 
 
-def _met_and_won(
+def _pairs_and_margins(
     signals: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """How likely each signal meets the opponent, and wins the showdown less it loses.
@@ -171,15 +173,15 @@ def _met_and_won(
             f"{signals.game}: its signals are no hands of cards, so they have no "
             f"equity; give a policy of a spot or another hold'em game"
         )
-    behind = [signals.ancestors(who, kernel.round, round) for who in range(2)]
-    found = []
+    behind = [signals.ancestors(p, kernel.round, round) for p in range(2)]
+    sums = []
     for showdown in (False, True):
-        laid = lay_out(dataclasses.replace(kernel, showdown=showdown), player)
+        product = lay_out(dataclasses.replace(kernel, showdown=showdown), player)
         with jax.enable_x64(True):
             reach = jnp.asarray(other_reach[behind[1 - player]])[None]
-            values = np.asarray(laid.apply(reach))[0]
+            values = np.asarray(product.apply(reach))[0]
         # Who folds loses: as the payoff of a fold, it is player 1's loss.
         sign = 1 if showdown or player == 0 else -1
         size = signals.num_private_states(player)[round]
-        found.append(sign * np.bincount(behind[player], values, minlength=size))
-    return found[0], found[1]
+        sums.append(sign * np.bincount(behind[player], values, minlength=size))
+    return sums[0], sums[1]

@@ -51,5 +51,5 @@ def spot(
     both = ranges if isinstance(ranges, str) else ";".join(ranges)
     words = {"board": board, "ranges": both, "bets": bets, "first": first}
     # Commas part the parameters of game strings.
-    given = {name: " ".join(text.split(",")) for name, text in words.items()}
-    return pyspiel.load_game(_GAME, {**given, "pot": pot, "stack": stack})
+    parameters = {name: " ".join(text.split(",")) for name, text in words.items()}
+    return pyspiel.load_game(_GAME, {**parameters, "pot": pot, "stack": stack})

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import pyspiel
@@ -12,6 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
@@ -31,8 +32,6 @@ from spiel_cr.policies.notebook import page_of
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
-# A game in any of the forms that are laid out.
-LaidGame: TypeAlias = GameTree | PublicTreeGame | PhantomGame
 _Laid = TypeVar("_Laid")
 
 
@@ -82,9 +81,14 @@ class CurvePoint(NamedTuple):
 
         It is `nash_conv_with_locks` if the run has locks, otherwise `nash_conv`.
         """
-        if self.nash_conv_with_locks is None:
-            return self.nash_conv
-        return self.nash_conv_with_locks
+        value: float = getattr(self, self.gap_name)
+        return value
+
+    @property
+    def gap_name(self) -> str:
+        """Name of the field that `gap` returns."""
+        locked = self.nash_conv_with_locks is not None
+        return "nash_conv_with_locks" if locked else "nash_conv"
 
     def as_json(self) -> dict[str, float]:
         """Return the numbers of the point by name, without those that are None."""
@@ -166,7 +170,10 @@ class Result:
     Attributes:
       held: the game in its form, or the policy of a game that was not laid out.
       algorithm: as given; for "auto" the one that was chosen.
-      why: why that one was chosen; else empty.
+      reason: Why that algorithm was chosen; empty if the caller named it.
+      stop_reason: Why the run stopped: "iterations", "seconds" or "nash_conv", the part
+        of the goal that was reached; or "exact", because a linear program or resolving
+        was complete.
       iterations: iterations done, of each solve where there are several; for "lp" the
         simplex iterations of both programs.
       average: for each player float64 [S], the average strategy's action
@@ -195,7 +202,8 @@ class Result:
     nodes: int | None = None
     curve: tuple[CurvePoint, ...] = ()
     table: TableFacts | None = None
-    why: str = ""
+    reason: str = ""
+    stop_reason: str = "exact"
 
     @property
     def game(self) -> pyspiel.Game:
@@ -424,7 +432,7 @@ class Held:
       dtype: of strategies as policies and in files.
     """
 
-    laid: LaidGame
+    laid: HasSequenceForm
     form: SequenceForm
     dtype: np.dtype = np.dtype(np.float64)
 
@@ -550,7 +558,7 @@ def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
         ) from error
 
 
-def read_policy(path: atomic.Path, laid: LaidGame) -> openspiel_policy.Policy:
+def read_policy(path: atomic.Path, laid: HasSequenceForm) -> openspiel_policy.Policy:
     """Reads what `Held.write` wrote.
 
     Args:

@@ -14,8 +14,10 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.game_checks import chance_outcomes
+from spiel_cr.common.draws import choose
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening.batched_rules import BatchedRules
+from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.policies.conversions import check_probabilities
 
 # Information states whose answers are remembered, of one player.
@@ -66,7 +68,7 @@ class Answers:
         self._policy = policy
         self._player = player
         self._by_legal_actions = by_legal_actions(policy)
-        self._known: dict[str | tuple[int, ...], Answer] = {}
+        self._answers: dict[str | tuple[int, ...], Answer] = {}
 
     def __call__(self, state: pyspiel.State) -> Answer:
         """The policy where its player is to act."""
@@ -74,11 +76,11 @@ class Answers:
             key: str | tuple[int, ...] = tuple(state.legal_actions())
         else:
             key = state.information_state_string(self._player)
-        answer = self._known.get(key)
+        answer = self._answers.get(key)
         if answer is None:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            answer = self._known[key] = self._ask(state)
+            if len(self._answers) >= REMEMBERED:
+                self._answers.clear()
+            answer = self._answers[key] = self._ask(state)
         return answer
 
     def draw(self, state: pyspiel.State, number: float) -> int:
@@ -94,10 +96,10 @@ class Answers:
             same = [1 / count] * count
             ends = [(place + 1) / count for place in range(count)]
             return Answer(legal, same, ends, dict.fromkeys(legal, 1 / count))
-        given = self._policy.action_probabilities(state, self._player)
+        listed = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
         shares = normalised(
-            [given.get(action, 0.0) for action in legal],
+            [listed.get(action, 0.0) for action in legal],
             f"opponent: its policy at {state.information_state_string(self._player)!r}",
             legal,
         )
@@ -199,3 +201,150 @@ def generator_at(seed: int, state: pyspiel.State, player: int) -> np.random.Gene
     """The generator of one decision, the same whenever it is met."""
     key = state.information_state_string(player).encode()
     return np.random.default_rng([seed, player, 0, zlib.crc32(key)])
+
+
+def rollout_means(
+    rules: BatchedRules,
+    states: np.ndarray,
+    n: int,
+    draw: Callable[[np.ndarray], np.ndarray],
+    weigh: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None],
+) -> np.ndarray:
+    """Means of n rollouts of each of many states, which go different ways.
+
+    The rollouts of a state are drawn together: all ways are taken, each with its
+    probability for a weight, as long as these are at most n; of more, n are drawn at
+    even distances (systematic resampling, Kitagawa 1996). So means are unbiased, and
+    exact where never more than n ways are open.
+
+    Args:
+      rules: of the game.
+      states: [L, ...], of these rules.
+      n: rollouts of each.
+      draw: for numbers int64 [m] of states, ascending, float64 [m] of [0, 1).
+      weigh: `weigh(states, player, rows, odds)` may change how likely actions are,
+        float64 [r, A], 1 for legal ones of players; `rows` are the numbers of the
+        states that these come from.
+
+    Returns:
+      Player 0's mean utility, float64 [L].
+    """
+    count = len(states)
+    total = np.zeros(count)
+    rows, weight = np.arange(count), np.ones(count)
+    while len(rows):
+        player = rules.current_player(states)
+        over = player == TERMINAL
+        if over.any():
+            utility = rules.returns(states[over])
+            total += np.bincount(rows[over], weight[over] * utility, count)
+            states, player = states[~over], player[~over]
+            rows, weight = rows[~over], weight[~over]
+            if not len(rows):
+                break
+        weights = rules.legal_actions_mask(states).astype(np.float64)
+        draws = player == CHANCE
+        if draws.any():
+            weights[draws] *= rules.chance_probabilities(states[draws])
+        weigh(states, player, rows, weights)
+        if n == 1:
+            # One way each, of weight 1: no list of all ways is made.
+            states = rules.child(states, choose(weights, draw(rows)))
+            continue
+        weights *= (weight / weights.sum(axis=1))[:, None]
+        at, action = np.nonzero(weights)
+        weight = _thinned(rows[at], weights[at, action], n, draw)
+        kept = weight > 0
+        at, action, weight = at[kept], action[kept], weight[kept]
+        states, rows = rules.child(states[at], action), rows[at]
+    return total
+
+
+def _thinned(
+    rows: np.ndarray,
+    weight: np.ndarray,
+    n: int,
+    draw: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """float64 [m], weights, positive at at most n of the places of each row.
+
+    Args:
+      rows: int64 [m], ascending.
+      weight: float64 [m], above 0.
+      n, draw: as of `rollout_means`.
+    """
+    number, first, counts = np.unique(rows, return_index=True, return_counts=True)
+    if (counts <= n).all():
+        return weight
+    group = np.repeat(np.arange(len(number)), counts)
+    ends = np.cumsum(weight)
+    begin = ends[first] - weight[first]
+    totals = ends[first + counts - 1] - begin
+    # Weights so small that they are lost in the sums of those before.
+    totals = np.where(totals > 0, totals, np.add.reduceat(weight, first))
+    # How many of the n points of its row lie before the end of each place.
+    share = (ends - begin[group]) / totals[group]
+    points = np.ceil(n * share - draw(number)[group]).clip(0, n)
+    points[first + counts - 1] = n
+    drawn = np.diff(points, prepend=0.0)
+    drawn[first] = points[first]
+    return np.where(counts[group] <= n, weight, drawn * totals[group] / n)
+
+
+def rollout_mean(
+    state: pyspiel.State,
+    n: int,
+    draw: Callable[[], float],
+    weights_of: Callable[[pyspiel.State], Mapping[int, float]],
+) -> float:
+    """Player 0's mean utility over n rollouts of a state, as of `rollout_means`.
+
+    Args:
+      state: is not changed.
+      n: rollouts.
+      draw: gives numbers from 0 to 1.
+      weights_of: how likely actions are, in any scale.
+    """
+    if n == 1:
+        return _one_rollout(state, draw, weights_of)
+    frontier, total = [(state, 1.0)], 0.0
+    while frontier:
+        ways = []
+        for at, weight in frontier:
+            if at.is_terminal():
+                total += weight * player_return(at, 0)
+                continue
+            listed = {a: p for a, p in sorted(weights_of(at).items()) if p > 0}
+            scale = weight / sum(listed.values())
+            ways += [(at, action, scale * p) for action, p in listed.items()]
+        if len(ways) > n:
+            weights = np.array([weight for *_, weight in ways])
+            nothing = np.zeros(len(ways), np.int64)
+            thinned = _thinned(nothing, weights, n, lambda _: np.array([draw()]))
+            ways = [
+                (at, action, weight)
+                for (at, action, _), weight in zip(ways, thinned.tolist(), strict=True)
+                if weight > 0
+            ]
+        frontier = [(at.child(action), weight) for at, action, weight in ways]
+    return total
+
+
+def _one_rollout(
+    state: pyspiel.State,
+    draw: Callable[[], float],
+    weights_of: Callable[[pyspiel.State], Mapping[int, float]],
+) -> float:
+    """As `rollout_mean` with n = 1, by a single state that goes on."""
+    at = state.clone()
+    while not at.is_terminal():
+        weights = weights_of(at)
+        actions, left = list(weights), draw() * sum(weights.values())
+        for action in actions:
+            left -= weights[action]
+            if left < 0:
+                break
+        else:  # rounding; the last that can be
+            action = max(weights, key=weights.__getitem__)
+        at.apply_action(action)
+    return player_return(at, 0)

@@ -36,8 +36,8 @@ def chip_model(stacks: np.ndarray, prizes: np.ndarray) -> np.ndarray:
     """
     stacks, prizes = _checked(stacks, prizes)
     n = stacks.shape[-1]
-    worth = np.zeros(n)
-    worth[: len(prizes)] = prizes
+    prize_of_place = np.zeros(n)
+    prize_of_place[: len(prizes)] = prizes
     values = np.zeros(stacks.shape)
     # chance[set]: that exactly these players take the first places.
     chance = {0: np.ones(stacks.shape[:-1])}
@@ -51,7 +51,7 @@ def chip_model(stacks: np.ndarray, prizes: np.ndarray) -> np.ndarray:
                     total > 0, stacks[..., p] / np.where(total > 0, total, 1), 0
                 )
                 share = np.where(total > 0, share, 1 / len(left)) * at
-                values[..., p] += share * worth[place]
+                values[..., p] += share * prize_of_place[place]
                 key = taken | 1 << p
                 later[key] = later.get(key, 0) + share
         chance = later

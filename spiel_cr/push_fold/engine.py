@@ -58,28 +58,28 @@ class Engine:
     def play(
         self,
         profile: np.ndarray,
-        worth: np.ndarray,
+        payoffs: np.ndarray,
         forced: np.ndarray,
         inner: InnerSettings,
         begin: int,
     ) -> np.ndarray:
         """Fictitious play: the profile after `inner.steps` more, of `begin` before."""
         program = functools.partial(_play, begin=np.float32(begin), inner=inner)
-        return self._batched(program, profile, worth, forced)[0]
+        return self._batched(program, profile, payoffs, forced)[0]
 
     def best_replies(
-        self, profile: np.ndarray, worth: np.ndarray, forced: np.ndarray
+        self, profile: np.ndarray, payoffs: np.ndarray, forced: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Best responses, as profiles, and their values, float64 [N, n]."""
-        best, gain = self._batched(_best_replies, profile, worth, forced)
+        best, gain = self._batched(_best_replies, profile, payoffs, forced)
         return best, gain.astype(float)
 
     def ends(self, profile: np.ndarray) -> np.ndarray:
         """float64 [N, O], the chances of how hands end."""
         players = next(n for n in (2, 3) if len(rules.infosets(n)) == profile.shape[1])
         shape = len(profile), len(rules.outcomes(players)), players
-        (found,) = self._batched(_ends, profile, np.zeros(shape, np.float32))
-        ends: np.ndarray = found.astype(float)
+        (probabilities,) = self._batched(_ends, profile, np.zeros(shape, np.float32))
+        ends: np.ndarray = probabilities.astype(float)
         return ends / ends.sum(1, keepdims=True)
 
     def _batched(
@@ -92,8 +92,8 @@ class Engine:
         def do(first: int) -> list[np.ndarray]:
             rows = np.resize(np.arange(first, min(first + size, count)), size)
             parts = (array[rows] for array in states)
-            found = program(self._placed, *parts, players=players)
-            return [np.asarray(array)[: count - first] for array in found]
+            results = program(self._placed, *parts, players=players)
+            return [np.asarray(array)[: count - first] for array in results]
 
         # The first one alone, which compiles what all of them run.
         done = [do(0)]
@@ -106,7 +106,7 @@ class Engine:
 def _play(
     tables: HandTables,
     profile: jax.Array,
-    worth: jax.Array,
+    payoffs: jax.Array,
     forced: jax.Array,
     *,
     begin: jax.Array,
@@ -115,19 +115,19 @@ def _play(
 ) -> tuple[jax.Array]:
     """Fictitious play: averages after `inner.steps` more best responses."""
 
-    def step(t: jax.Array, average: jax.Array, found: hands.Values) -> jax.Array:
-        best = (found.jam > found.fold) | forced[:, :, None]
+    def step(t: jax.Array, average: jax.Array, values: hands.Values) -> jax.Array:
+        best = (values.jam > values.fold) | forced[:, :, None]
         return average + (best - average) / (begin + t + 1)
 
     def pair(t: jax.Array, average: jax.Array) -> jax.Array:
-        return step(t, average, hands.two(tables, average, worth))
+        return step(t, average, hands.two(tables, average, payoffs))
 
     def block(k: jax.Array, average: jax.Array) -> jax.Array:
-        slow = hands.three_slow(tables, average, worth)
+        slow = hands.three_slow(tables, average, payoffs)
         first = k * inner.refresh
 
         def triple(t: jax.Array, average: jax.Array) -> jax.Array:
-            return step(t, average, hands.three(tables, average, worth, slow))
+            return step(t, average, hands.three(tables, average, payoffs, slow))
 
         last = jax.numpy.minimum(first + inner.refresh, inner.steps)
         return jax.lax.fori_loop(first, last, triple, average)
@@ -141,34 +141,34 @@ def _play(
 def _best_replies(
     tables: HandTables,
     profile: jax.Array,
-    worth: jax.Array,
+    payoffs: jax.Array,
     forced: jax.Array,
     *,
     players: int,
 ) -> tuple[jax.Array, jax.Array]:
     """Best responses and their values."""
-    found = _values(tables, profile, worth, players)
-    jam = (found.jam > found.fold) | forced[:, :, None]
-    each = jax.numpy.where(jam, found.jam, found.fold).sum(2)
+    values = _values(tables, profile, payoffs, players)
+    jam = (values.jam > values.fold) | forced[:, :, None]
+    each = jax.numpy.where(jam, values.jam, values.fold).sum(2)
     position = np.array([len(before) for before in rules.infosets(players)])
     totals = [each[:, position == p].sum(1) for p in range(players)]
     # Where all fold to it, the big blind has nothing to decide.
-    totals[-1] += found.ends[:, 0] * worth[:, 0, -1]
+    totals[-1] += values.ends[:, 0] * payoffs[:, 0, -1]
     return jam.astype(profile.dtype), jax.numpy.stack(totals, 1)
 
 
 @functools.partial(jax.jit, static_argnames=("players",))
 def _ends(
-    tables: HandTables, profile: jax.Array, worth: jax.Array, *, players: int
+    tables: HandTables, profile: jax.Array, payoffs: jax.Array, *, players: int
 ) -> tuple[jax.Array]:
     """How hands end; what else the values take is not computed."""
-    return (_values(tables, profile, worth, players).ends,)
+    return (_values(tables, profile, payoffs, players).ends,)
 
 
 def _values(
-    tables: HandTables, profile: jax.Array, worth: jax.Array, players: int
+    tables: HandTables, profile: jax.Array, payoffs: jax.Array, players: int
 ) -> hands.Values:
     if players == 2:
-        return hands.two(tables, profile, worth)
-    slow = hands.three_slow(tables, profile, worth)
-    return hands.three(tables, profile, worth, slow)
+        return hands.two(tables, profile, payoffs)
+    slow = hands.three_slow(tables, profile, payoffs)
+    return hands.three(tables, profile, payoffs, slow)

@@ -166,8 +166,8 @@ def sample(
     shown = tqdm.tqdm(total=blocks, desc="all-in hands", disable=not progress)
     counted = executor.map(_Blocks, (strength, players), tasks)
     for task, counts in zip(tasks.values(), in_order(counted, tasks), strict=True):
-        for ours, theirs in zip(total, counts, strict=True):
-            for sums, more in zip(ours, theirs, strict=True):
+        for total_counts, task_counts in zip(total, counts, strict=True):
+            for sums, more in zip(total_counts, task_counts, strict=True):
                 sums += more
         shown.update(len(task))
     shown.close()
@@ -189,10 +189,10 @@ class _Blocks:
             values = self._strength(cards[:, None] | boards[:, None]).astype(np.int32)
             # Hands that have no card of the board, and none of another hand.
             fits = (cards[:, None] & boards[:, None]) == 0
-            apart = (cards[:, None, :, None] & cards[None, :, None, :]) == 0
-            _count_pairs(pair, values, fits, apart)
+            disjoint = (cards[:, None, :, None] & cards[None, :, None, :]) == 0
+            _count_pairs(pair, values, fits, disjoint)
             if self._players == 3:
-                _count_triples(triple, values, fits, apart)
+                _count_triples(triple, values, fits, disjoint)
         return pair, triple
 
 
@@ -254,12 +254,12 @@ def _compare(
 
 
 def _count_pairs(
-    counts: _Counts, values: np.ndarray, fits: np.ndarray, apart: np.ndarray
+    counts: _Counts, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
     """Adds wins, ties and deals of all pairs of copies, both ways round."""
     block = np.zeros_like(counts.sums)
     for a, b in ((0, 1), (1, 2), (2, 0)):
-        ok = apart[a, b]
+        ok = disjoint[a, b]
         better, equal, both = (x.sum(axis=0) * ok for x in _compare(values, fits, a, b))
         block[0] += better + (both - better - equal).T
         block[1] += equal + equal.T
@@ -269,25 +269,25 @@ def _count_pairs(
 
 
 def _count_triples(
-    counts: _Counts, values: np.ndarray, fits: np.ndarray, apart: np.ndarray
+    counts: _Counts, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
     """Adds the orders of copies 0, 1, 2, one class of the middle copy at a time."""
     c = values.shape[2]
     better01, equal01, _ = _compare(values, fits, 0, 1)
     better12, equal12, _ = _compare(values, fits, 1, 2)
-    ok = apart[0, 1][:, :, None] & apart[1, 2][None] & apart[0, 2][:, None, :]
+    ok = disjoint[0, 1][:, :, None] & disjoint[1, 2][None] & disjoint[0, 2][:, None, :]
     first, last = fits[0].astype(np.float32), fits[2].astype(np.float32)
     for j in range(c):
         left = np.concatenate([better01[:, :, j], equal01[:, :, j]], axis=1)
         right = np.concatenate([better12[:, j], equal12[:, j]], axis=1)
         orders = left.T.astype(np.float32) @ right.astype(np.float32)
-        here = ok[:, j]
-        above = orders[:c, :c] * here
-        deals = (first.T @ (last * fits[1][:, j, None])) * here
+        allowed = ok[:, j]
+        above = orders[:c, :c] * allowed
+        deals = (first.T @ (last * fits[1][:, j, None])) * allowed
         counts.sums[0, :, j] += above
-        counts.sums[1, :, j] += orders[c:, :c] * here
-        counts.sums[2, :, j] += orders[:c, c:] * here
-        counts.sums[3, :, j] += orders[c:, c:] * here
+        counts.sums[1, :, j] += orders[c:, :c] * allowed
+        counts.sums[2, :, j] += orders[:c, c:] * allowed
+        counts.sums[3, :, j] += orders[c:, c:] * allowed
         counts.sums[4, :, j] += deals
         counts.note((slice(None), j), above, deals)
 
@@ -326,10 +326,13 @@ def _errors(
     chance: np.ndarray, counts: _Counts, deals: np.ndarray
 ) -> tuple[float, float]:
     """Largest and median standard error of a ratio of sums over blocks."""
-    there = (deals > 0) & (counts.sums[-1] > 0)
-    p, (square, mixed, dealt) = chance[there], (x[there] for x in counts.squares)
+    dealt_classes = (deals > 0) & (counts.sums[-1] > 0)
+    p, (square, mixed, dealt) = (
+        chance[dealt_classes],
+        (x[dealt_classes] for x in counts.squares),
+    )
     spread = np.maximum(square - 2 * p * mixed + p**2 * dealt, 0)
-    error = np.sqrt(spread) / counts.sums[-1][there]
+    error = np.sqrt(spread) / counts.sums[-1][dealt_classes]
     return float(error.max()), float(np.median(error))
 
 

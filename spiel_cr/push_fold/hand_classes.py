@@ -57,14 +57,14 @@ def pair_deals() -> np.ndarray:
 @functools.cache
 def triple_deals() -> np.ndarray:
     """float32 [169, 169, 169], deals to three players without a common card."""
-    member, apart = _member(), _disjoint()
-    around = apart @ member  # [1326, 169], combos of a class apart from a combo
+    member, disjoint = _member(), _disjoint()
+    around = disjoint @ member  # [1326, 169], combos of a class apart from a combo
     counts = np.empty((NUM_CLASSES,) * 3, np.float32)
     for c, size in enumerate(class_sizes()):
         # All combos of a class are alike up to suits.
         first = int(np.flatnonzero(class_of_combo() == c)[0])
-        allowed = apart[first] > 0
-        rest = around[allowed] - apart[allowed][:, ~allowed] @ member[~allowed]
+        allowed = disjoint[first] > 0
+        rest = around[allowed] - disjoint[allowed][:, ~allowed] @ member[~allowed]
         counts[c] = size * (member[allowed].T @ rest)
     return counts
 

@@ -55,23 +55,23 @@ class Values(NamedTuple):
     ends: jax.Array
 
 
-def two(tables: HandTables, jams: jax.Array, worth: jax.Array) -> Values:
+def two(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Values:
     """Values of a hand between two players.
 
     Args:
       tables: of deals and showdowns.
       jams: float32 [B, 2, C], probability to jam per infoset and class.
-      worth: float32 [B, 5, 2], each player's value of each of `outcomes(2)`.
+      payoffs: float32 [B, 5, 2], each player's value of each of `outcomes(2)`.
     """
     sb, bb = jams[:, 0], jams[:, 1]
     deal, shown = tables.deal, _pair(tables)
-    lost = _value(shown, worth[:, 2:5, 0])
+    lost = _value(shown, payoffs[:, 2:5, 0])
     called = bb[:, None] * lost + (1 - bb)[:, None] * deal[None] * _scalar(
-        worth[:, 1, 0]
+        payoffs[:, 1, 0]
     )
-    fold_sb = deal.sum(1)[None] * worth[:, 0, 0, None]
-    fold_bb = sb @ deal * worth[:, 1, 1, None]
-    call_bb = jnp.einsum("bi,bij->bj", sb, _value(shown, worth[:, 2:5, 1]))
+    fold_sb = deal.sum(1)[None] * payoffs[:, 0, 0, None]
+    fold_bb = sb @ deal * payoffs[:, 1, 1, None]
+    call_bb = jnp.einsum("bi,bij->bj", sb, _value(shown, payoffs[:, 2:5, 1]))
     both = jnp.einsum("bi,rij,bj->br", sb, shown, bb)
     none = (1 - sb) @ deal.sum(1)
     folds = jnp.einsum("bi,ij,bj->b", sb, deal, 1 - bb)
@@ -97,29 +97,31 @@ class Slow(NamedTuple):
     ends: jax.Array
 
 
-def three_slow(tables: HandTables, jams: jax.Array, worth: jax.Array) -> Slow:
+def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
     """Sums over the hands of two other players at once; arguments as `three`."""
     x, f, j, fj, jf, jj = jnp.moveaxis(jams, 1, 0)
     batch, classes = x.shape
     shown = _pair(tables)
 
-    def given(stakes: jax.Array) -> jax.Array:
+    def of_third(stakes: jax.Array) -> jax.Array:
         """[B, C] of the third player from [B, C, C] of two."""
         return stakes.reshape(batch, -1) @ tables.deal3
 
     chance = _chances(tables, shown)
     button = (
-        _scalar(worth[:, 0, 0]) * (1 - f)[:, :, None]
-        + _scalar(worth[:, 1, 0]) * f[:, :, None] * (1 - fj)[:, None]
-        + f[:, :, None] * fj[:, None] * _value(chance, worth[:, 2:5, 0])
+        _scalar(payoffs[:, 0, 0]) * (1 - f)[:, :, None]
+        + _scalar(payoffs[:, 1, 0]) * f[:, :, None] * (1 - fj)[:, None]
+        + f[:, :, None] * fj[:, None] * _value(chance, payoffs[:, 2:5, 0])
     )
-    small = _scalar(worth[:, 5, 1]) * (1 - jf)[:, None] + jf[:, None] * _value(
-        chance, worth[:, 6:9, 1]
+    small = _scalar(payoffs[:, 5, 1]) * (1 - jf)[:, None] + jf[:, None] * _value(
+        chance, payoffs[:, 6:9, 1]
     )
-    big = x[:, :, None] * j[:, None] * _value(chance, worth[:, 9:12, 2])
-    fold = jnp.stack([given(button), given(x[:, :, None] * small), given(big)], 1)
+    big = x[:, :, None] * j[:, None] * _value(chance, payoffs[:, 9:12, 2])
+    fold = jnp.stack(
+        [of_third(button), of_third(x[:, :, None] * small), of_third(big)], 1
+    )
     # weight[b, p, m, s]: value of order m, with a and b swapped if s.
-    weight = jnp.einsum("bop,oms->bpms", worth[:, 12:], jnp.asarray(_ORDER_OF))
+    weight = jnp.einsum("bop,oms->bpms", payoffs[:, 12:], jnp.asarray(_ORDER_OF))
     reach = jj @ tables.order3.reshape(-1, classes).T
     reach = reach.reshape(batch, len(ORDERS), classes, classes)
     both = jnp.stack([x, j], 1)
@@ -140,7 +142,9 @@ def three_slow(tables: HandTables, jams: jax.Array, worth: jax.Array) -> Slow:
     return Slow(fold, jnp.stack([jam_button, jam_small, jam_big], 1), ends)
 
 
-def three(tables: HandTables, jams: jax.Array, worth: jax.Array, slow: Slow) -> Values:
+def three(
+    tables: HandTables, jams: jax.Array, payoffs: jax.Array, slow: Slow
+) -> Values:
     """Values of a hand between three players.
 
     Where one player folds, the showdown of the other two is that of two players: what
@@ -150,7 +154,7 @@ def three(tables: HandTables, jams: jax.Array, worth: jax.Array, slow: Slow) -> 
     Args:
       tables: of deals and showdowns.
       jams: float32 [B, 6, C], probability to jam per infoset and class.
-      worth: float32 [B, 25, 3], each player's value of each of `outcomes(3)`.
+      payoffs: float32 [B, 25, 3], each player's value of each of `outcomes(3)`.
       slow: `three_slow` of the same, or of strategies close to these.
     """
     x, f, j, fj, jf, jj = jnp.moveaxis(jams, 1, 0)
@@ -159,20 +163,20 @@ def three(tables: HandTables, jams: jax.Array, worth: jax.Array, slow: Slow) -> 
     # One product for all who fold: the table is read once.
     jammed = jnp.concatenate([x, j, jj]) @ tables.deal3.T
     jammed = jammed.reshape(3, batch, classes, classes)
-    after_fold = _showdown(tables, chance, x, jammed[0], f, fj, worth, 2)
-    after_jam = _showdown(tables, chance, j, jammed[1], x, jf, worth, 6)
-    between = _showdown(tables, chance, jj, jammed[2], x, j, worth, 9)
-    jam_f = after_fold.first[1] + after_fold.alone * worth[:, 1, 1, None]
-    fold_f = after_fold.there * worth[:, 0, 1, None]
-    fold_fj = after_fold.facing * worth[:, 1, 2, None]
-    fold_jf = after_jam.facing * worth[:, 5, 2, None]
+    after_fold = _showdown(tables, chance, x, jammed[0], f, fj, payoffs, 2)
+    after_jam = _showdown(tables, chance, j, jammed[1], x, jf, payoffs, 6)
+    between = _showdown(tables, chance, jj, jammed[2], x, j, payoffs, 9)
+    jam_f = after_fold.first[1] + after_fold.alone * payoffs[:, 1, 1, None]
+    fold_f = after_fold.arrives * payoffs[:, 0, 1, None]
+    fold_fj = after_fold.facing * payoffs[:, 1, 2, None]
+    fold_jf = after_jam.facing * payoffs[:, 5, 2, None]
     jam_button = (
-        after_jam.alone * worth[:, 5, 0, None]
+        after_jam.alone * payoffs[:, 5, 0, None]
         + after_jam.first[0]
         + between.first[0]
         + slow.jam[:, 0]
     )
-    none = ((1 - f) * after_fold.there).sum(1)
+    none = ((1 - f) * after_fold.arrives).sum(1)
     ends = [
         *(none[:, None], (f * after_fold.alone).sum(1)[:, None], after_fold.ends),
         *((x * after_jam.alone).sum(1)[:, None], after_jam.ends),
@@ -190,7 +194,7 @@ class _Showdown(NamedTuple):
     """Two of three players after the third has folded.
 
     Attributes:
-      there: [B, C], the first player's chances to come there with its cards.
+      arrives: [B, C], the first player's chances to come there with its cards.
       alone: [B, C], that the second one folds then.
       facing: [B, C], the second player's chances to come there, with the first in.
       first, second: [n] of [B, C], each player's value of showdowns by the first's
@@ -198,7 +202,7 @@ class _Showdown(NamedTuple):
       ends: [B, 3], chances of showdowns.
     """
 
-    there: jax.Array
+    arrives: jax.Array
     alone: jax.Array
     facing: jax.Array
     first: list[jax.Array]
@@ -213,7 +217,7 @@ def _showdown(
     jammed: jax.Array,
     first: jax.Array,
     second: jax.Array,
-    worth: jax.Array,
+    payoffs: jax.Array,
     start: int,
 ) -> _Showdown:
     """Adds up the deals in which the third player folds.
@@ -224,7 +228,7 @@ def _showdown(
       folding: [B, C], the probability to jam of the player who does not.
       jammed: [B, C, C], the chances of the others' hands with its jams.
       first, second: [B, C], the same of the others.
-      worth: [B, O, n].
+      payoffs: [B, O, n].
       start: the first of the three outcomes.
     """
     deals = tables.deal[None] - jammed
@@ -233,12 +237,12 @@ def _showdown(
     by_first = jnp.einsum("brij,bj->bri", shown, second)
     by_second = jnp.einsum("brij,bi->brj", shown, first)
     # As `a - b`, which by newer types of numpy is no array of JAX.
-    there = jnp.subtract(tables.deal.sum(1)[None], folding @ tables.deal)
-    weights = worth[:, start : start + 3]
-    players = range(worth.shape[2])
+    arrives = jnp.subtract(tables.deal.sum(1)[None], folding @ tables.deal)
+    weights = payoffs[:, start : start + 3]
+    players = range(payoffs.shape[2])
     return _Showdown(
-        there,
-        there - by_first.sum(1),
+        arrives,
+        arrives - by_first.sum(1),
         by_second.sum(1),
         [(by_first * weights[:, :, p, None]).sum(1) for p in players],
         [(by_second * weights[:, :, p, None]).sum(1) for p in players],
@@ -272,15 +276,15 @@ def _chances(tables: HandTables, shown: jax.Array) -> jax.Array:
     return shown / jnp.where(deal > 0, deal, 1)[None]
 
 
-def _value(shown: jax.Array, worth: jax.Array) -> jax.Array:
+def _value(shown: jax.Array, payoffs: jax.Array) -> jax.Array:
     """[B, C, C], a player's value of a showdown, from [3, C, C] and [B, 3]."""
     tie, win, lose = shown[:, None]
-    t, w, u = (worth[:, r, None, None] for r in range(3))
+    t, w, u = (payoffs[:, r, None, None] for r in range(3))
     return t * tie + w * win + u * lose
 
 
-def _scalar(worth: jax.Array) -> jax.Array:
-    return worth[:, None, None]
+def _scalar(payoffs: jax.Array) -> jax.Array:
+    return payoffs[:, None, None]
 
 
 def _weigh(weight: jax.Array, plain: jax.Array, swapped: jax.Array) -> jax.Array:

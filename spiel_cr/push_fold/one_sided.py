@@ -57,7 +57,7 @@ class Stages(NamedTuple):
     forced: np.ndarray
 
 
-class Worth(NamedTuple):
+class Endings(NamedTuple):
     """What endings are worth to us; shapes as in `Stages`."""
 
     opponent_folds: Any
@@ -124,8 +124,8 @@ def guarantee(
         if last.number >= rounds:
             break
     best, _ = outer.best_deviation(game, last.profile, tolerance=_TOLERANCE)
-    upper, theirs = (best[:, p].reshape(2, -1).T for p in (0, 1))
-    lower = 1 - theirs
+    upper, opponent_values = (best[:, p].reshape(2, -1).T for p in (0, 1))
+    lower = 1 - opponent_values
     gap = 1 - lower[::-1, ::-1] - lower
     return Guarantee(np.arange(1, setting.total), lower, upper, gap, last.profile)
 
@@ -190,61 +190,65 @@ class OneSided:
           begin: of no use.
         """
         new = profile.copy()
-        worths = self._worth(values[:, 0])
-        for (stages, part), worth in zip(self._by_seat(new), worths, strict=True):
-            small = Worth(*(np.asarray(w, np.float32) for w in worth))
+        endings_by_seat = self._endings(values[:, 0])
+        for (stages, part), endings in zip(
+            self._by_seat(new), endings_by_seat, strict=True
+        ):
+            small = Endings(*(np.asarray(w, np.float32) for w in endings))
             may = stages.allowed, stages.forced
             part[:] = _match(self.tables, small, *may, np.int32(inner.steps))
         return new
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, 2] of one hand by the profile, and `values` after it."""
-        ours = self._chances(profile) @ self._after(values[:, 0])
-        return np.stack([ours, 1 - ours], 1)
+        player_values = self._chances(profile) @ self._after(values[:, 0])
+        return np.stack([player_values, 1 - player_values], 1)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, 2] of playing by the profile to the end, exactly."""
-        ours = self._to_the_end(profile)
-        return np.stack([ours, 1 - ours], 1)
+        player_values = self._to_the_end(profile)
+        return np.stack([player_values, 1 - player_values], 1)
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Each player's best response to the other for one hand, and its values."""
-        best, found = np.zeros_like(profile), []
+        best, gains = np.zeros_like(profile), []
         total = self._exact.deal.sum()
-        worths = zip(
-            self._worth(values[:, 0]), self._worth(1 - values[:, 1]), strict=True
+        endings_by_seat = zip(
+            self._endings(values[:, 0]),
+            self._endings(1 - values[:, 1]),
+            strict=True,
         )
-        for (stages, part, new), (mine, theirs) in zip(
-            self._by_seat(profile.astype(float), best), worths, strict=True
+        for (stages, part, new), (player_endings, opponent_endings) in zip(
+            self._by_seat(profile.astype(float), best), endings_by_seat, strict=True
         ):
             k = stages.quits.shape[1]
-            stay, go = _our_values(self._exact, part[:, k:], mine)
+            stay, go = _our_values(self._exact, part[:, k:], player_endings)
             new[:, :k] = (go > stay) | stages.forced
-            ours = np.where(new[:, :k] > 0, go, stay).sum((1, 2))
+            player_gain = np.where(new[:, :k] > 0, go, stay).sum((1, 2))
             at_once = part[:, -1:] @ self._exact.deal.sum(1)
-            ours += at_once[:, 0] * mine.opponent_folds[:, 0, 0]
-            lost = _plan_values(self._exact, part[:, :k], theirs)
+            player_gain += at_once[:, 0] * player_endings.opponent_folds[:, 0, 0]
+            lost = _plan_values(self._exact, part[:, :k], opponent_endings)
             lost = np.where(stages.allowed, lost, np.inf)
             least = lost.argmin(1)[:, None]
             new[:, k:] = np.arange(2 * k + 1)[:, None] == least
             left = np.take_along_axis(lost, least, 1).sum((1, 2))
-            found.append(np.stack([ours, -left], 1) / total)
-        return best, values + np.concatenate(found)
+            gains.append(np.stack([player_gain, -left], 1) / total)
+        return best, values + np.concatenate(gains)
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
         """Values [N, 2] where each player alone plays by `replies` to the end."""
-        found = []
+        values = []
         for player in (0, 1):
             mixed = profile.copy()
             for stages, new, part in self._by_seat(mixed, replies):
                 k = stages.quits.shape[1]
-                own = slice(k) if player == 0 else slice(k, None)
-                new[:, own] = part[:, own]
-            ours = self._to_the_end(mixed)
-            found.append(1 - ours if player else ours)
-        return np.stack(found, 1)
+                actions = slice(k) if player == 0 else slice(k, None)
+                new[:, actions] = part[:, actions]
+            player_values = self._to_the_end(mixed)
+            values.append(1 - player_values if player else player_values)
+        return np.stack(values, 1)
 
     def _by_seat(self, *profiles: np.ndarray) -> Iterator[tuple[Any, ...]]:
         """Of each seat its stages, and of each profile [M, 3 * K + 1, C]; views."""
@@ -252,27 +256,29 @@ class OneSided:
         yield self.seats[0], *(profile[: self.most, :rows] for profile in profiles)
         yield self.seats[1], *(profile[self.most :] for profile in profiles)
 
-    def _after(self, ours: np.ndarray) -> np.ndarray:
+    def _after(self, player_values: np.ndarray) -> np.ndarray:
         """[2 * (total + 1)], our value by our chips, 0 to total, and by the seat."""
-        seats = [np.concatenate([[0.0], v, [1.0]]) for v in ours.reshape(2, -1)]
+        seats = [
+            np.concatenate([[0.0], v, [1.0]]) for v in player_values.reshape(2, -1)
+        ]
         return np.concatenate(seats)
 
-    def _worth(self, ours: np.ndarray) -> list[Worth]:
+    def _endings(self, player_values: np.ndarray) -> list[Endings]:
         """Of each seat, what endings are worth, less what the state is worth.
 
         Many small numbers are added: only what differs is.
         """
-        values = self._after(ours).reshape(2, -1)
-        found = []
+        values = self._after(player_values).reshape(2, -1)
+        endings = []
         for stages, later, now in zip(
-            self.seats, values[::-1], ours.reshape(2, -1), strict=True
+            self.seats, values[::-1], player_values.reshape(2, -1), strict=True
         ):
             now = now[:, None, None]
             folds, away, quits = (later[chips] - now for chips in stages[:3])
-            found.append(
-                Worth(folds, away, quits, later[stages.shown] - now[..., None])
+            endings.append(
+                Endings(folds, away, quits, later[stages.shown] - now[..., None])
             )
-        return found
+        return endings
 
     def _chances(self, profile: np.ndarray) -> np.ndarray:
         """[N, 2 * (total + 1)], chances of what is after a hand, as in `_after`."""
@@ -280,17 +286,17 @@ class OneSided:
         state = np.arange(self.most)
         for seat, (stages, part) in enumerate(self._by_seat(profile.astype(float))):
             k = stages.quits.shape[1]
-            ours, quits, calls = part[:, :k], part[:, k : 2 * k], part[:, 2 * k : -1]
+            goes_in, quits, calls = part[:, :k], part[:, k : 2 * k], part[:, 2 * k : -1]
             deal, both = self._exact.deal, _showdowns(self._exact)
             into = chances[seat, :, 1 - seat]
             at_once = part[:, -1] @ deal.sum(1)
             np.add.at(into, (state, stages.opponent_folds[:, 0, 0]), at_once)
-            folded = ((1 - ours) * ((quits + calls) @ deal)).sum((1, 2))
+            folded = ((1 - goes_in) * ((quits + calls) @ deal)).sum((1, 2))
             np.add.at(into, (state, stages.we_fold[:, 0, 0]), folded)
-            quit_in = (ours * (quits @ deal)).sum(2)
+            quit_in = (goes_in * (quits @ deal)).sum(2)
             np.add.at(into, (state[:, None], stages.quits[..., 0]), quit_in)
             for r in range(3):
-                shown = (ours * (calls @ both[r].T)).sum((1, 2))
+                shown = (goes_in * (calls @ both[r].T)).sum((1, 2))
                 np.add.at(into, (state, stages.shown[:, r, 0, 0]), shown)
         flat = chances.reshape(2 * self.most, -1)
         return flat / flat.sum(1, keepdims=True)
@@ -330,16 +336,16 @@ def _stages(setting: Setting, seat: int) -> Stages:
         # Ranks by position.
         win, lose = ((0, 1), (1, 0))[:: -1 if seat else 1]
         shown = [after(_BOTH, ranks) for ranks in ((0, 0), win, lose)]
-        there = [size < min(stacks) for size in sizes]
+        leaves_chips = [size < min(stacks) for size in sizes]
         if seat == 0:
             at_once, folds, quits = chips, after(_FOLDS), [after(_JAM_WINS)]
             allowed = [not in_by_force[1], True, False]
         else:
             at_once, folds = after(_FOLDS), after(_JAM_WINS)
-            quits = [chips + s * t for s, t in zip(sizes, there, strict=True)]
+            quits = [chips + s * t for s, t in zip(sizes, leaves_chips, strict=True)]
             quits.append(chips)
             # Who is all in cannot quit.
-            allowed = [*there, False, *there, True, not in_by_force[0]]
+            allowed = [*leaves_chips, False, *leaves_chips, True, not in_by_force[0]]
         rows.append((at_once, folds, quits, shown, allowed, in_by_force[seat]))
     # The shapes of the fields of `Stages`.
     one, offers = (slice(None), None, None), (slice(None), slice(None), None)
@@ -353,57 +359,61 @@ def _showdowns(tables: HandTables) -> tuple[Any, Any, Any]:
     return tables.tie, tables.win, tables.win.T
 
 
-def _our_values(tables: HandTables, plans: Any, worth: Worth) -> tuple[Any, Any]:
+def _our_values(tables: HandTables, plans: Any, endings: Endings) -> tuple[Any, Any]:
     """[M, K, C] of losing the blind and of going in, weighted by chances of the rest.
 
     Args:
       tables: of deals and showdowns; of numpy or of JAX, as all others.
       plans: [M, 2 * K + 1, C], the opponent's.
-      worth: of endings.
+      endings: Values of endings.
     """
     k = plans.shape[1] // 2
     quits, calls = plans[:, :k], plans[:, k:-1]
-    stay = ((quits + calls) @ tables.deal) * worth.we_fold
-    go = (quits @ tables.deal) * worth.quits
+    stay = ((quits + calls) @ tables.deal) * endings.we_fold
+    go = (quits @ tables.deal) * endings.quits
     for r, both in enumerate(_showdowns(tables)):
-        go = go + (calls @ both.T) * worth.shown[:, r]
+        go = go + (calls @ both.T) * endings.shown[:, r]
     return stay, go
 
 
-def _plan_values(tables: HandTables, ours: Any, worth: Worth) -> Any:
+def _plan_values(tables: HandTables, goes_in: Any, endings: Endings) -> Any:
     """[M, 2 * K + 1, C], what we win by each of the opponent's plans, and its hand.
 
     Args:
       tables: of deals and showdowns.
-      ours: [M, K, C], chances to go in.
-      worth: of endings.
+      goes_in: [M, K, C], chances to go in.
+      endings: Values of endings.
     """
-    numbers = np if isinstance(ours, np.ndarray) else jnp
-    stay = ((1 - ours) @ tables.deal) * worth.we_fold
-    quits = (ours @ tables.deal) * worth.quits + stay
+    numbers = np if isinstance(goes_in, np.ndarray) else jnp
+    stay = ((1 - goes_in) @ tables.deal) * endings.we_fold
+    quits = (goes_in @ tables.deal) * endings.quits + stay
     calls = stay
     for r, both in enumerate(_showdowns(tables)):
-        calls = calls + (ours @ both) * worth.shown[:, r]
-    folds = tables.deal.sum(0)[None, None] * worth.opponent_folds
+        calls = calls + (goes_in @ both) * endings.shown[:, r]
+    folds = tables.deal.sum(0)[None, None] * endings.opponent_folds
     return numbers.concatenate([quits, calls, folds], 1)
 
 
 @jax.jit
 def _match(
-    tables: HandTables, worth: Worth, allowed: jax.Array, forced: jax.Array, steps: int
+    tables: HandTables,
+    endings: Endings,
+    allowed: jax.Array,
+    forced: jax.Array,
+    steps: int,
 ) -> jax.Array:
     """Regret matching+, first we, then the opponent; later steps count for more.
 
     Args:
       tables: of deals and showdowns.
-      worth: of endings, float32.
+      endings: Values of endings, float32.
       allowed, forced: see `Stages`.
       steps: how many.
 
     Returns:
       float32 [M, 3 * K + 1, C], averages with weights 1, 2, 3, …
     """
-    shape = worth.we_fold.shape[0], worth.quits.shape[1], tables.deal.shape[0]
+    shape = endings.we_fold.shape[0], endings.quits.shape[1], tables.deal.shape[0]
     k = shape[1]
 
     def matched(regret: jax.Array, may: jax.Array) -> jax.Array:
@@ -413,27 +423,29 @@ def _match(
         equal = share / share.sum(1, keepdims=True)
         return jnp.where(total > 0, regret / jnp.where(total > 0, total, 1), equal)
 
-    def ours(regret: jax.Array) -> jax.Array:
+    def in_probability(regret: jax.Array) -> jax.Array:
         total = regret.sum(0)
         part = jnp.where(total > 0, regret[1] / jnp.where(total > 0, total, 1), 0.5)
         return jnp.where(forced, 1.0, part)
 
     def step(t: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        mine, theirs, average = state
-        plans = matched(theirs, allowed)
-        both = jnp.stack(_our_values(tables, plans, worth))
-        go = ours(mine)
+        player_regret, opponent_regret, average = state
+        plans = matched(opponent_regret, allowed)
+        both = jnp.stack(_our_values(tables, plans, endings))
+        go = in_probability(player_regret)
         mean = (1 - go) * both[0] + go * both[1]
-        mine = jnp.maximum(mine + both - mean[None], 0)
-        go = ours(mine)
-        lost = _plan_values(tables, go, worth)
+        player_regret = jnp.maximum(player_regret + both - mean[None], 0)
+        go = in_probability(player_regret)
+        lost = _plan_values(tables, go, endings)
         regret = (plans * lost).sum(1, keepdims=True) - lost
-        theirs = jnp.where(allowed, jnp.maximum(theirs + regret, 0), 0)
+        opponent_regret = jnp.where(
+            allowed, jnp.maximum(opponent_regret + regret, 0), 0
+        )
         now = jnp.concatenate([go, plans], 1)
         weight = (2 / (t + 2)).astype(average.dtype)
-        return mine, theirs, average + (now - average) * weight
+        return player_regret, opponent_regret, average + (now - average) * weight
 
     m, _, c = shape
     shapes = ((2, *shape), (m, 2 * k + 1, c), (m, 3 * k + 1, c))
-    start = tuple(jnp.zeros(s, worth.quits.dtype) for s in shapes)
+    start = tuple(jnp.zeros(s, endings.quits.dtype) for s in shapes)
     return jax.lax.fori_loop(0, steps, step, start)[2]

@@ -132,9 +132,9 @@ def best_deviation(
     replies = profile
     for _ in range(_MOST_ROUNDS):
         best, _ = game.best_replies(profile, values)
-        found = game.evaluate_alone(profile, best)
-        rise = float((found - values).max())
-        values, replies = np.maximum(values, found), best
+        response_values = game.evaluate_alone(profile, best)
+        rise = float((response_values - values).max())
+        values, replies = np.maximum(values, response_values), best
         if rise <= tolerance:
             return values, replies
     raise SolverFailedError(

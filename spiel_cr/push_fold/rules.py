@@ -42,14 +42,14 @@ def outcomes(players: int) -> tuple[Outcome, ...]:
       By what was done, fold before jam; showdowns with ranks in the order of
       `finishing_orders`. 5 of two players, 25 of three.
     """
-    found = []
+    results = []
     for jams in itertools.product((False, True), repeat=players):
         if jams[-1] and not any(jams[:-1]):
             continue  # The big blind wins without acting.
         live = sum(jams)
         orders = finishing_orders(live) if live > 1 else [()]
-        found += [Outcome(jams, tuple(ranks)) for ranks in orders]
-    return tuple(found)
+        results += [Outcome(jams, tuple(ranks)) for ranks in orders]
+    return tuple(results)
 
 
 @functools.cache
@@ -114,11 +114,11 @@ def settle(
         live = [len(stacks) - 1]
     if len(live) == 1:
         # It wins the blinds, as far as another player's chips cover them.
-        there = [
+        in_pot = [
             s if p in live and any(outcome.jams) else b
             for p, (s, b) in enumerate(zip(stacks, blind, strict=True))
         ]
-        most = [max(there[:p] + there[p + 1 :]) for p in range(len(stacks))]
+        most = [max(in_pot[:p] + in_pot[p + 1 :]) for p in range(len(stacks))]
         lost = [
             0 if p in live else min(b, m)
             for p, (b, m) in enumerate(zip(blind, most, strict=True))
@@ -131,7 +131,7 @@ def settle(
         s if p in rank else b
         for p, (s, b) in enumerate(zip(stacks, blind, strict=True))
     ]
-    found: dict[Stacks, float] = {
+    distribution: dict[Stacks, float] = {
         tuple(s - x for s, x in zip(stacks, paid, strict=True)): 1.0
     }
     below = 0
@@ -145,18 +145,18 @@ def settle(
             winners = [p for p in entitled if rank[p] == best]
         else:
             winners = payers  # Blinds that nobody in the showdown covers come back.
-        found = _share(found, size, winners)
-    return [(chance, after) for after, chance in found.items()]
+        distribution = _share(distribution, size, winners)
+    return [(chance, after) for after, chance in distribution.items()]
 
 
 def _share(
-    found: dict[Stacks, float], size: int, winners: Sequence[int]
+    distribution: dict[Stacks, float], size: int, winners: Sequence[int]
 ) -> dict[Stacks, float]:
     """Adds a pot, shared by its winners, to stacks with chances."""
     each, odd = divmod(size, len(winners))
     lots = list(itertools.combinations(winners, odd))
     later: dict[Stacks, float] = {}
-    for after, chance in found.items():
+    for after, chance in distribution.items():
         for lot in lots:
             new = list(after)
             for p in winners:

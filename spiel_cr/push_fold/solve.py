@@ -192,8 +192,8 @@ def solve_tournament(
             )
             rest = level.values
             levels.insert(0, level)
-    given = np.array(stacks) // unit
-    start = int(np.flatnonzero((levels[0].stacks == given).all(axis=1))[0])
+    start_stacks = np.array(stacks) // unit
+    start = int(np.flatnonzero((levels[0].stacks == start_stacks).all(axis=1))[0])
     return Solution(unit, start, tuple(levels), time.perf_counter() - started)
 
 

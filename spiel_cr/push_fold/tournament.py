@@ -85,13 +85,13 @@ class Tournament:
           The new averages: the one before times t / (t + 1), plus the best response
           over t + 1, with t from `begin`.
         """
-        worth = self._worth(values)
-        return self.engine.play(profile, worth, self.forced, inner, begin)
+        payoffs = self._payoffs(values)
+        return self.engine.play(profile, payoffs, self.forced, inner, begin)
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, n] of one hand by the profile, and `values` after it."""
-        worth = self.follow.worth(values)
-        return np.einsum("so,sop->sp", self.engine.ends(profile), worth)
+        payoffs = self.follow.payoffs(values)
+        return np.einsum("so,sop->sp", self.engine.ends(profile), payoffs)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by the profile to the end, exactly.
@@ -105,8 +105,8 @@ class Tournament:
         ends = []
         for player in range(self.setting.players):
             mixed = profile.copy()
-            own = [len(before) == player for before in self.infosets]
-            mixed[:, own] = replies[:, own]
+            infosets = [len(before) == player for before in self.infosets]
+            mixed[:, infosets] = replies[:, infosets]
             ends.append(self.engine.ends(mixed))
         return self.follow.solve(np.stack(ends, axis=2))
 
@@ -114,13 +114,13 @@ class Tournament:
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Best responses [N, I, C] and their values [N, n], one hand ahead."""
-        worth = self._worth(values)
-        best, gain = self.engine.best_replies(profile, worth, self.forced)
+        payoffs = self._payoffs(values)
+        best, gain = self.engine.best_replies(profile, payoffs, self.forced)
         return best, values + gain
 
-    def _worth(self, values: np.ndarray) -> np.ndarray:
+    def _payoffs(self, values: np.ndarray) -> np.ndarray:
         """What outcomes are worth beyond the states' values: sums of small numbers."""
-        return (self.follow.worth(values) - values[:, None]).astype(np.float32)
+        return (self.follow.payoffs(values) - values[:, None]).astype(np.float32)
 
 
 class _Follow(NamedTuple):
@@ -165,7 +165,7 @@ class _Follow(NamedTuple):
         later = scipy.sparse.coo_array((data, (rows, columns)), shape).tocsr()
         return cls(later, fixed)
 
-    def worth(self, values: np.ndarray) -> np.ndarray:
+    def payoffs(self, values: np.ndarray) -> np.ndarray:
         """float64 [N, O, n] from values [N, n] of the next states."""
         return self.fixed + (self.later @ values.ravel()).reshape(self.fixed.shape)
 
@@ -184,8 +184,8 @@ class _Follow(NamedTuple):
         ).tocsr()
         step = (weights @ self.later).toarray()
         paid = weights @ self.fixed.ravel()
-        found: np.ndarray = np.linalg.solve(np.eye(len(step)) - step, paid)
-        return found.reshape(states, n)
+        values: np.ndarray = np.linalg.solve(np.eye(len(step)) - step, paid)
+        return values.reshape(states, n)
 
 
 def _rest_value(

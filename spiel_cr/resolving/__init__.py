@@ -1,6 +1,6 @@
 """Continual resolving: gadget games of all subgames, or of the one a match is in."""
 
-from spiel_cr.policies.leaf_functions import LeafValue
+from spiel_cr.policies.leaf_values import LeafValue
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig

@@ -68,10 +68,10 @@ def check_budget(
     """
     if count is not None:
         check_iterations(count, name=name)
-    for what, milliseconds in (("move_ms", move_ms), ("init_ms", init_ms)):
+    for name_of_time, milliseconds in (("move_ms", move_ms), ("init_ms", init_ms)):
         if milliseconds is not None:
-            why = "leave it out for no clock"
-            check_number(milliseconds, what, "(0, inf)", why=why)
+            remedy = "leave it out for no clock"
+            check_number(milliseconds, name_of_time, "(0, inf)", why=remedy)
     if count is None and move_ms is None:
         raise ValueError(
             f"a {player} player needs a budget: give {name}, move_ms, or both"
@@ -100,7 +100,7 @@ class Clock:
         self.stretch = 1.0
         self._move_ms = move_ms
         self._iterations = iterations
-        self._begun = 0.0
+        self._move_started = 0.0
         self.after = 0.0
         # How much later than asked iterating ends, beside other work.
         self._lost = 0.0
@@ -115,11 +115,11 @@ class Clock:
         Under a clock, Python's search for garbage waits until the answer is there: with
         the many objects that JAX makes it takes a tenth of a second.
         """
-        self._begun, self._solved = time.perf_counter(), None
+        self._move_started, self._solved = time.perf_counter(), None
         with _garbage_waits() if self._move_ms is not None else _NOTHING:
             yield
         now = time.perf_counter()
-        elapsed = 1000 * (now - self._begun)
+        elapsed = 1000 * (now - self._move_started)
         tail = 0.0 if self._solved is None else now - self._solved
         self._tail = max(tail, _KEPT * self._tail)
         self.statistics.moves += 1
@@ -132,8 +132,8 @@ class Clock:
         if self._move_ms is None:
             return None
         now = time.perf_counter()
-        whole = self.stretch * self._move_ms / 1000
-        end = self._begun + whole * (1 - _RESERVE) - self._tail
+        move_seconds = self.stretch * self._move_ms / 1000
+        end = self._move_started + move_seconds * (1 - _RESERVE) - self._tail
         return now + (end - now) / solves
 
     def init_deadline(self, init_ms: float | None) -> float | None:

@@ -35,16 +35,17 @@ class BelowLookahead(NamedTuple):
     Attributes:
       parent: int64 [J], the opponent's last sequence before each of its infosets.
       num_actions: int64 [J], of each.
-      own: int64 [T], the player's last sequence within the tree, at each end.
-      other: int64 [T], the opponent's.
+      player_last: int64 [T], the player's last sequence within the tree, at each
+        end.
+      opponent_last: int64 [T], the opponent's.
       gain: float64 [T], the opponent's utility, times probabilities of chance and of
         the player beyond the tree.
     """
 
     parent: np.ndarray
     num_actions: np.ndarray
-    own: np.ndarray
-    other: np.ndarray
+    player_last: np.ndarray
+    opponent_last: np.ndarray
     gain: np.ndarray
 
 
@@ -52,35 +53,38 @@ class OpponentResponses:
     """What the opponent's best responses get at augmented infosets of a game."""
 
     def __init__(
-        self, decomposition: Decomposition, beyond: BelowLookahead | None = None
+        self, decomposition: Decomposition, below: BelowLookahead | None = None
     ) -> None:
         """Augmented infosets become points with one action, see `Decomposition`.
 
         Args:
           decomposition: of the game.
-          beyond: what follows where its tree ends too early; None: what it is worth
+          below: what follows where its tree ends too early; None: what it is worth
             there is taken for the end of the game.
         """
         d = self._d = decomposition
         histories, o = d.tree.histories, 1 - d.player
-        own = d.tree.infosets[o].decisions
+        opponent = d.tree.infosets[o].decisions
         count = len(d.augmented_layer)
-        self._augmented = slice(len(own), len(own) + count)
+        self._augmented = slice(len(opponent), len(opponent) + count)
         parents = [d.other_parent, d.augmented_parent]
-        num_actions = [own.num_actions, np.ones(count, np.int32)]
+        num_actions = [opponent.num_actions, np.ones(count, np.int32)]
         ends, frontier = d.terminals, d.tree.frontier
-        if beyond is not None and frontier is not None:
-            parents.append(beyond.parent)
-            num_actions.append(beyond.num_actions)
+        if below is not None and frontier is not None:
+            parents.append(below.parent)
+            num_actions.append(below.num_actions)
             ends = ends[~frontier[ends]]
         self._points = Decisions(np.concatenate(parents), np.concatenate(num_actions))
         utility = histories.utility[ends] * (1 if o == 0 else -1)
         self._gain = histories.chance[ends] * utility
-        self._own, self._other = histories.sequence[d.player][ends], d.extended[ends]
-        if beyond is not None:
-            self._gain = np.append(self._gain, beyond.gain)
-            self._own = np.append(self._own, beyond.own)
-            self._other = np.append(self._other, beyond.other)
+        self._player_last, self._opponent_last = (
+            histories.sequence[d.player][ends],
+            d.extended[ends],
+        )
+        if below is not None:
+            self._gain = np.append(self._gain, below.gain)
+            self._player_last = np.append(self._player_last, below.player_last)
+            self._opponent_last = np.append(self._opponent_last, below.opponent_last)
         self._rounding = _ROUNDING * float(np.abs(d.tree.histories.utility).max())
 
     def values(self, behaviour: np.ndarray) -> np.ndarray:
@@ -94,8 +98,8 @@ class OpponentResponses:
         """
         reach = reach_from_behaviour(self._d.decisions, behaviour)
         total = np.bincount(
-            self._other,
-            self._gain * reach[self._own],
+            self._opponent_last,
+            self._gain * reach[self._player_last],
             minlength=self._points.num_sequences,
         )
         values = best_values(self._points, total)

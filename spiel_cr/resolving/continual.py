@@ -8,29 +8,23 @@ decisions are solved together, as a forest (see `gadget.py`).
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
+from spiel_cr.games.opening.opened import Openable
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Held, Result
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Forest
-from spiel_cr.resolving.layers import (
-    DepthLimit,
-    LayeredGame,
-    LayerForest,
-    Role,
-    SolveSettings,
-)
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
-from spiel_cr.resolving.public_roles import public_roles
 from spiel_cr.resolving.resolving_config import ResolvingConfig, full_game_settings
-from spiel_cr.resolving.tree_roles import tree_roles
+from spiel_cr.resolving.roles import LayeredGame, LayerForest, Role, make_roles
+from spiel_cr.resolving.truncation import DepthLimit
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -45,15 +39,10 @@ _LOCKS = (
     "locks: games are resolved with them when they are compiled, and to their end; "
     "give form='tree' and no depth, or use solve"
 )
-# Both players' layers, by the form that a game is laid out in.
-_ROLES: Mapping[str, Callable[[Any, SolveSettings], tuple[Sequence[Role], Held]]] = {
-    representation.TREE: tree_roles,
-    representation.PUBLIC_TREE: public_roles,
-}
 
 
 def resolve(
-    game: representation.AnyGame | representation.Laid,
+    game: Openable,
     algorithm: str | CFRConfig | ResolvingConfig = "auto",
     iterations: int | None = None,
     *,
@@ -69,9 +58,8 @@ def resolve(
     action (docs/resolving.md). The run is deterministic.
 
     Args:
-      game: OpenSpiel game string, game, compiled game, signal game, or one that was
-        laid out. A compiled game should have been compiled with `observations=True`,
-        for smaller subgames.
+      game: OpenSpiel game string, game, or a represented game. A game tree should have
+        been built with `observations=True`, for smaller subgames.
       algorithm: solver of every solve, see `algorithms.find`; "auto" is
         `automatic.OF_SUBGAMES`. Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
@@ -101,23 +89,20 @@ def resolve(
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
-    laid = game
-    if not isinstance(laid, representation.Laid):
-        need = need_of(wanted, locks=options.locks is not None)
-        laid = representation.lay_out(laid, need, options, progress=progress)
-    rows = None
+    need = need_of(wanted, locks=options.locks is not None)
+    game, reason = representation.represent(game, options, need, progress=progress)
+    assert isinstance(game, GameTree | PublicTreeGame)
     if options.locks is not None:
-        if not isinstance(laid.game, GameTree) or limit is not None:
+        if not isinstance(game, GameTree) or limit is not None:
             raise ValueError(_LOCKS)
-        rows = lock(laid.game.sequence_form, laid.game, options.locks).locks
-    config = wanted.algorithm(laid.form)
+    config = wanted.algorithm(reason.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
-    about = limit, wanted.gadget, options.memory_limit
-    work = SolveSettings(config, wanted.iterations, dtype, *about)
-    roles, held = _ROLES[laid.form](laid.game, work)
-    if rows is not None:
-        held = Held(held.laid, locked(held.form, rows))
-    average, timings = _resolve_roles(roles, work, held.form.locks, progress)
+    roles = make_roles(game, limit, wanted.gadget, dtype, options.memory_limit)
+    form = lock(game.sequence_form, game, options.locks)
+    held = Held(game, form) if isinstance(game, GameTree) else Held(game, form, dtype)
+    average, timings = _resolve_roles(
+        *(roles, config, wanted.iterations, dtype, form.locks, progress)
+    )
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
     compile_seconds = sum(spent for _, spent in timings)
@@ -141,17 +126,21 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
       locks: whether strategies are kept as they are; nor is one then.
     """
-    refused = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
+    rejected = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
     if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
-        refused[representation.PUBLIC_TREE] = refusal
-    return representation.Need(refused, observations=True)
+        rejected[representation.PUBLIC_TREE] = refusal
+    return representation.Need(rejected, observations=True)
 
 
 def _resolve_roles(
-    roles: Sequence[Role], work: SolveSettings, locks: Rows, progress: bool
+    roles: Sequence[Role],
+    config: CFRConfig,
+    iterations: int,
+    dtype: np.dtype,
+    locks: Rows,
+    progress: bool,
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Both players' strategies; seconds of iterating and of compiling by solve."""
-    config, iterations = work.config, work.iterations
     timings: list[tuple[float, float]] = []
     layers = sum(role.d.num_layers for role in roles)
     total = layers * iterations
@@ -174,7 +163,7 @@ def _resolve_roles(
             solver = cfr.make_solver(
                 form,
                 config=config,
-                dtype=work.dtype,
+                dtype=dtype,
                 values=True,
                 first=d.player ^ forest.other_first,
                 compile=cfr.compile_for(form, iterations, once=True),

@@ -124,11 +124,11 @@ def _layers_are_observable(
     """Whether both players know at each infoset which layer they are in."""
     histories = tree.histories
     for p, infosets in enumerate(tree.infosets):
-        here = np.flatnonzero(histories.player == p)
-        first = infosets.history[histories.infoset[here]]
-        if (layer[here] != layer[first]).any():
+        decisions = np.flatnonzero(histories.player == p)
+        first = infosets.history[histories.infoset[decisions]]
+        if (layer[decisions] != layer[first]).any():
             return False
-        if (opening[here] != opening[first]).any():
+        if (opening[decisions] != opening[first]).any():
             return False
     return True
 
@@ -141,7 +141,7 @@ def _decompose(
     anchor: np.ndarray,
 ) -> Decomposition:
     histories, other = tree.histories, 1 - player
-    own = tree.infosets[player]
+    infosets = tree.infosets[player]
     roots = np.flatnonzero(opening)
     above = np.where(histories.parent[roots] >= 0, anchor[histories.parent[roots]], -1)
     root_augmented = _augmented_infosets(tree, player, roots, above, layer, anchor)
@@ -164,13 +164,13 @@ def _decompose(
     # Subgames: roots that share i's or o's information belong together.
     infoset = histories.infoset[roots]
     subgame = _components(root_augmented, infoset, count)
-    player_subgame = np.full(len(own), -1, np.int32)
+    player_subgame = np.full(len(infosets), -1, np.int32)
     player_subgame[infoset] = subgame[root_augmented]
     return Decomposition(
         tree=tree,
         player=player,
-        player_layer=layer[own.history],
-        opens=opening[own.history],
+        player_layer=layer[infosets.history],
+        opens=opening[infosets.history],
         other_layer=layer[tree.infosets[other].history],
         other_parent=extended[tree.infosets[other].history],
         augmented_layer=augmented_layer,

@@ -63,8 +63,8 @@ class Forest:
     Attributes:
       decisions: each player's decision points, in the order of players.
       payoffs: player 0's utility times chance, weights and o's given values put in.
-      own: int32 [m], i's infosets (numbers of the whole game) in the order of its
-        decisions.
+      infosets: int32 [m], i's infosets (numbers of the whole game) in the order
+        of its decisions.
       augmented: int32 [g], augmented infosets of this layer. Empty for the first layer,
         which is the whole game.
       other: int32 [k], o's infosets (numbers of the whole game), next.
@@ -75,7 +75,7 @@ class Forest:
 
     decisions: tuple[Decisions, Decisions]
     payoffs: Payoffs
-    own: np.ndarray
+    infosets: np.ndarray
     augmented: np.ndarray
     other: np.ndarray
     next_augmented: np.ndarray
@@ -93,20 +93,20 @@ class Forest:
 
     def rows_of(self, d: Decomposition, rows: Rows) -> Rows:
         """Rows of the whole game's locked infosets in the places of the forest's."""
-        found: list[np.ndarray | None] = []
-        for player, whole in enumerate(rows):
-            if whole is None:
-                found.append(None)
+        forest_rows: list[np.ndarray | None] = []
+        for player, game_row in enumerate(rows):
+            if game_row is None:
+                forest_rows.append(None)
                 continue
-            inside, first = self.own, 1
+            inside, first = self.infosets, 1
             if player != d.player:
                 inside, first = self.other, 1 + self.front.num_sequences
             owner = d.tree.infosets[player].decisions.owner[1:]
-            kept = whole[1:][np.isin(owner, inside)]
+            kept = game_row[1:][np.isin(owner, inside)]
             row = np.full(self.decisions[player].num_sequences, np.nan)
             row[first : first + len(kept)] = kept
-            found.append(row)
-        return found[0], found[1]
+            forest_rows.append(row)
+        return forest_rows[0], forest_rows[1]
 
 
 class _Ends(NamedTuple):
@@ -128,10 +128,10 @@ def build_forest(
     layer: int,
     player_reach: np.ndarray,
     opponent_values: np.ndarray,
-    lookahead: Truncation | None = None,
+    truncation: Truncation | None = None,
     *,
     gadget: Gadget = "cfrd",
-    whole: bool | None = None,
+    full_game: bool | None = None,
 ) -> Forest:
     """The gadget game of a layer; the whole game without gadget for layer 1.
 
@@ -146,30 +146,31 @@ def build_forest(
         roots have equal weight, so that their strategy is a sensible one.
       opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
         used for the layer's own.
-      lookahead: where the game is cut off, and what it is worth there; None: nowhere.
+      truncation: Where the game is cut off, with values there. None: nowhere.
       gadget: what stands in front of the subgames.
-      whole: the whole game, without gadget; None: for layer 1.
+      full_game: the whole game, without gadget; None: for layer 1.
     """
     d, i = decomposition, decomposition.player
-    whole = layer == 1 if whole is None else whole
-    inside = _inside(d, layer, whole, lookahead)
-    own, augmented = inside.own, inside.augmented
+    full_game = layer == 1 if full_game is None else full_game
+    inside = _inside(d, layer, full_game, truncation)
+    infosets, augmented = inside.infosets, inside.augmented
     front = make_front(gadget, d.augmented_subgame[augmented])
     player_decisions = d.tree.infosets[i].decisions
-    player_sequence = renumbered_sequences(player_decisions, own)
+    player_sequence = renumbered_sequences(player_decisions, infosets)
     player_side = Decisions(
-        player_sequence[player_decisions.parent[own]], player_decisions.num_actions[own]
+        player_sequence[player_decisions.parent[infosets]],
+        player_decisions.num_actions[infosets],
     )
-    other_side, ends = _opponent_side(d, layer, inside, front, lookahead)
-    whole_ends = d.tree.histories.sequence[i][ends.histories]
-    player_ends = player_sequence[whole_ends]
+    other_side, ends = _opponent_side(d, layer, inside, front, truncation)
+    all_ends = d.tree.histories.sequence[i][ends.histories]
+    player_ends = player_sequence[all_ends]
     weights = d.tree.histories.chance[ends.histories]
-    if not whole:
-        root_reach = player_reach[whole_ends]
+    if not full_game:
+        root_reach = player_reach[all_ends]
         # Where i has acted below the root.
         acted = player_ends > 0
         tops = top_infosets(player_side)[player_side.owner[player_ends[acted]]]
-        root_reach[acted] = reach_above(d, own, player_reach)[tops]
+        root_reach[acted] = reach_above(d, infosets, player_reach)[tops]
         weights = root_reach * weights
     sign = front.sign if i == 1 else -front.sign
     decisions, payoffs = _in_order(
@@ -184,24 +185,27 @@ def build_forest(
 class _Inside(NamedTuple):
     """The infosets of a forest, int64 each; see `Forest`."""
 
-    own: np.ndarray
+    infosets: np.ndarray
     augmented: np.ndarray
     other: np.ndarray
     next_augmented: np.ndarray
 
 
 def _inside(
-    d: Decomposition, layer: int, whole: bool, lookahead: Truncation | None
+    d: Decomposition, layer: int, full_game: bool, truncation: Truncation | None
 ) -> _Inside:
     """The infosets that a forest has."""
     # The whole game has all that comes before its first layer.
-    own, other = d.player_layer >= layer, d.other_layer >= (0 if whole else layer)
-    if lookahead is not None:
-        own = own & lookahead.kept[d.player]
-        other = other & lookahead.kept[1 - d.player]
+    player, other = (
+        d.player_layer >= layer,
+        d.other_layer >= (0 if full_game else layer),
+    )
+    if truncation is not None:
+        player = player & truncation.kept[d.player]
+        other = other & truncation.kept[1 - d.player]
     return _Inside(
-        np.flatnonzero(own),
-        np.flatnonzero((d.augmented_layer == layer) & (not whole)),
+        np.flatnonzero(player),
+        np.flatnonzero((d.augmented_layer == layer) & (not full_game)),
         np.flatnonzero(other),
         np.flatnonzero(d.augmented_layer == layer + 1),
     )
@@ -212,7 +216,7 @@ def _opponent_side(
     layer: int,
     inside: _Inside,
     front: Front,
-    lookahead: Truncation | None,
+    truncation: Truncation | None,
 ) -> tuple[Decisions, _Ends]:
     """o's decisions in a forest, and where it pays.
 
@@ -220,7 +224,7 @@ def _opponent_side(
     front of the next layer.
     """
     _, augmented, other, next_augmented = inside
-    choices = None if lookahead is None else lookahead.choices
+    choices = None if truncation is None else truncation.choices
     points, k = np.zeros(0, np.int32), 0
     if choices is not None:
         chosen_at = _augmented_at(d, choices.histories)
@@ -254,8 +258,8 @@ def _opponent_side(
     ]
     side = Decisions(np.concatenate(parents), np.concatenate(num_actions))
     ends, utility = d.terminals, d.tree.histories.utility[d.terminals]
-    if lookahead is not None:
-        ends, utility = lookahead.histories, lookahead.values
+    if truncation is not None:
+        ends, utility = truncation.histories, truncation.values
     columns = extended[d.extended[ends]]
     if choices is not None:
         place = np.searchsorted(points, chosen_at)[:, None]
@@ -271,19 +275,21 @@ def _opponent_side(
 
 def _in_order(
     player: int,
-    own: tuple[Decisions, np.ndarray],
-    other: tuple[Decisions, np.ndarray],
+    player_side: tuple[Decisions, np.ndarray],
+    opponent_side: tuple[Decisions, np.ndarray],
     values: np.ndarray,
 ) -> tuple[tuple[Decisions, Decisions], Payoffs]:
     """Both players' decisions and the payoffs, in the order of players.
 
     Args:
       player: i, the resolving player.
-      own, other: the decisions of i and of o, and int32 [n], the sequences that lead to
-        payoffs.
+      player_side, opponent_side: the decisions of i and of o, and int32 [n], the
+        sequences that lead to payoffs.
       values: float64 [n], player 0's utility.
     """
-    (first, rows), (second, columns) = (own, other) if player == 0 else (other, own)
+    (first, rows), (second, columns) = (
+        (player_side, opponent_side) if player == 0 else (opponent_side, player_side)
+    )
     payoffs = sum_payoffs(rows, columns, values)
     if not len(payoffs.values):
         # Solvers need a payoff, also where all ends are worth nothing.
@@ -305,8 +311,8 @@ def top_infosets(decisions: Decisions) -> np.ndarray:
 def renumbered_sequences(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
     """int32 [S], sequences after keeping only some infosets; 0 for the others."""
     sequence = np.zeros(decisions.num_sequences, np.int32)
-    mine = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
-    sequence[mine] = 1 + np.arange(len(mine), dtype=np.int32)
+    sequences = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
+    sequence[sequences] = 1 + np.arange(len(sequences), dtype=np.int32)
     return sequence
 
 
@@ -316,19 +322,19 @@ def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:
 
 
 def reach_above(
-    d: Decomposition, own: np.ndarray, player_reach: np.ndarray
+    d: Decomposition, infosets: np.ndarray, player_reach: np.ndarray
 ) -> np.ndarray:
     """float64 [m], i's reach of some infosets, the first ones below a layer's roots.
 
     Args:
       d: the layers.
-      own: int32 [m], infosets of i.
+      infosets: int32 [m], infosets of i.
       player_reach: float64 [S of i], in sequence form.
 
     In a subgame that it never reaches all are 1; those below roots where i does not act
     are of one subgame.
     """
-    subgame = np.where(d.opens[own], 1 + d.player_subgame[own], 0)
-    reach = player_reach[d.decisions.parent[own]]
+    subgame = np.where(d.opens[infosets], 1 + d.player_subgame[infosets], 0)
+    reach = player_reach[d.decisions.parent[infosets]]
     total = np.bincount(subgame, reach)[subgame]
     return np.where(total > 0, reach, 1.0)

@@ -162,15 +162,15 @@ class _Sorted:
                 for (hands, groups), place in zip(self._hands, places, strict=True)
             )
             return HandMatrix(round, shape, (first, second), self._kernel.showdown)
-        mine = self._groups.of(board)
-        rows, columns, values = (field[mine] for field in self._listed)
+        kept = self._groups.of(board)
+        rows, columns, values = (field[kept] for field in self._listed)
         entries = Payoffs(places[0][rows], places[1][columns], values)
         return SparseMatrix(round, shape, entries)
 
 
 def _pick(hands: Hands, kept: np.ndarray, place: np.ndarray) -> Hands:
-    mine = Hands(*(field[kept] for field in hands))
-    return mine._replace(signal=place[mine.signal])
+    picked = Hands(*(field[kept] for field in hands))
+    return picked._replace(signal=place[picked.signal])
 
 
 def _numbered(kept: np.ndarray, count: int) -> np.ndarray:

@@ -68,8 +68,8 @@ def solve_endgames(
     check_iterations(iterations)
     check_choice(gadget, "gadget", GADGETS)
     config, dtype = find(algorithm, families=(CFR,)).config, check_dtype(dtype)
-    given = [np.asarray(own, np.float64) for own in behaviour]
-    combined = [own.copy() for own in given]
+    base = [np.asarray(row, np.float64) for row in behaviour]
+    combined = [row.copy() for row in base]
     cuts = [decompose_public(game, player) for player in range(2)]
     roots = [endgame_roots(d) for d in cuts]
     layers = sum(
@@ -82,7 +82,7 @@ def solve_endgames(
             bar.update(count)
 
         for d, some in zip(cuts, roots, strict=True):
-            for subgame, form in _forms(d, some, given, gadget):
+            for subgame, form in _forms(d, some, base, gadget):
                 solver = cfr.make_solver(
                     form,
                     config=config,
@@ -90,7 +90,8 @@ def solve_endgames(
                     compile=cfr.compile_for(form, iterations),
                 )
                 solver.run(iterations, after_chunk=advance)
-                inside = np.append(False, np.isin(d.decisions.owner[1:], subgame.own))
+                owner = d.decisions.owner[1:]
+                inside = np.append(False, np.isin(owner, subgame.infosets))
                 solved = solver.average_behaviour(d.player)[1:]
                 combined[d.player][inside] = solved
     return combined[0], combined[1]
@@ -108,53 +109,54 @@ def endgame_roots(d: PublicDecomposition) -> np.ndarray:
         above = betting.parent[node]
         acts = betting.player[above] == d.player and betting.round[above] == last
         acted[node] = acted[above] or acts
-    found = np.flatnonzero((betting.round[d.roots] == last) & ~acted[d.roots])
-    if (d.layer[d.roots[found]] == 1).any():
+    endgames = np.flatnonzero((betting.round[d.roots] == last) & ~acted[d.roots])
+    if (d.layer[d.roots[endgames]] == 1).any():
         raise ValueError(
             f"{d.game.game}: player {d.player} first acts in the last round {last}, so "
             "there is no phase before the endgame; give a game of several rounds"
         )
-    return found.astype(np.int32)
+    return endgames.astype(np.int32)
 
 
 def _forms(
-    d: PublicDecomposition, roots: np.ndarray, given: Sequence[np.ndarray], gadget: str
+    d: PublicDecomposition, roots: np.ndarray, base: Sequence[np.ndarray], gadget: str
 ) -> Iterator[tuple[PublicSubgame, SequenceForm]]:
     """The endgames of one player, layer by layer; `roots` as `endgame_roots` says."""
     i = d.player
-    reach = conversions.reach_from_behaviour(d.decisions, given[i])
+    reach = conversions.reach_from_behaviour(d.decisions, base[i])
     for layer in np.unique(d.layer[d.roots[roots]]).tolist():
-        mine = roots[d.layer[d.roots[roots]] == layer]
+        tops = roots[d.layer[d.roots[roots]] == layer]
         if gadget == "unsafe":
-            subgame = cut_public(d, layer, mine, gadget=False)
+            subgame = cut_public(d, layer, tops, gadget=False)
             ranges = [
-                [_range(d, given[p], p, node) for node in d.roots[mine].tolist()]
+                [_range(d, base[p], p, node) for node in d.roots[tops].tolist()]
                 for p in range(2)
             ]
             yield subgame, subgame.form_by_beliefs(ranges)
         else:
-            subgame = cut_public(d, layer, mine)
-            own = reach[d.decisions.parent[subgame.openings]]
-            yield subgame, subgame.form(own, _values(d, subgame, own, given[i]))
+            subgame = cut_public(d, layer, tops)
+            opening_reach = reach[d.decisions.parent[subgame.openings]]
+            values = _values(d, subgame, opening_reach, base[i])
+            yield subgame, subgame.form(opening_reach, values)
 
 
 def _values(
-    d: PublicDecomposition, subgame: PublicSubgame, own: np.ndarray, given: np.ndarray
+    d: PublicDecomposition, subgame: PublicSubgame, reach: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
     """float64 [g], what a best response gets at the gadget, in o's utility."""
     i, count = d.player, len(subgame.augmented)
     # Nobody terminates for this; a maximum, so nothing is rounded.
-    form = subgame.form(own, np.full(count, -1e30))
-    inside = np.isin(d.decisions.owner[1:], subgame.own)
-    behaviour = np.append(1.0, given[1:][inside])
+    form = subgame.form(reach, np.full(count, -1e30))
+    inside = np.isin(d.decisions.owner[1:], subgame.infosets)
+    behaviour = np.append(1.0, base[1:][inside])
     reach = conversions.reach_from_behaviour(form.decisions[i], behaviour)
     return best_responses.infoset_values(form, 1 - i, reach)[:count]
 
 
 def _range(
-    d: PublicDecomposition, given: np.ndarray, player: int, node: int
+    d: PublicDecomposition, behaviour: np.ndarray, player: int, node: int
 ) -> np.ndarray:
     """float64 [H], a player's reach of a public node, by signal; ones if it is none."""
     decisions = d.game.public_decisions[player]
-    reach = reach_of(d, player, node, functools.partial(decisions.block, given))
+    reach = reach_of(d, player, node, functools.partial(decisions.block, behaviour))
     return reach if reach.any() else np.ones_like(reach)

@@ -39,7 +39,8 @@ class PublicSubgame:
       root_round: int32 [r], round of each root, as the subgame counts them.
       player_nodes: int64, i's public nodes.
       next_roots: int64, those that are roots of the next layer.
-      own: int32 [m], i's infosets, numbers of the whole game, in the subgame's order.
+      infosets: int32 [m], i's infosets, numbers of the whole game, in the subgame's
+        order.
       openings: int32 [q], i's infosets at the roots, numbers of the whole game.
       opening_subgame: int32 [q], which share a root and a board.
       augmented: int32 [g], augmented infosets of o, numbers of the decomposition; none
@@ -55,7 +56,7 @@ class PublicSubgame:
     root_round: np.ndarray
     player_nodes: np.ndarray
     next_roots: np.ndarray
-    own: np.ndarray
+    infosets: np.ndarray
     openings: np.ndarray
     opening_subgame: np.ndarray
     augmented: np.ndarray
@@ -118,16 +119,16 @@ class PublicSubgame:
     ) -> list[np.ndarray]:
         """For each term float64 [H], the reach of the root behind each signal."""
         rounds = self.sides[player].sequence_rounds
-        found: dict[tuple[int, int], np.ndarray] = {}
+        reach_behind: dict[tuple[int, int], np.ndarray] = {}
         weights = []
         for sequence, root in zip(
             self.terms.sequences[player].tolist(), self.term_root.tolist(), strict=True
         ):
             key = root, int(rounds[sequence])
-            if key not in found:
+            if key not in reach_behind:
                 behind = self.deal.ancestors(player, key[1], int(self.root_round[root]))
-                found[key] = by_root[root][behind]
-            weights.append(found[key])
+                reach_behind[key] = by_root[root][behind]
+            weights.append(reach_behind[key])
         return weights
 
 
@@ -136,13 +137,13 @@ class PublicForest(NamedTuple):
 
     Attributes:
       form: the game that a solver solves.
-      own: int32 [m], i's infosets, numbers of the whole game.
+      infosets: int32 [m], i's infosets, numbers of the whole game.
       next_augmented: int32 [n], augmented infosets of the next layer, o's last ones.
       other_first: whether o is to update before i.
     """
 
     form: SequenceForm
-    own: np.ndarray
+    infosets: np.ndarray
     next_augmented: np.ndarray
     other_first: bool = False
 
@@ -166,7 +167,7 @@ def build_public_forest(
     subgame = cut_public(decomposition, layer)
     reach = player_reach[decomposition.decisions.parent[subgame.openings]]
     form = subgame.form(reach, opponent_values[subgame.augmented])
-    return PublicForest(form, subgame.own, subgame.next_augmented)
+    return PublicForest(form, subgame.infosets, subgame.next_augmented)
 
 
 def cut_public(
@@ -194,7 +195,7 @@ def cut_public(
     sequences = _sequences(d, nodes)
     terms, term_root = _terms(d, nodes, sequences, deal)
     player_roots, next_roots = (
-        np.searchsorted(d.roots, some) for some in (nodes.own, nodes.next_roots)
+        np.searchsorted(d.roots, some) for some in (nodes.player, nodes.next_roots)
     )
     passed_roots = roots if gadget else roots[:0]
     return PublicSubgame(
@@ -204,9 +205,9 @@ def cut_public(
         terms=terms,
         term_root=term_root,
         root_round=d.game.betting.round[d.roots[roots]] - deal.first,
-        player_nodes=nodes.own,
+        player_nodes=nodes.player,
         next_roots=nodes.next_roots,
-        own=_infosets(d, player_roots, d.first_infoset, deal, i),
+        infosets=_infosets(d, player_roots, d.first_infoset, deal, i),
         openings=_infosets(d, roots, d.first_infoset, deal, i),
         opening_subgame=_subgames(d, roots, deal),
         augmented=_infosets(d, passed_roots, d.first_augmented, deal, 1 - i),
@@ -222,13 +223,13 @@ class _Nodes(NamedTuple):
       levels: of each number of moves from there.
       own, other: decisions of i and of o.
       passed: tops with a gadget in front.
-      next_roots: of `own`, those that are roots of the next layer.
+      next_roots: of `player`, those that are roots of the next layer.
     """
 
     tops: np.ndarray
     levels: list[np.ndarray]
-    own: np.ndarray
-    other: np.ndarray
+    player: np.ndarray
+    opponent: np.ndarray
     passed: np.ndarray
     next_roots: np.ndarray
 
@@ -242,28 +243,30 @@ def _nodes(
     levels = d.levels(tops)
     inside = np.sort(np.concatenate(levels))
     actor = d.game.betting.player[inside]
-    own, other = inside[actor == d.player], inside[actor == 1 - d.player]
+    player, opponent = inside[actor == d.player], inside[actor == 1 - d.player]
     passed = tops if gadget else tops[:0]
-    return _Nodes(tops, levels, own, other, passed, own[d.layer[own] == layer + 1])
+    return _Nodes(
+        tops, levels, player, opponent, passed, player[d.layer[player] == layer + 1]
+    )
 
 
 class _Sequences(NamedTuple):
     """Public sequences that lead to nodes, int32 [all nodes] each; 0 outside.
 
     Attributes:
-      own: i's.
-      other: o's that leads to what is in front of a node.
-      other_here: o's that leads to the node, past what is in front of it.
+      player: i's.
+      opponent_above: o's that leads to what is in front of a node.
+      opponent: o's that leads to the node, past what is in front of it.
       top: place among the tops of the one above.
-      other_actions: int32, how many actions o has at the gadget's decisions, at its
+      opponent_actions: int32, how many actions o has at the gadget's decisions, at its
         own nodes and in front of the next layer's roots.
     """
 
-    own: np.ndarray
-    other: np.ndarray
-    other_here: np.ndarray
+    player: np.ndarray
+    opponent_above: np.ndarray
+    opponent: np.ndarray
     top: np.ndarray
-    other_actions: np.ndarray
+    opponent_actions: np.ndarray
 
 
 def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
@@ -272,32 +275,32 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
     passed, further = nodes.passed, nodes.next_roots
     front = make_front("cfrd", passed)
     first_player = np.zeros(len(betting), np.int32)
-    first_player[nodes.own] = _first_sequences(d.num_actions[nodes.own])
-    other_actions = np.concatenate(
+    first_player[nodes.player] = _first_sequences(d.num_actions[nodes.player])
+    num_actions = np.concatenate(
         [
             front.num_actions,
-            d.num_actions[nodes.other],
+            d.num_actions[nodes.opponent],
             np.ones(len(further), np.int32),
         ]
     )
-    first = _first_sequences(other_actions)
+    first = _first_sequences(num_actions)
     first_other, passing = np.zeros((2, len(betting)), np.int32)
-    first_other[nodes.other] = first[len(passed) :][: len(nodes.other)]
+    first_other[nodes.opponent] = first[len(passed) :][: len(nodes.opponent)]
     # o's sequence after the point in front of a node, where there is one.
     passing[passed] = front.entering
     passing[further] = first[len(first) - len(further) :]
-    player_above, other_above, behind = np.zeros((3, len(betting)), np.int32)
+    player, above, behind = np.zeros((3, len(betting)), np.int32)
     behind[nodes.tops] = np.arange(len(nodes.tops))
-    other_here = passing.copy()
+    opponent = passing.copy()
     for level in nodes.levels[1:]:
         up, taken = betting.parent[level], d.index[level]
-        mine, theirs = betting.player[up] == i, betting.player[up] == 1 - i
-        player_above[level] = np.where(mine, first_player[up] + taken, player_above[up])
-        other_above[level] = np.where(theirs, first_other[up] + taken, other_here[up])
+        actor = betting.player[up]
+        player[level] = np.where(actor == i, first_player[up] + taken, player[up])
+        above[level] = np.where(actor == 1 - i, first_other[up] + taken, opponent[up])
         free = level[passing[level] == 0]
-        other_here[free] = other_above[free]
+        opponent[free] = above[free]
         behind[level] = behind[up]
-    return _Sequences(player_above, other_above, other_here, behind, other_actions)
+    return _Sequences(player, above, opponent, behind, num_actions)
 
 
 def _sides(
@@ -305,17 +308,20 @@ def _sides(
 ) -> tuple[PublicSide, PublicSide]:
     """Each player's public decisions, in the order of players."""
     rounds = d.game.betting.round - deal.first
-    own = PublicSide(
-        sequences.own[nodes.own], d.num_actions[nodes.own], rounds[nodes.own]
+    player = PublicSide(
+        sequences.player[nodes.player],
+        d.num_actions[nodes.player],
+        rounds[nodes.player],
     )
     parents = [
         np.zeros(len(nodes.passed), np.int32),
-        sequences.other_here[nodes.other],
-        sequences.other[nodes.next_roots],
+        sequences.opponent[nodes.opponent],
+        sequences.opponent_above[nodes.next_roots],
     ]
-    points = np.concatenate([nodes.passed, nodes.other, nodes.next_roots])
-    other = PublicSide(np.concatenate(parents), sequences.other_actions, rounds[points])
-    return (own, other) if d.player == 0 else (other, own)
+    points = np.concatenate([nodes.passed, nodes.opponent, nodes.next_roots])
+    actions = sequences.opponent_actions
+    opponent = PublicSide(np.concatenate(parents), actions, rounds[points])
+    return (player, opponent) if d.player == 0 else (opponent, player)
 
 
 def _terms(
@@ -326,9 +332,9 @@ def _terms(
     inside[np.concatenate(nodes.levels)] = True
     used = np.flatnonzero(inside[terms.leaf])
     leaf = terms.leaf[used]
-    own, other = sequences.own[leaf], sequences.other_here[leaf]
+    player, opponent = sequences.player[leaf], sequences.opponent[leaf]
     paid = PublicTerms(
-        (own, other) if d.player == 0 else (other, own),
+        (player, opponent) if d.player == 0 else (opponent, player),
         deal.number[terms.kernel[used]],
         terms.stake[used],
     )

@@ -110,23 +110,25 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
     index = np.zeros(len(betting), np.int32)
     index[children] = ranges(0, num_actions[num_actions > 0])
     roots = np.flatnonzero(acts).astype(np.int32)
-    own = np.array(game.num_private_states(player), np.int64)[betting.round[roots]]
-    other = np.array(game.num_private_states(1 - player), np.int64)[
+    num_states = np.array(game.num_private_states(player), np.int64)[
+        betting.round[roots]
+    ]
+    num_opponent_states = np.array(game.num_private_states(1 - player), np.int64)[
         betting.round[roots]
     ]
     return PublicDecomposition(
         game=game,
         player=player,
-        player_layer=np.repeat(layer[roots], own),
+        player_layer=np.repeat(layer[roots], num_states),
         layer=layer,
         index=index,
         num_actions=num_actions,
         children=children,
         first_child=first_child,
         roots=roots,
-        first_infoset=_starts(own),
-        first_augmented=_starts(other),
-        augmented_layer=np.repeat(layer[roots], other),
+        first_infoset=_starts(num_states),
+        first_augmented=_starts(num_opponent_states),
+        augmented_layer=np.repeat(layer[roots], num_opponent_states),
         boards=boards(game),
     )
 
@@ -196,14 +198,14 @@ def betting_kinds(game: PublicTreeGame) -> np.ndarray:
     for leaf, kernel in zip(terms.leaf.tolist(), terms.kernel.tolist(), strict=True):
         paid[leaf].append(kernel)
     below: list[list[int]] = [[] for _ in range(len(betting))]
-    known: dict[object, int] = {}
+    kind_of: dict[object, int] = {}
     kinds = np.zeros(len(betting), np.int32)
     parents, rounds = betting.parent.tolist(), betting.round.tolist()
     players = betting.player.tolist()
     # Children come after their parents; so here they come before, the last one first.
     for node in range(len(betting) - 1, -1, -1):
         key = (players[node], rounds[node], *paid[node], *below[node])
-        kinds[node] = known.setdefault(key, len(known))
+        kinds[node] = kind_of.setdefault(key, len(kind_of))
         if node:
             below[parents[node]].append(int(kinds[node]))
     return kinds

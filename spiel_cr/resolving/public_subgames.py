@@ -27,7 +27,7 @@ from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.representation import PUBLIC_TREE
 
 
-class _Place(NamedTuple):
+class PublicSubgameId(NamedTuple):
     """What is solved at a time.
 
     Attributes:
@@ -41,7 +41,7 @@ class _Place(NamedTuple):
     board: int
 
 
-_WHOLE = _Place(1, -1, -1)
+_FULL_GAME = PublicSubgameId(1, -1, -1)
 
 
 @dataclasses.dataclass
@@ -95,7 +95,7 @@ class PublicSubgames:
         """See `Subgames`."""
         return PublicMemory({}, {})
 
-    def warm_ups(self) -> list[tuple[str, list[_Place]]]:
+    def warm_ups(self) -> list[tuple[str, list[PublicSubgameId]]]:
         """See `Subgames`.
 
         A subgame's program depends on the betting below its root and on the sizes of
@@ -103,7 +103,7 @@ class PublicSubgames:
         """
         if not self.decomposition.num_layers:
             return [("whole game", [])]
-        return [("whole game", [_WHOLE]), ("subgame", self._examples())]
+        return [("whole game", [_FULL_GAME]), ("subgame", self._examples())]
 
     def decision(self, state: pyspiel.State) -> tuple[_Decision, list[int]]:
         """See `Subgames`."""
@@ -126,7 +126,7 @@ class PublicSubgames:
         node, signal = decision
         return self._strategy_at(memory, node)[signal].copy()
 
-    def subgames_to(self, decision: _Decision) -> list[_Place]:
+    def subgames_to(self, decision: _Decision) -> list[PublicSubgameId]:
         """See `Subgames`."""
         node, signal = decision
         d, betting = self.decomposition, self.game.betting
@@ -135,11 +135,11 @@ class PublicSubgames:
         while node >= 0:
             layer, above = int(d.layer[node]), int(betting.round[node])
             if layer == 1:
-                places.append(_WHOLE)
+                places.append(_FULL_GAME)
                 break
             then = self.game.ancestors(self.player, round_, above)[signal]
             board = int(d.boards[above][self.player][then])
-            places.append(_Place(layer, node, board))
+            places.append(PublicSubgameId(layer, node, board))
             node = self._player_node_above(node)
         return places[::-1]
 
@@ -151,25 +151,25 @@ class PublicSubgames:
             node = int(betting.parent[node])
         return node
 
-    def _examples(self) -> list[_Place]:
+    def _examples(self) -> list[PublicSubgameId]:
         """A place for each program but that of the whole game."""
         d, betting = self.decomposition, self.game.betting
         kinds = betting_kinds(self.game)
-        found: dict[object, _Place] = {}
+        examples: dict[object, PublicSubgameId] = {}
         sizes: dict[int, dict[object, int]] = {}
         for node in d.roots[d.layer[d.roots] > 1].tolist():
             round_ = int(betting.round[node])
             if round_ not in sizes:
                 sizes[round_] = self._board_sizes(round_)
             for size, board in sizes[round_].items():
-                place = _Place(int(d.layer[node]), node, board)
-                found.setdefault((kinds[node], round_, size), place)
+                place = PublicSubgameId(int(d.layer[node]), node, board)
+                examples.setdefault((kinds[node], round_, size), place)
         # Upper layers first: the last solves say most about what the next ones cost.
-        return sorted(found.values())
+        return sorted(examples.values())
 
     def _board_sizes(self, round: int) -> dict[object, int]:
         """A board of a round for each of the sizes that its boards have."""
-        found: dict[object, int] = {}
+        sizes: dict[object, int] = {}
         for board in np.unique(self.decomposition.boards[round][self.player]).tolist():
             deal = self._deals.of_board(round, board)
             shapes = [
@@ -179,25 +179,25 @@ class PublicSubgames:
                 for leaf in jax.tree.leaves(lay_out(kernel, player))
             ]
             counts = [len(s) for signals in deal.signals for s in signals]
-            found.setdefault((*counts, *shapes), board)
-        return found
+            sizes.setdefault((*counts, *shapes), board)
+        return sizes
 
-    def _deal(self, place: _Place) -> Deal:
-        if place == _WHOLE:
+    def _deal(self, place: PublicSubgameId) -> Deal:
+        if place == _FULL_GAME:
             return self._deals.whole
         return self._deals.of_board(
             int(self.game.betting.round[place.node]), place.board
         )
 
-    def begin(self, memory: PublicMemory, place: _Place) -> Solve:
+    def begin(self, memory: PublicMemory, place: PublicSubgameId) -> Solve:
         """See `Subgames`."""
         d, deal = self.decomposition, self._deal(place)
         roots = None
         player_reach = opponent_values = np.ones(0)
-        if place != _WHOLE:
+        if place != _FULL_GAME:
             roots = np.searchsorted(d.roots, [place.node])
-            known = functools.partial(self._strategy_at, memory)
-            reach = reach_of(d, self.player, place.node, known)
+            strategy_at = functools.partial(self._strategy_at, memory)
+            reach = reach_of(d, self.player, place.node, strategy_at)
             player_reach = reach[deal.signals[self.player][0]]
             values = self._values_at(memory, place.node)
             opponent_values = values[deal.signals[1 - self.player][0]]
@@ -226,7 +226,7 @@ class PublicSubgames:
     def _remember(
         self,
         memory: PublicMemory,
-        place: _Place,
+        place: PublicSubgameId,
         subgame: PublicSubgame,
         solver: Solver,
     ) -> None:
@@ -248,7 +248,7 @@ class PublicSubgames:
         begin = len(values) - len(subgame.next_augmented)
         for node in subgame.next_roots.tolist():
             signals = deal.signals[o][betting.round[node] - deal.first]
-            known = self._values_at(memory, node).copy()
-            known[signals] = values[begin : begin + len(signals)]
-            memory.opponent_values[node] = known
+            node_values = self._values_at(memory, node).copy()
+            node_values[signals] = values[begin : begin + len(signals)]
+            memory.opponent_values[node] = node_values
             begin += len(signals)

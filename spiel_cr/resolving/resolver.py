@@ -80,14 +80,14 @@ class Resolver:
         )
         self._clock = Clock(config.move_ms, config.iterations)
         self._start = Match(self.subgames.blank())
-        (what, places), *others = self.subgames.warm_ups()
-        self._warm_up(what, places)
+        (group, places), *others = self.subgames.warm_ups()
+        self._warm_up(group, places)
         if places:
             announce(f"player {player}: solving the start")
             deadline = self._clock.init_deadline(config.init_ms)
             self._solve(self._start, places[0], deadline)
-        for what, places in others:
-            self._warm_up(what, places)
+        for group, places in others:
+            self._warm_up(group, places)
         self._clock.restart_statistics()
 
     @property
@@ -133,7 +133,7 @@ class Resolver:
         self.statistics.programs_compiled += _programs() - programs
         return self.subgames.strategy(match.memory, decision)
 
-    def _warm_up(self, what: str, places: Sequence[SubgameId]) -> None:
+    def _warm_up(self, group: str, places: Sequence[SubgameId]) -> None:
         """Compiles the programs of some places; learns what they cost.
 
         Twice: programs are compiled the first time, and the second time tells what a
@@ -144,7 +144,7 @@ class Resolver:
             for number, place in enumerate(places, 1):
                 if first:
                     of = f"{number} of {len(places)}"
-                    announce(f"player {self.player}: warming up {what} {of}")
+                    announce(f"player {self.player}: warming up {group} {of}")
                 self._solve(Match(self.subgames.blank()), place, None, 1)
 
     def _solve(

@@ -85,10 +85,10 @@ class ResolvingConfig:
             if getattr(self, name) not in (defaults[name], same.get(name))
         ]
 
-    def refuse(self, names: Iterable[str], why: str) -> None:
-        """Raises ValueError for the first of some settings; `why` follows its value."""
+    def refuse(self, names: Iterable[str], reason: str) -> None:
+        """Raise ValueError with a reason for the first of some settings, if any."""
         for name in names:
-            raise ValueError(f"{name}={getattr(self, name)!r}{why}")
+            raise ValueError(f"{name}={getattr(self, name)!r}{reason}")
 
     @property
     def tree_only(self) -> list[str]:
@@ -145,8 +145,8 @@ class ResolvingConfig:
             "incremental=true": sampled.incremental,
             "averaging=sampled": sampled.averaging == "sampled",
         }
-        for setting, given in wrong.items():
-            if given:
+        for setting, applies in wrong.items():
+            if applies:
                 raise ValueError(
                     f"solver={self.solver!r} has {setting}; subgames are resolved by "
                     f"full-width solvers or outcome sampling: choose one such as cfr+ "

@@ -145,16 +145,16 @@ class SampledLayer:
       shape: in which each of the subgames fits.
     """
 
-    def __init__(self, whole: _SharedTables, number: int) -> None:
+    def __init__(self, shared: _SharedTables, number: int) -> None:
         """Finds out what belongs to which subgame.
 
         Args:
-          whole: the game.
+          shared: the game.
           number: the layer, from 1; layer 1 is one subgame, the whole game without
             gadget, which has the number 0.
         """
-        self._whole, self._number = whole, number
-        d = self._d = whole.decomposition
+        self._shared, self._number = shared, number
+        d = self._d = shared.decomposition
         self._is_root = np.zeros(len(d.tree.histories), bool)
         self._is_root[_roots(d, number)] = True
         label, self._moves = self._label()
@@ -163,7 +163,7 @@ class SampledLayer:
         below = levels[d.player_layer >= number]
         self._levels = 1 + int(below.max() - below.min())
         self.shape = self._shape(label)
-        self._known: dict[int, SubgameTree] = {}
+        self._kept_trees: dict[int, SubgameTree] = {}
 
     def solve(
         self,
@@ -188,7 +188,7 @@ class SampledLayer:
         tree = self._tables(number, subgame)
         nodes = self._groups.of(number)
         tree, mass = self._fill(tree, nodes, subgame, player_reach, opponent_values)
-        shape, config = self.shape, self._whole.config
+        shape, config = self.shape, self._shared.config
         problem = subgame_sampling.Problem(
             tree, _points(shape.depths + 1, config.batch)
         )
@@ -202,21 +202,21 @@ class SampledLayer:
         decisions = self._d.tree.infosets[self._d.player].decisions
         return SampledSolve(
             solver=solver,
-            actions=decisions.num_actions[subgame.own],
+            actions=decisions.num_actions[subgame.infosets],
             below=len(subgame.next_augmented),
-            unit=mass * self._whole.scale,
+            unit=mass * self._shared.scale,
         )
 
     def _tables(self, number: int, subgame: Subgame) -> SubgameTree:
         """`_cut` of a subgame; the last ones are kept, as many as the memory holds."""
-        tree = self._known.pop(number, None)
+        tree = self._kept_trees.pop(number, None)
         if tree is None:
             tree = self._cut(number, subgame)
-        self._known[number] = tree
+        self._kept_trees[number] = tree
         # All have one shape.
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
-        while len(self._known) > max(1, _KEPT_BYTES // size):
-            del self._known[next(iter(self._known))]
+        while len(self._kept_trees) > max(1, _KEPT_BYTES // size):
+            del self._kept_trees[next(iter(self._kept_trees))]
         return tree
 
     def _label(self) -> tuple[np.ndarray, np.ndarray]:
@@ -228,7 +228,7 @@ class SampledLayer:
             label[0] = 0
         else:
             roots = np.flatnonzero(self._is_root)
-            label[roots] = d.augmented_subgame[self._whole.augmented[roots]]
+            label[roots] = d.augmented_subgame[self._shared.augmented[roots]]
         for level in histories.by_depth[1:]:
             parent = histories.parent[level]
             below = label[parent] >= 0
@@ -245,18 +245,18 @@ class SampledLayer:
             return int(np.bincount(labels[labels >= 0]).max(initial=0))
 
         further = np.isin(np.arange(len(histories)), _roots(d, self._number + 1))
-        _, first = np.unique(self._whole.augmented[further], return_index=True)
+        _, first = np.unique(self._shared.augmented[further], return_index=True)
         rows = [label[infosets.history] for infosets in d.tree.infosets]
         rows.append(label[histories.player == CHANCE])
         if self._number > 1:
-            here = np.unique(self._whole.augmented[self._is_root])
-            rows.append(d.augmented_subgame[here])
+            augmented = np.unique(self._shared.augmented[self._is_root])
+            rows.append(d.augmented_subgame[augmented])
         return Shape(
             histories=most(label) + 1,
             rows=most(np.concatenate(rows)) + 1,
             roots=most(label[self._is_root]) + 1,
             below=most(label[further][first]) + 1,
-            width=max(2, int(self._whole.counts[inside].max(initial=0))),
+            width=max(2, int(self._shared.counts[inside].max(initial=0))),
             depths=int(self._moves[inside].max(initial=0)),
         )
 
@@ -264,26 +264,28 @@ class SampledLayer:
         """A subgame's tables but for what a match decides; numpy arrays."""
         d, histories, shape = self._d, self._d.tree.histories, self.shape
         nodes = self._groups.of(number)
-        counts, player = self._whole.counts[nodes], histories.player[nodes]
+        counts, player = self._shared.counts[nodes], histories.player[nodes]
         player = np.where(player == CHANCE, 2, np.where(counts == 0, 3, player))
-        first = np.searchsorted(nodes, self._whole.first[nodes])
+        first = np.searchsorted(nodes, self._shared.first[nodes])
         first = np.where(counts > 0, first, shape.histories - 1)
         row = np.full(len(nodes), shape.rows - 1)
         owner = np.full(shape.rows, 2)
         uniform, explore = np.zeros((2, shape.width, shape.rows), _DTYPE)
         begin = 0
         for p in (d.player, 1 - d.player):
-            here = np.flatnonzero(player == p)
-            mine, place = np.unique(histories.infoset[nodes[here]], return_inverse=True)
-            row[here] = begin + place
+            histories_of = np.flatnonzero(player == p)
+            infosets, place = np.unique(
+                histories.infoset[nodes[histories_of]], return_inverse=True
+            )
+            row[histories_of] = begin + place
             decisions = d.tree.infosets[p].decisions
-            own = slice(begin, begin + len(mine))
-            owner[own] = p
-            entry, action = _entries(decisions.num_actions[mine])
-            sequences = decisions.first_sequence[mine][entry] + action
-            uniform[action, begin + entry] = 1 / decisions.num_actions[mine][entry]
-            explore[action, begin + entry] = self._whole.explore[p][sequences]
-            begin += len(mine)
+            rows = slice(begin, begin + len(infosets))
+            owner[rows] = p
+            entry, action = _entries(decisions.num_actions[infosets])
+            sequences = decisions.first_sequence[infosets][entry] + action
+            uniform[action, begin + entry] = 1 / decisions.num_actions[infosets][entry]
+            explore[action, begin + entry] = self._shared.explore[p][sequences]
+            begin += len(infosets)
         gadgets = begin
         if len(subgame.augmented):
             begin += len(subgame.augmented)
@@ -292,27 +294,38 @@ class SampledLayer:
         at_chance = np.flatnonzero(player == 2)
         row[at_chance] = begin + np.arange(len(at_chance))
         entry, action = _entries(counts[at_chance])
-        outcomes = histories.chance[self._whole.first[nodes[at_chance]][entry] + action]
+        outcomes = histories.chance[
+            self._shared.first[nodes[at_chance]][entry] + action
+        ]
         total = np.bincount(entry, outcomes, minlength=len(at_chance))
         uniform[action, begin + entry] = outcomes / total[entry]
-        return _padded(
-            shape,
-            first=first,
-            row=row,
-            counts=counts,
-            player=player,
-            utility=histories.utility[nodes] / self._whole.scale,
-            beyond=self._beyond(nodes, subgame),
-            owner=owner,
-            uniform=uniform,
-            explore=explore,
-            parent=self._parents(subgame),
-            root=np.flatnonzero(self._starts(nodes)),
-            gadget=self._gadget(nodes, subgame, gadgets),
-            resolving=d.player,
-            depths=int(self._moves[nodes].max()),
-            levels=self._levels,
-        )
+        n, last = shape.histories, shape.rows - 1
+        utility = histories.utility[nodes] / self._shared.scale
+        to_fill: Any = np.zeros(shape.roots, _DTYPE)
+        columns: dict[str, Any] = {
+            "first_child": _padded(first, n, n - 1),
+            "row": _padded(row, n, last),
+            "num_actions": _padded(counts, n, 0),
+            "player": _padded(player, n, 3),
+            "utility": _padded(utility, n, 0, _DTYPE),
+            "next_augmented": _padded(
+                self._next_augmented(nodes, subgame), n, shape.below - 1
+            ),
+            "owner": owner.astype(np.int32),
+            "uniform": uniform,
+            "explore": explore,
+            "parent": _padded(
+                self._parents(subgame), shape.rows, shape.width * shape.rows
+            ),
+            "root": _padded(np.flatnonzero(self._starts(nodes)), shape.roots, n - 1),
+            "gadget": _padded(self._gadget(nodes, subgame, gadgets), shape.roots, last),
+            "share": to_fill,
+            "terminate": to_fill,
+            "resolving": np.int32(d.player),
+            "depths": np.int32(self._moves[nodes].max()),
+            "levels": np.int32(self._levels),
+        }
+        return SubgameTree(**columns)
 
     def _starts(self, nodes: np.ndarray) -> np.ndarray:
         """bool [n], where trajectories start."""
@@ -322,13 +335,13 @@ class SampledLayer:
         """int64 [k], the row of each root's augmented infoset."""
         if self._number == 1:
             return np.array([self.shape.rows - 1])
-        augmented = self._whole.augmented[nodes[self._is_root[nodes]]]
+        augmented = self._shared.augmented[nodes[self._is_root[nodes]]]
         return first + np.searchsorted(subgame.augmented, augmented)
 
-    def _beyond(self, nodes: np.ndarray, subgame: Subgame) -> np.ndarray:
+    def _next_augmented(self, nodes: np.ndarray, subgame: Subgame) -> np.ndarray:
         """int64 [n], the next layer's augmented infoset of each history."""
         d = self._d
-        augmented = self._whole.augmented[nodes]
+        augmented = self._shared.augmented[nodes]
         further = (augmented >= 0) & (d.layer[nodes] == self._number + 1)
         place = np.searchsorted(subgame.next_augmented, augmented)
         return np.where(further, place, self.shape.below - 1)
@@ -336,10 +349,10 @@ class SampledLayer:
     def _parents(self, subgame: Subgame) -> np.ndarray:
         """int64 [m], i's last entry before each of its infosets, see `SubgameTree`."""
         decisions = self._d.tree.infosets[self._d.player].decisions
-        shape, sequence = self.shape, decisions.parent[subgame.own]
+        shape, sequence = self.shape, decisions.parent[subgame.infosets]
         above = decisions.owner[sequence]
-        place = np.searchsorted(subgame.own, above)
-        inside = (sequence > 0) & np.isin(above, subgame.own)
+        place = np.searchsorted(subgame.infosets, above)
+        inside = (sequence > 0) & np.isin(above, subgame.infosets)
         entry = (sequence - decisions.first_sequence[above]) * shape.rows + place
         return np.where(inside, entry, shape.width * shape.rows)
 
@@ -361,18 +374,18 @@ class SampledLayer:
         roots = nodes[self._is_root[nodes]]
         opening = np.searchsorted(subgame.roots, histories.infoset[roots])
         reach = histories.chance[roots] * or_ones(player_reach)[opening]
-        group = np.searchsorted(subgame.augmented, self._whole.augmented[roots])
+        group = np.searchsorted(subgame.augmented, self._shared.augmented[roots])
         arrive = np.bincount(group, reach, minlength=len(subgame.augmented))
         # Where i never comes there is nothing to solve.
-        given = opponent_values / np.where(arrive > 0, arrive, 1) * (arrive > 0)
+        values = opponent_values / np.where(arrive > 0, arrive, 1) * (arrive > 0)
         sign = 1.0 if self._d.player == 1 else -1.0
         mass = float(reach.sum())
         share[: len(roots)] = reach / mass
-        terminate[: len(roots)] = sign * given[group] / self._whole.scale
+        terminate[: len(roots)] = sign * values[group] / self._shared.scale
         return tree._replace(share=share, terminate=terminate), mass  # type: ignore[arg-type]
 
 
-def lay_out(
+def sampled_layers(
     decomposition: Decomposition, config: MCCFRConfig
 ) -> Sequence[SampledLayer]:
     """All layers of a player, from the first, in as few shapes as pays.
@@ -381,8 +394,8 @@ def lay_out(
       decomposition: from `decompose`.
       config: of the solves.
     """
-    whole = _SharedTables.of(decomposition, config)
-    layers = [SampledLayer(whole, k + 1) for k in range(decomposition.num_layers)]
+    shared = _SharedTables.of(decomposition, config)
+    layers = [SampledLayer(shared, k + 1) for k in range(decomposition.num_layers)]
     for members in _together([layer.shape for layer in layers]):
         shape = functools.reduce(Shape.join, [layers[k].shape for k in members])
         for k in members:
@@ -417,36 +430,12 @@ def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return row, np.arange(len(row)) - begin[row]
 
 
-def _padded(shape: Shape, **columns: Any) -> SubgameTree:
-    """A subgame's columns in a shape, numpy arrays."""
-
-    def whole(values: np.ndarray, size: int, padding: int) -> np.ndarray:
-        rest = np.full(size - len(values), padding)
-        return np.concatenate([values, rest]).astype(np.int32)
-
-    n, last = shape.histories, shape.rows - 1
-    utility = np.zeros(n, _DTYPE)
-    utility[: len(columns["utility"])] = columns["utility"]
-    nothing: Any = np.zeros(shape.roots, _DTYPE)
-    return SubgameTree(
-        first_child=whole(columns["first"], n, n - 1),  # type: ignore[arg-type]
-        row=whole(columns["row"], n, last),  # type: ignore[arg-type]
-        num_actions=whole(columns["counts"], n, 0),  # type: ignore[arg-type]
-        player=whole(columns["player"], n, 3),  # type: ignore[arg-type]
-        utility=utility,  # type: ignore[arg-type]
-        beyond=whole(columns["beyond"], n, shape.below - 1),  # type: ignore[arg-type]
-        owner=columns["owner"].astype(np.int32),
-        uniform=columns["uniform"],
-        explore=columns["explore"],
-        parent=whole(columns["parent"], shape.rows, shape.width * shape.rows),  # type: ignore[arg-type]
-        root=whole(columns["root"], shape.roots, n - 1),  # type: ignore[arg-type]
-        gadget=whole(columns["gadget"], shape.roots, last),  # type: ignore[arg-type]
-        share=nothing,
-        terminate=nothing,
-        resolving=np.int32(columns["resolving"]),  # type: ignore[arg-type]
-        depths=np.int32(columns["depths"]),  # type: ignore[arg-type]
-        levels=np.int32(columns["levels"]),  # type: ignore[arg-type]
-    )
+def _padded(
+    values: np.ndarray, size: int, padding: int, dtype: Any = np.int32
+) -> np.ndarray:
+    """Return values [n] as an array [size]."""
+    rest = np.full(size - len(values), padding)
+    return np.concatenate([values, rest]).astype(dtype)
 
 
 @functools.lru_cache(maxsize=16)

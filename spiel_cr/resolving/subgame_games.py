@@ -34,7 +34,7 @@ class Subgame(NamedTuple):
         gadget's own.
       paid_at: int32, for each of the gadget's own payoffs the index into `augmented` of
         the one whose value it is.
-      own: int32 [m], i's infosets, numbers of the whole game.
+      infosets: int32 [m], i's infosets, numbers of the whole game.
       in_layer: bool [m], whether they belong to this layer.
       roots: int32 [r], i's opening infosets, numbers of the whole game.
       augmented: int32 [g], augmented infosets of o, numbers of the decomposition.
@@ -48,7 +48,7 @@ class Subgame(NamedTuple):
     base: np.ndarray
     root: np.ndarray
     paid_at: np.ndarray
-    own: np.ndarray
+    infosets: np.ndarray
     in_layer: np.ndarray
     roots: np.ndarray
     augmented: np.ndarray
@@ -97,14 +97,15 @@ class Layer(Mapping[int, Subgame]):
         d = self._d = decomposition
         self.player, self._number = d.player, number
         ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
-        given = np.ones(len(d.augmented_layer))
+        values = np.ones(len(d.augmented_layer))
         forest = self._forest = build_forest(
-            d, number, ones, given, lookahead, gadget=gadget
+            d, number, ones, values, lookahead, gadget=gadget
         )
         i, o, count = d.player, 1 - d.player, len(forest.augmented)
-        own, other = forest.decisions[i], forest.decisions[o]
+        decisions, other = forest.decisions[i], forest.decisions[o]
         player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
-        self._own = Side(own, d.player_subgame[forest.own] if count else None)
+        subgames = d.player_subgame[forest.infosets] if count else None
+        self._side = Side(decisions, subgames)
         other_side = Side(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
@@ -113,13 +114,13 @@ class Layer(Mapping[int, Subgame]):
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
         self._paid_at = np.full(other.num_sequences, -1, np.int32)
         self._paid_at[forest.front.paying] = np.arange(count)
-        self._other, self._ends = other_side, (player_ends, other_ends)
+        self._other_side, self._ends = other_side, (player_ends, other_ends)
         self._payoffs = Groups(labels)
-        fragments = (self._own.groups, other_side.groups, self._payoffs)
+        fragments = (self._side.groups, other_side.groups, self._payoffs)
         numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
-        self._known: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
+        self._subgames: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
         shapes = (
-            _capacity(self._own, player_ends, labels),
+            _capacity(self._side, player_ends, labels),
             _capacity(other_side, other_ends, labels),
         )
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
@@ -128,15 +129,15 @@ class Layer(Mapping[int, Subgame]):
         self.widest = int(numbers[widths[numbers].argmax()])
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._subgames)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._known)
+        return iter(self._subgames)
 
     def __getitem__(self, number: int) -> Subgame:
-        subgame = self._known[number]
+        subgame = self._subgames[number]
         if subgame is None:
-            subgame = self._known[number] = self._cut(number)
+            subgame = self._subgames[number] = self._cut(number)
         return subgame
 
     def game(
@@ -164,23 +165,24 @@ class Layer(Mapping[int, Subgame]):
         return GadgetGame(form, subgame, self.player ^ front.other_first)
 
     def _cut(self, number: int) -> Subgame:
-        forest, player_side, other_side = self._forest, self._own, self._other
-        player_kept = player_side.groups.of(number)
+        forest, side, other_side = self._forest, self._side, self._other_side
+        player_kept = side.groups.of(number)
         other_kept = other_side.groups.of(number)
         augmented, entries = self._augmented.of(number), self._payoffs.of(number)
-        own, player_rows = player_side.restrict(player_kept, self._ends[0][entries])
-        other, other_rows = other_side.restrict(other_kept, self._ends[1][entries])
-        opening = player_kept[player_side.decisions.parent[player_kept] == 0]
-        last_player = player_side.owner[self._ends[0][entries]]
+        ends, other_ends = (ends[entries] for ends in self._ends)
+        decisions, player_rows = side.restrict(player_kept, ends)
+        other, other_rows = other_side.restrict(other_kept, other_ends)
+        opening = player_kept[side.decisions.parent[player_kept] == 0]
+        last_player = side.owner[ends]
         root = np.full(len(entries), -1, np.int32)
         owned = last_player >= 0
-        root[owned] = np.searchsorted(opening, player_side.top[last_player[owned]])
+        root[owned] = np.searchsorted(opening, side.top[last_player[owned]])
         first_next = len(other_side.decisions) - len(forest.next_augmented)
         following = other_kept[other_kept >= first_next] - first_next
-        paid = self._paid_at[self._ends[1][entries[~owned]]]
-        sides = [(own, player_rows), (other, other_rows)]
+        paid = self._paid_at[other_ends[~owned]]
+        sides = [(decisions, player_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
-        player_infosets = forest.own[player_kept]
+        infosets = forest.infosets[player_kept]
         return Subgame(
             decisions=(first, second),
             rows=rows,
@@ -188,9 +190,9 @@ class Layer(Mapping[int, Subgame]):
             base=forest.payoffs.values[entries],
             root=root,
             paid_at=np.searchsorted(augmented, paid).astype(np.int32),
-            own=player_infosets,
-            in_layer=self._d.player_layer[player_infosets] == self._number,
-            roots=forest.own[opening],
+            infosets=infosets,
+            in_layer=self._d.player_layer[infosets] == self._number,
+            roots=forest.infosets[opening],
             augmented=forest.augmented[augmented],
             next_augmented=forest.next_augmented[following],
         )
@@ -212,10 +214,10 @@ def best_response_values(
     Returns:
       float64 [n], o's counterfactual values, in the order of `next_augmented`.
     """
-    own, other = subgame.decisions[player], subgame.decisions[1 - player]
+    decisions, other = subgame.decisions[player], subgame.decisions[1 - player]
     sequences = subgame.rows, subgame.columns
     gain = subgame.base * np.append(or_ones(player_reach), 1.0)[subgame.root]
-    gain *= reach_from_behaviour(own, behaviour)[sequences[player]]
+    gain *= reach_from_behaviour(decisions, behaviour)[sequences[player]]
     gain *= 2 * player - 1
     count = other.num_sequences
     # What terminating is worth is no concern here: it lies below none of them.
@@ -254,9 +256,9 @@ class Side:
     ) -> tuple[Decisions, np.ndarray]:
         """Some infosets, renumbered, and int32, some of their sequences."""
         counts = self.decisions.num_actions[kept]
-        mine = np.append(0, ranges(self._first[kept], counts))
-        parents = np.searchsorted(mine, self.decisions.parent[kept]).astype(np.int32)
-        return Decisions(parents, counts), np.searchsorted(mine, ends).astype(np.int32)
+        used = np.append(0, ranges(self._first[kept], counts))
+        parents = np.searchsorted(used, self.decisions.parent[kept]).astype(np.int32)
+        return Decisions(parents, counts), np.searchsorted(used, ends).astype(np.int32)
 
 
 def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:

@@ -45,8 +45,8 @@ class SubgameTree(NamedTuple):
       num_actions: int32 [N], number of actions; 0 where the game is over.
       player: int32 [N], who acts: 0, 1, 2 chance, 3 nobody.
       utility: float [N], player 0's utility at terminals over `Layout.scale`, else 0.
-      beyond: int32 [N], the next layer's augmented infoset that the history belongs to;
-        G - 1 without.
+      next_augmented: int32 [N], the next layer's augmented infoset that the history
+        belongs to; G - 1 without.
       owner: int32 [R], the player whose row it is; 2 chance and padding.
       uniform: float [A, R], uniform strategies at players' rows and probabilities at
         those of chance; 0 at padding.
@@ -69,7 +69,7 @@ class SubgameTree(NamedTuple):
     num_actions: jax.Array
     player: jax.Array
     utility: jax.Array
-    beyond: jax.Array
+    next_augmented: jax.Array
     owner: jax.Array
     uniform: jax.Array
     explore: jax.Array
@@ -172,8 +172,8 @@ def _update(
 ) -> SubgameState:
     """Regrets, next strategy and averages of one player, from one batch."""
     tree = problem.tree
-    key, mine = jax.random.split(jax.random.wrap_key_data(state.key))
-    draws = _draw(problem.points, mine)
+    key, draw_key = jax.random.split(jax.random.wrap_key_data(state.key))
+    draws = _draw(problem.points, draw_key)
     sums = _sample(tree, state, strategy, draws, player, config)
     values = sums.values
     means = treeplex.sum_rows(strategy * values)
@@ -187,18 +187,18 @@ def _update(
         jnp.where(padding, jnp.inf, 0),
         t,
     )
-    own = (tree.owner == player)[None]
+    updates = (tree.owner == player)[None]
     resolves = player == tree.resolving
     share = 1 / state.weight
     added = jax.lax.cond(
         resolves, lambda: _reach(tree, state.strategy), lambda: state.average
     )
     average = state.average + share * (added - state.average)
-    mean_values = state.values + share * (sums.beyond - state.values)
+    mean_values = state.values + share * (sums.next_augmented - state.values)
     return state._replace(
-        regrets=jnp.where(own, regrets, state.regrets),
-        strategy=jnp.where(own, matched, state.strategy),
-        average=jnp.where(own & resolves, average, state.average),
+        regrets=jnp.where(updates, regrets, state.regrets),
+        strategy=jnp.where(updates, matched, state.strategy),
+        average=jnp.where(updates & resolves, average, state.average),
         values=jnp.where(resolves, state.values, mean_values),
         baseline=sums.baseline,
         key=jax.random.key_data(key),
@@ -226,12 +226,13 @@ class _Sampled(NamedTuple):
 
     Attributes:
       values: float [A, R], counterfactual values of the updating player's actions.
-      beyond: float [G], counterfactual values at augmented infosets of the next layer.
+      next_augmented: float [G], counterfactual values at augmented infosets of the next
+        layer.
       baseline: the new table.
     """
 
     values: jax.Array
-    beyond: jax.Array
+    next_augmented: jax.Array
     baseline: jax.Array | None
 
 
@@ -262,8 +263,8 @@ def _sample(
         config=config,
     )
     shape = sample_tree.Depth(width, full=False, players=None)
-    place, begun = _start(tree, batch, strategy, draws[-1])
-    whole = len(draws) - 1
+    place, start_front = _start(tree, batch, strategy, draws[-1])
+    max_depth = len(draws) - 1
 
     def down(
         d: jax.Array, carried: tuple[descent.Front, descent.Visit]
@@ -273,10 +274,12 @@ def _sample(
         return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
 
     first, _ = jax.eval_shape(
-        lambda: descent.descend(batch, tree, shape, begun, draws[0])
+        lambda: descent.descend(batch, tree, shape, start_front, draws[0])
     )
-    visits = jax.tree.map(lambda row: jnp.zeros((whole, *row.shape), row.dtype), first)
-    front, visits = jax.lax.fori_loop(0, tree.depths, down, (begun, visits))
+    visits = jax.tree.map(
+        lambda row: jnp.zeros((max_depth, *row.shape), row.dtype), first
+    )
+    front, visits = jax.lax.fori_loop(0, tree.depths, down, (start_front, visits))
     estimate = tree.utility[front.history]
     rising = trajectories.Rising(
         estimate=estimate,
@@ -288,16 +291,16 @@ def _sample(
     def up(
         k: jax.Array, carried: tuple[trajectories.Rising, jax.Array]
     ) -> tuple[trajectories.Rising, jax.Array]:
-        rising, beyond = carried
+        rising, next_augmented = carried
         visit = jax.tree.map(lambda rows: rows[tree.depths - 1 - k], visits)
         rising = trajectories.climb(batch, tree, shape, visit, rising)
         value = visit.weight * sign * rising.estimate
-        return rising, beyond.at[tree.beyond[visit.history]].add(value)
+        return rising, next_augmented.at[tree.next_augmented[visit.history]].add(value)
 
     start = rising, jnp.zeros_like(state.values)
-    rising, beyond = jax.lax.fori_loop(0, tree.depths, up, start)
+    rising, next_augmented = jax.lax.fori_loop(0, tree.depths, up, start)
     # At the gadget: terminating is worth what is given, following what was sampled.
-    weight = sign * begun.weight
+    weight = sign * start_front.weight
     gadget = tree.gadget[place]
     values = rising.values.at[gadget + TERMINATE * rows].add(
         weight * tree.terminate[place]
@@ -305,7 +308,7 @@ def _sample(
     values = values.at[gadget + FOLLOW * rows].add(weight * rising.estimate)
     return _Sampled(
         values=values.reshape(strategy.shape),
-        beyond=beyond,
+        next_augmented=next_augmented,
         baseline=baselines.finish(config.decay, rising.learning),
     )
 

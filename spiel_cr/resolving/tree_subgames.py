@@ -10,15 +10,14 @@ import pyspiel
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.resolving import tree_roles
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Truncation
-from spiel_cr.resolving.layers import LayerState
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.sampled_subgames import SampledLayer, lay_out
+from spiel_cr.resolving.roles import LayerState, initial_state
+from spiel_cr.resolving.sampled_subgames import SampledLayer, sampled_layers
 from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.resolving.truncation import truncate_layer
@@ -54,7 +53,7 @@ class InfosetFinder:
         return infoset, infosets.actions[first : first + count].tolist()
 
 
-class _Place(NamedTuple):
+class TreeSubgameId(NamedTuple):
     """What is solved at a time.
 
     Attributes:
@@ -82,7 +81,7 @@ class TreeSubgames:
         self._by_best_response = config.by_best_response
         leaf = parse_leaf(config.leaf)
         d = self.decomposition = decompose(tree, player)
-        self._blank = tree_roles.start(d, leaf)
+        self._blank = initial_state(d, leaf)
         self._responses: OpponentResponses | None = None
         if isinstance(leaf, Continuations):
             self._responses = OpponentResponses(d)
@@ -101,22 +100,24 @@ class TreeSubgames:
         ]
         self._sampled: Sequence[SampledLayer] = ()
         if config.sampled is not None:
-            self._sampled = lay_out(d, config.sampled)
+            self._sampled = sampled_layers(d, config.sampled)
 
     def blank(self) -> LayerState:
         """See `Subgames`."""
         return self._blank.copy()
 
-    def warm_ups(self) -> list[tuple[str, list[_Place]]]:
+    def warm_ups(self) -> list[tuple[str, list[TreeSubgameId]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
         layers = enumerate(self._layers, 1)
-        return [("layer", [_Place(number, layer.widest) for number, layer in layers])]
+        return [
+            ("layer", [TreeSubgameId(number, layer.widest) for number, layer in layers])
+        ]
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""
         return self._finder.decision(state)
 
-    def subgames_to(self, infoset: int) -> list[_Place]:
+    def subgames_to(self, infoset: int) -> list[TreeSubgameId]:
         """See `Subgames`."""
         d, decisions = self.decomposition, self._decisions
         places = []
@@ -124,7 +125,7 @@ class TreeSubgames:
             if d.opens[infoset]:
                 number = int(d.player_layer[infoset])
                 subgame = int(d.player_subgame[infoset]) if number > 1 else 0
-                places.append(_Place(number, subgame))
+                places.append(TreeSubgameId(number, subgame))
             infoset = int(decisions.owner[decisions.parent[infoset]])
         return places[::-1]
 
@@ -138,7 +139,7 @@ class TreeSubgames:
         count = self._decisions.num_actions[infoset]
         return memory.behaviour[first : first + count].copy()
 
-    def begin(self, memory: LayerState, place: _Place) -> Solve:
+    def begin(self, memory: LayerState, place: TreeSubgameId) -> Solve:
         """See `Subgames`."""
         layer = self._layers[place.layer - 1]
         subgame = layer[place.subgame]
@@ -159,7 +160,7 @@ class TreeSubgames:
                 values,
                 seed=int(self._random.integers(2**31)),
             )
-            own, others = sampled.player_behaviour, sampled.opponent_values
+            average, opponent_values = sampled.player_behaviour, sampled.opponent_values
             solver = sampled.solver
         else:
             assert isinstance(self._algorithm, CFRConfig)
@@ -168,15 +169,15 @@ class TreeSubgames:
                 game.form, self._algorithm, self._config, game.first
             )
 
-            def own() -> np.ndarray:
+            def average() -> np.ndarray:
                 return solved.average_behaviour(self._player)[1:]
 
-            def others() -> np.ndarray:
-                found = solved.infoset_values(1 - self._player)
-                return found[-len(subgame.next_augmented) :]
+            def opponent_values() -> np.ndarray:
+                all_values = solved.infoset_values(1 - self._player)
+                return all_values[-len(subgame.next_augmented) :]
 
         remember = functools.partial(
-            self._remember, memory, subgame, player_reach, own, others
+            self._remember, memory, subgame, player_reach, average, opponent_values
         )
         if constraints is not None and not self._sampled:
             incumbent = memory.behaviour.copy()
@@ -187,7 +188,7 @@ class TreeSubgames:
                 constraints,
                 subgame,
                 player_reach,
-                own,
+                average,
             )
         return Solve(solver, remember)
 
@@ -196,19 +197,21 @@ class TreeSubgames:
         memory: LayerState,
         subgame: Subgame,
         player_reach: np.ndarray,
-        own: Callable[[], np.ndarray],
-        others: Callable[[], np.ndarray],
+        average: Callable[[], np.ndarray],
+        opponent_values: Callable[[], np.ndarray],
     ) -> None:
         """Takes a solution in.
 
         Args:
           memory: of the match.
           subgame, player_reach: as solved.
-          own: gives i's strategy, float64 [S of i in the subgame, without 0].
-          others: gives o's values at the roots below, if there are any.
+          average: gives i's strategy, float64 [S of i in the subgame, without 0].
+          opponent_values: gives o's values at the roots below, if there are any.
         """
-        behaviour = own()
-        in_layer = np.repeat(subgame.in_layer, self._decisions.num_actions[subgame.own])
+        behaviour = average()
+        in_layer = np.repeat(
+            subgame.in_layer, self._decisions.num_actions[subgame.infosets]
+        )
         memory.behaviour[self._sequences(subgame)[in_layer]] = behaviour[in_layer]
         if not len(subgame.next_augmented):
             return
@@ -217,7 +220,7 @@ class TreeSubgames:
                 subgame, self._player, player_reach, np.append(1.0, behaviour)
             )
         else:
-            values = others()
+            values = opponent_values()
         memory.opponent_values[subgame.next_augmented] = values
 
     def _accept_if_safe(
@@ -227,7 +230,7 @@ class TreeSubgames:
         constraints: np.ndarray,
         subgame: Subgame,
         player_reach: np.ndarray,
-        own: Callable[[], np.ndarray],
+        average: Callable[[], np.ndarray],
     ) -> None:
         """Takes a solution in if it keeps what was promised, see `constraints.py`.
 
@@ -238,14 +241,16 @@ class TreeSubgames:
           subgame, player_reach, own: as of `_remember`.
         """
         assert self._responses is not None
-        found = incumbent.copy()
-        found[self._sequences(subgame)] = own()
-        exceeds = self._responses.exceeds(constraints, self._responses.values(found))
+        candidate = incumbent.copy()
+        candidate[self._sequences(subgame)] = average()
+        exceeds = self._responses.exceeds(
+            constraints, self._responses.values(candidate)
+        )
         at = subgame.augmented if len(subgame.augmented) else -1
         keeps = player_reach.any() and not exceeds[at].any()
-        memory.behaviour[:] = found if keeps else incumbent
+        memory.behaviour[:] = candidate if keeps else incumbent
 
     def _sequences(self, subgame: Subgame) -> np.ndarray:
         """int64, i's sequences in a subgame, numbers of the whole game."""
-        counts = self._decisions.num_actions[subgame.own]
-        return ranges(self._decisions.first_sequence[subgame.own], counts)
+        counts = self._decisions.num_actions[subgame.infosets]
+        return ranges(self._decisions.first_sequence[subgame.infosets], counts)

@@ -9,7 +9,7 @@ chooses.
 
 import logging
 from collections.abc import Sequence
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -19,6 +19,20 @@ from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Choices, Truncation
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
+
+
+class DepthLimit(NamedTuple):
+    """Settings of a depth-limited lookahead, see `truncate_layer`.
+
+    Attributes:
+      depth: Number of moves or rounds.
+      unit: Unit of `depth`.
+      value: Values of histories at the cut.
+    """
+
+    depth: int
+    unit: DepthUnit
+    value: HistoryValues
 
 
 def truncate_layer(
@@ -138,7 +152,7 @@ def _entire_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
     """bool [N], roots of public states of which at least one history is due."""
     state = d.augmented_subgame[d.root_augmented]
     count = int(state.max(initial=-1)) + 1
-    whole = np.bincount(state[due[d.roots]], minlength=count) > 0
+    due_states = np.bincount(state[due[d.roots]], minlength=count) > 0
     result = np.zeros(len(due), bool)
-    result[d.roots] = whole[state]
+    result[d.roots] = due_states[state]
     return result

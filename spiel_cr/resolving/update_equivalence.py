@@ -13,7 +13,7 @@ game's mirror descent. Utilities are scaled to [-1, 1].
 
 Where the opponent's blueprint hardly ever leads, q is worth little: an opponent that
 goes there on purpose holds other cards than the belief says. So eta is smaller there
-(`trust`), which is not in the paper.
+(`damping`), which is not in the paper.
 """
 
 import math
@@ -54,7 +54,7 @@ def largest_utility(game: pyspiel.Game) -> float:
     return max(map(abs, utility_bounds(game) or (1.0,))) or 1.0
 
 
-def trust(log_reach: float, log_uniform: float) -> float:
+def damping(log_reach: float, log_uniform: float) -> float:
     """P / U, at most 1: how much of a step is taken where the opponent seldom leads.
 
     P is the probability of all that the player was told if the opponent plays its

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from spiel_cr.common.parameters import parse, read_settings
-from spiel_cr.solvers import automatic, network_run, table_run, tabular_run
+from spiel_cr.solvers import (
+    automatic,
+    network_makers,
+    simulator_makers,
+    tabular_makers,
+)
 from spiel_cr.solvers.cfr import cfr_config as cfr
 from spiel_cr.solvers.cfr.regret_matching import CustomRule, Rule
 from spiel_cr.solvers.deep import deep_config as deep
@@ -45,11 +50,11 @@ _PUBLIC = (
 )
 
 
-def _networks(trainer: network_run.Trainer) -> dict[str, Maker]:
+def _networks(trainer: network_makers.Trainer) -> dict[str, Maker]:
     """Makers of what trains networks."""
     return {
-        TREE: functools.partial(network_run.on_tree, trainer),
-        SIMULATOR: functools.partial(network_run.on_steps, trainer),
+        TREE: functools.partial(network_makers.on_tree, trainer),
+        SIMULATOR: functools.partial(network_makers.on_steps, trainer),
     }
 
 
@@ -58,7 +63,7 @@ _BUILT = (TREE, PUBLIC_TREE, PHANTOM)
 CFR = Family(
     "full-width",
     cfr.PRESETS,
-    dict.fromkeys(_BUILT, tabular_run.full_width),
+    dict.fromkeys(_BUILT, tabular_makers.full_width),
     {SIMULATOR: _FULL_WIDTH},
     buckets=True,
     locks=True,
@@ -66,7 +71,7 @@ CFR = Family(
 MCCFR = Family(
     "sampled",
     cfr.SAMPLED_PRESETS,
-    {TREE: tabular_run.sampled, SIMULATOR: table_run.make_table},
+    {TREE: tabular_makers.sampled, SIMULATOR: simulator_makers.make_table},
     _HISTORIES,
     ("float32", "float64"),
     stepped=table_solver.read_config,
@@ -75,7 +80,7 @@ MCCFR = Family(
 BOARDS = Family(
     "sampled by boards",
     public_chance.PRESETS,
-    {SIMULATOR: table_run.make_boards},
+    {SIMULATOR: simulator_makers.make_boards},
     dict.fromkeys(_BUILT, _BOARDS),
     ("float32",),
     stepped=lambda asked: read_settings(asked, public_chance.PRESETS),
@@ -84,13 +89,13 @@ BOARDS = Family(
 FIRST_ORDER = Family(
     "first-order",
     first_order.PRESETS,
-    dict.fromkeys(_BUILT, tabular_run.first_order),
+    dict.fromkeys(_BUILT, tabular_makers.first_order),
     {SIMULATOR: _FULL_WIDTH},
 )
 PUBLIC = Family(
     "sampled in public",
     public.PRESETS,
-    {PUBLIC_TREE: tabular_run.sampled_in_public},
+    {PUBLIC_TREE: tabular_makers.sampled_in_public},
     {TREE: _PUBLIC, SIMULATOR: _PUBLIC, PHANTOM: _PUBLIC},
     ("float32", "float64"),
 )
@@ -100,7 +105,7 @@ DEEP = Family(
     _networks(DeepSolver),
     _HISTORIES,
     ("float32",),
-    stepped=network_run.read_stepped,
+    stepped=network_makers.read_stepped,
     usual=100,
     networks=True,
     what="trains networks, which have no such option",
@@ -111,7 +116,7 @@ SELF_PLAY = DEEP._replace(
 LP = Family(
     "exact",
     {"lp": "lp"},
-    dict.fromkeys(_BUILT, tabular_run.linear),
+    dict.fromkeys(_BUILT, tabular_makers.linear),
     {SIMULATOR: _FULL_WIDTH},
     ("float64", "float32"),
     locks=True,
@@ -121,7 +126,7 @@ AUTO = Family(
     "automatic",
     {"auto": "auto"},
     dict.fromkeys(
-        (*_BUILT, SIMULATOR), functools.partial(automatic.begin, lambda x: find(x))
+        (*_BUILT, SIMULATOR), functools.partial(automatic.choose, lambda x: find(x))
     ),
     {SIMULATOR: _FULL_WIDTH},
     stepped=lambda asked: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),

@@ -18,14 +18,23 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from spiel_cr.common import storage
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import CurvePoint
-from spiel_cr.solvers import footprint, tabular_run
-from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, SIMULATOR, TREE, Laid
-from spiel_cr.solvers.run import Goal, Run, drive
+from spiel_cr.solvers import footprint, lp, tabular_makers
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.iterative_solver import IterativeSolver
+from spiel_cr.solvers.representation import (
+    PHANTOM,
+    PUBLIC_TREE,
+    SIMULATOR,
+    TREE,
+    RepresentedGame,
+)
+from spiel_cr.solvers.run import Goal, drive
 from spiel_cr.solvers.task import Algorithm, Task
 
 # Candidates by form, the first one where they are alike.
@@ -69,51 +78,87 @@ _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 Find = Callable[[str], Algorithm]
 
 
-def begin(find: Find, laid: Laid, task: Task) -> Run:
-    """A run of what suits the game and the budget; it says why.
+def choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSolver:
+    """Choose an algorithm for the game and the budget; make its solver.
 
     Args:
-      find: reads algorithms by name.
-      laid: the game in its form.
-      task: what is asked for.
+      find: Reads algorithms by name.
+      represented: The represented game.
+      task: What to do.
+
+    Returns:
+      The solver, with its `reason`. It may have iterated already, in a trial.
 
     Raises:
-      As `Maker`.
+      GameTooLargeError, ValueError, ImportError: See `solve`.
     """
-    run = _begin(find, laid, task)
+    solver = _choose(find, represented, task)
     unkept = dataclasses.replace(task, checkpoint=None)
-    if task.checkpoint and not _kept(task) and _suits_linear(laid, unkept):
-        run.why += "; lp keeps no checkpoint"
-    if _suits_polish(laid, task) and isinstance(run, tabular_run.TabularRun):
-        game = laid.game.game
-        span = game.max_utility() - game.min_utility()
-        run.simplex = _SIMPLEX * task.most
-        run.enough = max(task.goal.until or 0.0, _ROUNDING * span)
-    return run
+    if task.checkpoint and not _kept(task) and _suits_linear(represented, unkept):
+        solver.reason += "; lp keeps no checkpoint"
+    return solver
 
 
-def _begin(find: Find, laid: Laid, task: Task) -> Run:
+def improve(
+    solver: IterativeSolver, represented: RepresentedGame, task: Task, *, progress: bool
+) -> lp.Solution | None:
+    """Solve linear programs on what the average strategy of a finished run plays.
+
+    Args:
+      solver: The solver after its last iteration; its `reason` mentions the result.
+      represented: The represented game.
+      task: What to do.
+      progress: Whether to print a message to stderr.
+
+    Returns:
+      The solution, if it has a lower NashConv than the average strategy.
+    """
+    if not _suits_polish(represented, task) or not isinstance(solver, Solver):
+        return None
+    assert solver.held is not None
+    span = represented.game.max_utility() - represented.game.min_utility()
+    before = solver.evaluate()
+    if before.gap <= max(task.goal.until or 0.0, _ROUNDING * span):
+        return None
+    start = time.perf_counter()
+    average = solver.average_behaviour(0), solver.average_behaviour(1)
+    solution = lp.polished(solver.held.form, average, _SIMPLEX * task.most)
+    solver.seconds += time.perf_counter() - start
+    if solution is None or solution.nash_conv_with_locks >= before.gap:
+        return None
+    name = "NashConv with locks" if solver.has_locks else "NashConv"
+    message = (
+        f"then a linear program on what it plays: {name} {before.gap:.1e} to "
+        f"{solution.nash_conv_with_locks:.1e}"
+    )
+    solver.reason += f"; {message}"
+    announce(message, progress=progress)
+    return solution
+
+
+def _choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSolver:
     if kept := _kept(task):
-        return _run(find, laid, task, *kept)
+        return _make(find, represented, task, *kept)
     spent, seconds = 0.0, task.goal.seconds
-    names, why = _candidates(laid, task)
-    if _suits_linear(laid, task):
-        started = time.perf_counter()
+    names, reason = _candidates(represented, task)
+    if _suits_linear(represented, task):
+        start = time.perf_counter()
         limit = None if seconds is None else seconds * _LINEAR_SHARE
         linear = dataclasses.replace(task, algorithm=find("lp"), goal=Goal())
         try:
-            exact = tabular_run.linear(laid, linear)
-            assert isinstance(exact, tabular_run.LinearRun)
-            exact.solve(limit)
-            exact.why = f"payoffs and sequences, {_size(laid):,} in all, are few"
+            exact = tabular_makers.linear(represented, linear)
+            exact.run(seconds=limit)
+            exact.reason = (
+                f"payoffs and sequences, {_size(represented):,} in all, are few"
+            )
             return exact
         except (SolverFailedError, GameTooLargeError):
-            spent = time.perf_counter() - started
-    if bound := _rough_bound(laid, task):
-        return _run_roughly(find, laid, task, names[0], why, bound)
+            spent = time.perf_counter() - start
+    if bound := _rough_bound(represented, task):
+        return _single_precision(find, represented, task, names[0], reason, bound)
     if len(names) == 1:
-        return _run(find, laid, task, names[0], why)
-    return _try(find, laid, task, names, spent)
+        return _make(find, represented, task, names[0], reason)
+    return _try(find, represented, task, names, spent)
 
 
 def _kept(task: Task) -> tuple[str, str] | None:
@@ -131,45 +176,51 @@ def _kept(task: Task) -> tuple[str, str] | None:
     return name, why if why and isinstance(why, str) else "so the checkpoint was begun"
 
 
-def _run(find: Find, laid: Laid, task: Task, name: str, why: str) -> Run:
-    run = dataclasses.replace(task, algorithm=find(name)).run_of(laid)
-    run.why = why
-    return run
+def _make(
+    find: Find, represented: RepresentedGame, task: Task, name: str, reason: str
+) -> IterativeSolver:
+    solver = dataclasses.replace(task, algorithm=find(name)).solver(represented)
+    solver.reason = reason
+    return solver
 
 
-def _size(laid: Laid) -> int:
-    assert isinstance(laid.game, GameTree)
-    form = laid.game.sequence_form
+def _size(represented: RepresentedGame) -> int:
+    assert isinstance(represented, GameTree)
+    form = represented.sequence_form
     sequences = sum(decisions.num_sequences for decisions in form.decisions)
     return sequences + len(form.payoffs.values)
 
 
-def _suits_linear(laid: Laid, task: Task) -> bool:
+def _suits_linear(represented: RepresentedGame, task: Task) -> bool:
     """Whether a linear program does what is asked for, and is fast enough."""
     goal, options = task.goal, task.options
     other = (goal.iterations, goal.eval_every, task.checkpoint, options.buckets)
     if any(one is not None for one in other) or options.imperfect_recall:
         return False
-    if laid.form != TREE or task.dtype == "float32":
+    if represented.kind != TREE or task.dtype == "float32":
         return False
     most = _LINEAR
     if goal.seconds is not None:
         most = min(int(goal.seconds * _LINEAR_RATE), _LINEAR_MOST)
-    return _size(laid) <= most
+    return _size(represented) <= most
 
 
-def _suits_polish(laid: Laid, task: Task) -> bool:
+def _suits_polish(represented: RepresentedGame, task: Task) -> bool:
     """Whether a run ends with linear programs: counted by iterations, not the clock."""
     goal, options = task.goal, task.options
     timed = goal.until is not None and goal.iterations is None
     if timed or goal.seconds is not None or task.dtype == "float32":
         return False
-    if laid.form != TREE or options.buckets is not None or options.imperfect_recall:
+    if (
+        represented.kind != TREE
+        or options.buckets is not None
+        or options.imperfect_recall
+    ):
         return False
-    return task.most >= _POLISHED and _size(laid) <= _LINEAR_MOST
+    return task.most >= _POLISHED and _size(represented) <= _LINEAR_MOST
 
 
-def _rough_bound(laid: Laid, task: Task) -> float:
+def _rough_bound(represented: RepresentedGame, task: Task) -> float:
     """Down to which NashConv single precision is good for sure; it takes half the time.
 
     0 where it is not taken: it would not come to what is asked for.
@@ -178,36 +229,41 @@ def _rough_bound(laid: Laid, task: Task) -> float:
     if (
         until is None
         or given != (None, None)
-        or not isinstance(laid.game, PublicTreeGame)
+        or not isinstance(represented, PublicTreeGame)
     ):
         return 0.0
-    span: float = laid.game.game.max_utility() - laid.game.game.min_utility()
+    span: float = represented.game.max_utility() - represented.game.min_utility()
     return _ROUGH * span if until >= _FINE * span else 0.0
 
 
-def _run_roughly(
-    find: Find, laid: Laid, task: Task, name: str, why: str, bound: float
-) -> Run:
-    """A run in single precision; double goes on where it stalls, if it may.
+def _single_precision(
+    find: Find,
+    represented: RepresentedGame,
+    task: Task,
+    name: str,
+    reason: str,
+    bound: float,
+) -> IterativeSolver:
+    """Make a solver in single precision that switches to double where it stalls.
 
     Args:
-      find: reads algorithms by name.
-      laid: the game in its form.
-      task: what is asked for.
-      name: of the algorithm.
-      why: this one.
-      bound: down to which NashConv nobody has seen single precision stall.
+      find: Reads algorithms by name.
+      represented: The represented game.
+      task: What to do.
+      name: Name of the algorithm.
+      reason: Why this algorithm.
+      bound: NashConv down to which single precision has never been seen to stall.
 
     Raises:
-      GameTooLargeError: double precision, which may be needed, takes too much.
+      GameTooLargeError: If double precision, which may be needed, takes too much.
     """
     until = task.goal.until
-    assert until is not None and isinstance(laid.game, PublicTreeGame)
-    said = f"; float32 suffices for until={until:g}"
+    assert until is not None and isinstance(represented, PublicTreeGame)
+    suffix = f"; float32 suffices for until={until:g}"
     if watched := until < bound:
         config, limit = find(name).config, task.options.memory_limit
-        footprint.check(laid.game, config, np.float64, limit)
-        said = f"; in float32, for until={until:g}"
+        footprint.check(represented, config, np.float64, limit)
+        suffix = f"; in float32, for until={until:g}"
 
     def stalls(curve: Sequence[CurvePoint]) -> bool:
         last = curve[-1]
@@ -217,38 +273,78 @@ def _run_roughly(
         return bool(before) and last.gap > share * before[-1].gap
 
     single = dataclasses.replace(task, dtype="float32")
-    run = _run(find, laid, single, name, why + said)
-    assert isinstance(run, tabular_run.TabularRun)
-    run.stalls = stalls if watched else None
-    return run
+    solver = _make(find, represented, single, name, reason + suffix)
+    assert isinstance(solver, Solver)
+
+    def switch(curve: Sequence[CurvePoint]) -> Solver | None:
+        return _in_double(solver) if curve and stalls(curve) else None
+
+    solver.switch = switch if watched else None
+    return solver
 
 
-def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
+def _in_double(single: Solver) -> Solver:
+    """Replace a solver by one in double precision; its arrays are freed."""
+    announce("going on in float64, since float32 stalls")
+    assert single.held is not None
+    double = np.dtype(np.float64)
+    arrays = {
+        name: leaf.astype(double if leaf.dtype.kind == "f" else leaf.dtype)
+        for name, leaf in single.arrays().items()
+    }
+    iterations = single.iterations
+    # Both would not always fit.
+    single.release()
+    solver = tabular_makers.full_width_solver(
+        dataclasses.replace(single.held, dtype=double),
+        single.config,
+        dtype=double,
+        buckets=single.buckets,
+    )
+    solver.restore(arrays, seconds=single.seconds)
+    solver.compile_seconds += single.compile_seconds
+    solver.reason = (
+        f"{single.reason}; float64 after {iterations:,} iterations, where it stalled"
+    )
+    return solver
+
+
+def _candidates(
+    represented: RepresentedGame, task: Task
+) -> tuple[tuple[str, ...], str]:
     """Algorithms, and why these where it is one."""
     if task.options.buckets is not None or task.options.imperfect_recall:
         return (_SHARED,), "infosets share regrets"
-    if laid.form == TREE and (task.goal.iterations or _SHORT) < _SHORT:
+    if represented.kind == TREE and (task.goal.iterations or _SHORT) < _SHORT:
         return (OF_SUBGAMES[TREE],), "so few iterations are no trial"
-    if isinstance(laid.game, GameTree):
-        sequences = sum(one.num_sequences for one in laid.game.sequence_form.decisions)
+    if isinstance(represented, GameTree):
+        sequences = sum(
+            one.num_sequences for one in represented.sequence_form.decisions
+        )
         if sequences > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
-    if isinstance(laid.game, PublicTreeGame):
-        betting = laid.game.betting
+    if isinstance(represented, PublicTreeGame):
+        betting = represented.betting
         if betting.round[betting.player != TERMINAL].any():
-            return (_DEALT_LATER,), f"for several rounds in the form {laid.form}"
-    return CANDIDATES[laid.form], f"the best in the form {laid.form}"
+            return (_DEALT_LATER,), f"for several rounds in the form {represented.kind}"
+    return CANDIDATES[represented.kind], f"the best in the form {represented.kind}"
 
 
-def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float) -> Run:
-    """The best of several, where a trial has left it.
+def _try(
+    find: Find,
+    represented: RepresentedGame,
+    task: Task,
+    names: Sequence[str],
+    spent: float,
+) -> IterativeSolver:
+    """Run a trial of several algorithms; return the best one where the trial left it.
 
     Args:
-      find: reads algorithms by name.
-      laid: the game in its form.
-      task: what is asked for.
-      names: of the candidates.
-      spent: seconds of the budget that are gone; the trial's are added to the clock.
+      find: Reads algorithms by name.
+      represented: The represented game.
+      task: What to do.
+      names: Names of the candidates.
+      spent: Seconds of the budget that are used up. The trial adds its own.
     """
     goal, most = task.goal, task.most
     rounds, seconds = _ROUNDS, goal.seconds
@@ -260,26 +356,27 @@ def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float)
         rounds = (min(rounds[-1], _KEPT_TRIAL),)
         seconds = None if seconds is None else min(seconds, _KEPT_SECONDS)
     part = dataclasses.replace(goal, iterations=None, seconds=seconds)
-    runs: dict[str, Run] = {}
-    found: dict[str, float] = {}
+    solvers: dict[str, IterativeSolver] = {}
+    gaps: dict[str, float] = {}
     for count, name in itertools.product(rounds, names):
-        run = runs[name] = runs.get(name) or _run(find, laid, task, name, "")
-        run.curve = drive(run, part, None, most=count, progress=False)
-        found[name] = run.evaluate().gap
-        if goal.until is not None and found[name] <= goal.until:
+        solver = solvers[name] = solvers.get(name) or _make(
+            find, represented, task, name, ""
+        )
+        solver.curve = drive(solver, part, None, most=count, progress=False).curve
+        gaps[name] = solver.evaluate().gap
+        if goal.until is not None and gaps[name] <= goal.until:
             break
-    run = runs[min(found, key=lambda name: found[name])]
-    measured = "NashConv" if task.options.locks is None else "NashConv with locks"
-    run.why = f"{measured} " + ", ".join(
-        f"{found[name]:.1e} by {name} after {one.iterations:,} iterations"
-        for name, one in runs.items()
+    solver = solvers[min(gaps, key=lambda name: gaps[name])]
+    measure = "NashConv" if task.options.locks is None else "NashConv with locks"
+    solver.reason = f"{measure} " + ", ".join(
+        f"{gaps[name]:.1e} by {name} after {one.iterations:,} iterations"
+        for name, one in solvers.items()
     )
-    run.curve = tuple(
+    solver.curve = tuple(
         point
-        for point in run.curve
+        for point in solver.curve
         if goal.next_evaluation(point.iterations - 1, most) == point.iterations
     )
-    run.solver.seconds = spent + sum(one.seconds for one in runs.values())
-    run.compile_seconds = sum(one.compile_seconds for one in runs.values())
-    run.solver.compile_seconds = run.compile_seconds
-    return run
+    solver.seconds = spent + sum(one.seconds for one in solvers.values())
+    solver.compile_seconds = sum(one.compile_seconds for one in solvers.values())
+    return solver

@@ -6,63 +6,15 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
-import numpy as np
 from absl import logging
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.checks import check_number, check_whole
 from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
 from spiel_cr.policies.result import CurvePoint
-
-
-class Kept(Protocol):
-    """A solver as a checkpoint sees it."""
-
-    @property
-    def name(self) -> str:
-        """Of the algorithm, for people."""
-
-    @property
-    def why(self) -> str:
-        """Why this algorithm, where it was chosen; else empty."""
-
-    @property
-    def iterations(self) -> int:
-        """Iterations done so far."""
-
-    @property
-    def seconds(self) -> float:
-        """Time spent iterating so far."""
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All that it needs to go on."""
-
-    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
-        """Puts back what `arrays` gave; may take it out of the dict.
-
-        Args:
-          arrays: of a file.
-          seconds: time that was spent iterating before.
-
-        Raises:
-          ValueError: these are not of such a solver.
-        """
-
-
-class Snapshot(NamedTuple):
-    """A copy of a solver's state between two iterations.
-
-    Attributes:
-      arrays: Everything that the solver needs to continue.
-      iterations: Number of iterations completed.
-      seconds: Time spent iterating.
-    """
-
-    arrays: dict[str, np.ndarray]
-    iterations: int
-    seconds: float
+from spiel_cr.solvers.iterative_solver import IterativeSolver, Snapshot
 
 
 class Keeper:
@@ -76,7 +28,11 @@ class Keeper:
     """
 
     def __init__(
-        self, path: atomic.Path, identity: Mapping[str, Any], solver: Kept, every: float
+        self,
+        path: atomic.Path,
+        identity: Mapping[str, Any],
+        solver: IterativeSolver,
+        every: float,
     ) -> None:
         """Prepares; nothing is read or written yet.
 
@@ -250,7 +206,7 @@ class Keeper:
                 {
                     **self._identity,
                     "algorithm": solver.name,
-                    "why": solver.why,
+                    "why": solver.reason,
                     "iterations": snapshot.iterations,
                     "seconds": snapshot.seconds,
                     "curve": [list(point.as_json().values()) for point in self.curve],

@@ -11,6 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.json_text import read_object
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.public_tree.game import PublicTreeGame
@@ -22,7 +23,7 @@ from spiel_cr.policies.conversions import member
 from spiel_cr.policies.foreign import as_policy
 from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
-from spiel_cr.policies.result import LaidGame, Result
+from spiel_cr.policies.result import Result
 from spiel_cr.solvers.policy_files import load_policy
 
 # Probabilities by infoset: of compiled games by information-state string, of signal
@@ -38,7 +39,9 @@ _TOLERANCE = 1e-6
 _SHOWN = 4
 
 
-def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceForm:
+def lock(
+    form: SequenceForm, laid: HasSequenceForm, locks: Locks | None
+) -> SequenceForm:
     """A game with the locks that somebody asked for.
 
     Args:
@@ -116,7 +119,7 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
         ) from error
 
 
-def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
+def _whole(laid: HasSequenceForm, player: int, policy: Any) -> np.ndarray | None:
     """float64 [S], all that a player does; None: it is free."""
     if policy is None:
         return None
@@ -136,6 +139,7 @@ def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
         return conversions.behaviour_of_player(laid, adapted, player)
     if isinstance(laid, PhantomGame):
         return phantom_policy.behaviour_of_player(laid, adapted, player)
+    assert isinstance(laid, PublicTreeGame)
     own = member(adapted, player)
     if isinstance(own, PublicTreePolicy):
         if own.signals.decisions_id != laid.decisions_id:

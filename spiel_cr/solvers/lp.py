@@ -15,16 +15,20 @@ is not good, the program is tried in other forms before it is given up.
 
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse
 
 from spiel_cr.common.errors import SolverFailedError
+from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import Behaviours, behaviour_from_reach
+from spiel_cr.policies.result import Held
+from spiel_cr.solvers.iterative_solver import AfterChunk, IterativeSolver
 
 # A solution is good if its NashConv is at most this share of the range of payoffs, or
 # no more than what rounding leaves of sums of the largest.
@@ -296,3 +300,80 @@ def _flow(decisions: Decisions) -> sparse.csr_array:
     columns = np.concatenate([decisions.parent, 1 + np.arange(len(owner))])
     shape = len(infosets), decisions.num_sequences
     return sparse.csr_array((signs, (rows, columns)), shape=shape)
+
+
+class LinearSolver(IterativeSolver):
+    """A pair of linear programs, which is solved in one step.
+
+    Attributes:
+      solution: The equilibrium, after the step.
+    """
+
+    in_one_step = True
+    name = "lp"
+
+    def __init__(self, held: Held) -> None:
+        """Prepare to solve a represented game."""
+        self._held = held
+        self.solution: Solution | None = None
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return nothing: there is no checkpoint."""
+        return {}
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
+        """Do nothing: there is no checkpoint."""
+
+    def run(
+        self,
+        iterations: int = 1,
+        *,
+        seconds: float | None = None,
+        after_chunk: AfterChunk | None = None,
+    ) -> bool:
+        """Solve both programs, unless that was done before.
+
+        Args:
+          iterations: Not used.
+          seconds: Time after which to give up; None: never.
+          after_chunk: Not used.
+
+        Raises:
+          SolverFailedError: See `equilibrium`.
+        """
+        if self.solution is not None:
+            return True
+        start, held = time.perf_counter(), self._held
+        if isinstance(held.laid, GameTree):
+            histories = held.laid.histories
+            utility = histories.utility[histories.player == TERMINAL]
+        else:
+            utility = np.array([held.game.min_utility(), held.game.max_utility()])
+        self.solution = equilibrium(held.form, utility, seconds)
+        self.iterations = self.solution.iterations
+        self.seconds = time.perf_counter() - start
+        return True
+
+    @property
+    def has_locks(self) -> bool:
+        """Whether any infoset is locked."""
+        return locking.has_locks(self._held.form)
+
+    def nash_conv(self) -> float:
+        """See `IterativeSolver.nash_conv`."""
+        assert self.solution is not None
+        if not self.has_locks:
+            return self.solution.nash_conv_with_locks
+        form = self._held.form
+        reach = reach_of(form, self.solution.behaviour)
+        return nash_conv(locking.lifted(form), reach)
+
+    def nash_conv_with_locks(self) -> float:
+        """See `IterativeSolver.nash_conv_with_locks`."""
+        assert self.solution is not None
+        return self.solution.nash_conv_with_locks
+
+    def outcome(self) -> dict[str, Any]:
+        """See `IterativeSolver.outcome`."""
+        assert self.solution is not None
+        return {"held": self._held, "average": self.solution.behaviour}

@@ -90,7 +90,7 @@ class CFRSolver:
             "config": self._solver.config,
             "dtype": self._solver.dtype.name,
             "memory_limit": self._memory_limit,
-            "leaves": [np.array(leaf) for leaf in self._solver.leaves()],
+            "arrays": _copied(self._solver),
             "seconds": self._solver.seconds,
         }
 
@@ -115,15 +115,14 @@ class CFRSolver:
                 f"load it with the version of the game that it was made for"
             )
         solver = _make_solver(tree, state["config"], state["dtype"])
-        solver.restore(state["leaves"], seconds=state["seconds"])
+        solver.restore(state["arrays"], seconds=state["seconds"])
         self._take(tree, solver, state["memory_limit"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a solver of its own that shares the game's tree."""
-        mine = self._solver
-        solver = _make_solver(self._tree, mine.config, mine.dtype)
-        leaves = [np.array(leaf) for leaf in mine.leaves()]
-        solver.restore(leaves, seconds=mine.seconds)
+        original = self._solver
+        solver = _make_solver(self._tree, original.config, original.dtype)
+        solver.restore(_copied(original), seconds=original.seconds)
         copied = type(self).__new__(type(self))
         copied._take(self._tree, solver, self._memory_limit)
         memo[id(self)] = copied
@@ -158,6 +157,11 @@ def _make_solver(tree: GameTree, config: Any, dtype: np.typing.DTypeLike) -> Sol
     return cfr.make_solver(
         forced.without(tree.sequence_form), config=config, dtype=dtype
     )
+
+
+def _copied(solver: Solver) -> dict[str, np.ndarray]:
+    """Return a copy of a solver's arrays."""
+    return {name: np.array(leaf) for name, leaf in solver.arrays().items()}
 
 
 def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802

@@ -8,7 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic
 from spiel_cr.games.opening.identity import other_game
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
@@ -19,7 +19,6 @@ from spiel_cr.solvers.deep import network_policy as deep_policy
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.mccfr.table import table_files
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
-from spiel_cr.solvers.representation import AnyGame
 
 # Of files of games that are not compiled: what refuses bad ones, by their kinds.
 _CHECKS = {
@@ -63,7 +62,7 @@ def check_policy_file(path: atomic.Path) -> None:
 
 
 def load_policy(
-    path: atomic.Path, game: AnyGame | None = None
+    path: atomic.Path, game: Openable | None = None
 ) -> (
     openspiel_policy.TabularPolicy
     | PublicTreePolicy
@@ -111,7 +110,7 @@ def load_policy(
 
 
 def _load_worlds(
-    path: atomic.Path, metadata: Mapping[str, Any], game: AnyGame | None
+    path: atomic.Path, metadata: Mapping[str, Any], game: Openable | None
 ) -> PhantomPolicy:
     """Reads a policy of a game of hidden boards; metadata are those of the file."""
     if game is None:
@@ -123,7 +122,7 @@ def _load_worlds(
 
 
 def _load_signals(
-    path: atomic.Path, metadata: Mapping[str, Any], game: AnyGame | None
+    path: atomic.Path, metadata: Mapping[str, Any], game: Openable | None
 ) -> PublicTreePolicy:
     """Reads a policy of a signal game; metadata are those of the file."""
     named = result.text_of(metadata, "game", path)

@@ -1,19 +1,20 @@
-"""The form in which a game is solved, chosen in one place and said as data.
+"""Representation of a game in memory: the only place that chooses a form.
 
-compiled: a tree of every history; signals: public actions and what cards tell; worlds:
-hidden boards by what has succeeded; stepped: never laid out, but sampled as it is met.
+The forms are a built game tree, a public tree, the worlds of a phantom game, and a
+simulator, which plays the game move by move and enumerates nothing.
 """
 
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.checks import check_choice, check_whole, read_budget
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.executing import MOST_WORKERS
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening import estimate, game_checks
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.phantom.game import PhantomGame, phantom_game
@@ -25,11 +26,11 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
 
 TREE, PUBLIC_TREE, PHANTOM, SIMULATOR = "tree", "public-tree", "phantom", "simulator"
-# Of games that are laid out, and of all.
+# Values of the option for games that are enumerated, and all values.
 BUILT = ("auto", TREE, PUBLIC_TREE, PHANTOM)
 FORMS = (*BUILT, SIMULATOR)
 
-# With more histories than these, games that declare another form are not compiled.
+# With more histories, games that declare another form are not built as trees.
 _MANY = 1_000_000
 
 
@@ -95,178 +96,86 @@ class GameOptions:
 
 
 class Need(NamedTuple):
-    """What is to be done with a game, as far as its form matters.
+    """Requirements of a task on the representation of a game.
 
     Attributes:
-      refused: why not, for each form that cannot do it.
-      prefers_signals: whether a large game that declares signals is to have that form.
-      observations: whether compiled games need observations.
-      features: the tensors that networks read, as `deep_config.FEATURES`; None: none.
-      begun: the form in which a checkpoint was begun, and its path.
+      rejected: For each form that cannot serve the task, an error message.
+      prefers_declared: Whether a large game is given the form that it declares.
+      observations: Whether game trees need observations.
+      features: Tensors that networks read, as `deep_config.FEATURES`; None: none.
+      checkpoint: Form and path of the checkpoint that is resumed; None: there is none.
     """
 
-    refused: Mapping[str, str]
-    prefers_signals: bool = True
+    rejected: Mapping[str, str]
+    prefers_declared: bool = True
     observations: bool = False
     features: str | None = None
-    begun: tuple[str, str] | None = None
+    checkpoint: tuple[str, str] | None = None
 
 
-class Choice(NamedTuple):
-    """A form, before anything is built.
+class Reason(NamedTuple):
+    """A chosen form and the reason.
 
     Attributes:
-      form: one of `FORMS`, but not "auto".
-      why: half a sentence; empty where there was no choice.
+      form: One of `FORMS`, but not "auto".
+      text: Half a sentence; empty if there was no choice.
     """
 
     form: str
-    why: str = ""
+    text: str = ""
 
 
-class Laid(NamedTuple):
-    """A game in the form that it is solved in.
+class SimulatedGame(Opened):
+    """A game that is played move by move."""
 
-    Attributes:
-      game: a compiled game, a signal game, one of hidden boards, or an open game that
-        is to be stepped.
-      form: one of `FORMS`, but not "auto".
-      why: half a sentence; empty where there was no choice.
-    """
-
-    game: GameTree | PublicTreeGame | PhantomGame | Opened
-    form: str
-    why: str = ""
+    kind: ClassVar[str] = SIMULATOR
 
 
-# A game in any of the ways in which users give it.
-AnyGame: TypeAlias = Openable | GameTree | PublicTreeGame | PhantomGame
+# A form of a game, or a game that is simulated.
+RepresentedGame: TypeAlias = GameTree | PublicTreeGame | PhantomGame | SimulatedGame
 
 
-def prefer(opened: Opened, memory_limit: memory.Limit = None) -> Choice:
-    """Signals, worlds or compiled: which suits a game. Takes up to a second.
-
-    Signals and worlds suit large games, signals also those that list deals of
-    probability zero, which OpenSpiel's tools walk through and may refuse.
+def represent(
+    game: Openable,
+    options: GameOptions | None = None,
+    need: Need | None = None,
+    *,
+    progress: bool = False,
+) -> tuple[RepresentedGame, Reason]:
+    """Represent a game in the form that suits a task.
 
     Args:
-      opened: the game.
-      memory_limit: what compiling may take.
-    """
-    other = PUBLIC_TREE if declared(opened) else PHANTOM
-    if other == PHANTOM and phantom_rules(opened.rules) is None:
-        return Choice(TREE)
-    if impossible := game_checks.impossible_outcomes(opened.game.new_initial_state()):
-        why = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
-        return Choice(PUBLIC_TREE, why)
-    most = min(_MANY, memory.room_for(memory.parse_limit(memory_limit)))
-    histories = estimate.estimate_histories(opened.game, room=most)
-    said = estimate.describe_histories(histories)
-    if histories > most:
-        why = f"{said}, more than the {most:,} up to which games are compiled"
-        return Choice(other, why)
-    return Choice(TREE, f"{said}, and games are compiled up to {most:,}")
+      game: OpenSpiel game string, game, or a form of it, which is kept if it suits.
+      options: Options of the representation; by default all defaults.
+      need: Requirements of the task; by default there are none.
+      progress: Whether to show on stderr how far a long walk is.
 
-
-def choose(
-    game: GameTree | PublicTreeGame | PhantomGame | Opened,
-    need: Need,
-    options: GameOptions,
-) -> Choice:
-    """Chooses a form and builds nothing; takes a second at most.
-
-    Args:
-      game: opened, or in a form already.
-      need: what is to be done.
-      options: what the user asks for.
+    Returns:
+      The represented game, and why it has this form.
 
     Raises:
-      ValueError: the form that is asked for cannot do it, or is not that of the game or
-        of the checkpoint.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+      ValueError: If the form that is asked for cannot serve the task, or is not that of
+        the game or of the checkpoint; or the game does not have the features.
+      GameTooLargeError: If the game takes more memory than the limit, and cannot be
+        simulated.
     """
-    form = options.form
-    if form == "auto" and options.hand_buckets is not None:
-        form = SIMULATOR
-    if isinstance(game, PublicTreeGame):
-        game.check()
-        if form not in ("auto", PUBLIC_TREE):
-            raise ValueError(
-                f"form={form!r}: {game.game} was given as a signal game; give the "
-                f"OpenSpiel game itself, or leave form out"
-            )
-        form = PUBLIC_TREE
-    elif isinstance(game, PhantomGame) and form == "auto":
-        form = PHANTOM
-    elif isinstance(game, GameTree) and form == "auto":
-        form = TREE
-    if form in need.refused:
-        raise ValueError(need.refused[form])
-    if need.begun is not None:
-        begun, path = need.begun
-        _check_begun(begun, path, form)
-        if form == "auto":
-            if begun in need.refused:
-                raise ValueError(f"{path} was begun so: {need.refused[begun]}")
-            return Choice(begun, f"{path} was begun so")
-    if form != "auto":
-        return Choice(form)
-    assert isinstance(game, Opened)
-    if TREE in need.refused:
-        if PUBLIC_TREE not in need.refused:
-            return Choice(PUBLIC_TREE)
-        raise ValueError(need.refused[TREE])
-    if (
-        PUBLIC_TREE not in need.refused
-        and need.prefers_signals
-        and options.batched_rules
-    ):
-        suits = prefer(game, options.memory_limit)
-        if suits.form not in need.refused:
-            return suits
-    return Choice(TREE)
-
-
-def lay_out(
-    game: AnyGame, need: Need, options: GameOptions, *, progress: bool = False
-) -> Laid:
-    """Puts a game into the form that suits what is to be done.
-
-    Args:
-      game: in any form.
-      need: what is to be done.
-      options: what the user asks for.
-      progress: show on stderr how far a long walk is.
-
-    Raises:
-      pyspiel.SpielError, ValueError: as `open_game` and `choose`; or the game is not of
-        the form, or has not the features.
-      GameTooLargeError: it takes more memory than the limit, and cannot be stepped.
-    """
-    if not isinstance(game, PublicTreeGame | GameTree | PhantomGame):
-        game = open_game(game)
-    if need.features is not None and isinstance(game, Opened | GameTree):
-        game_checks.feature_count(game.game, need.features)
-    choice = choose(game, need, options)
-    if choice.form == PUBLIC_TREE:
-        if not isinstance(game, PublicTreeGame):
-            plain = game.game if isinstance(game, GameTree) else game
-            limit = options.memory_limit
-            game = public_tree_game(plain, progress=progress, memory_limit=limit)
-            game = game if options.locks is not None else merged(game)
-        memory.trim()
-        return Laid(game, PUBLIC_TREE, choice.why)
-    assert not isinstance(game, PublicTreeGame)
-    opened = game if isinstance(game, Opened) else Opened(game.game)
-    if choice.form == SIMULATOR:
-        return Laid(opened, SIMULATOR, choice.why)
-    if choice.form == PHANTOM:
-        return _of_worlds(game, options, choice.why, progress)
-    assert not isinstance(game, PhantomGame)
-    if isinstance(game, GameTree):
-        return Laid(game, TREE, choice.why)
+    options = GameOptions() if options is None else options
+    need = Need({}) if need is None else need
+    source: Any = game if hasattr(game, "kind") else open_game(game)
+    if need.features is not None and isinstance(source, Opened | GameTree):
+        game_checks.feature_count(source.game, need.features)
+    reason = choose_form(source, options, need)
+    if reason.form == getattr(source, "kind", None):
+        return source, reason
+    opened = source if isinstance(source, Opened) else Opened(source.game)
+    if reason.form == SIMULATOR:
+        return SimulatedGame(opened.game), reason
+    if reason.form != TREE:
+        return _build(opened, options, reason, progress), reason
     try:
         tree = build_tree(
-            game,
+            opened,
             observations=need.observations,
             batched_rules=options.batched_rules,
             memory_limit=options.memory_limit,
@@ -274,99 +183,170 @@ def lay_out(
             progress=progress,
         )
     except GameTooLargeError as error:
-        return _too_large(game, need, options, error)
+        reason = _reason_to_simulate(opened, options, need, error)
+        return SimulatedGame(opened.game), reason
     except ImperfectRecallError:
-        able = options.form == "auto" and PHANTOM not in need.refused
+        able = options.form == "auto" and PHANTOM not in need.rejected
         if not able or phantom_rules(opened.rules) is None:
             raise
-        why = "OpenSpiel's information states forget what players did"
-        return _of_worlds(opened, options, why, progress)
-    return Laid(tree, TREE, choice.why)
+        reason = Reason(PHANTOM, "OpenSpiel's information states forget players' moves")
+        return _build(opened, options, reason, progress), reason
+    return tree, reason
 
 
-def _of_worlds(
-    game: GameTree | PhantomGame | Opened,
-    options: GameOptions,
-    why: str,
-    progress: bool,
-) -> Laid:
-    """A game of hidden boards; arguments and errors as of `lay_out`."""
-    if not isinstance(game, PhantomGame):
-        opened = game if isinstance(game, Opened) else Opened(game.game)
-        limit = options.memory_limit
-        game = phantom_game(opened, memory_limit=limit, progress=progress)
+def _build(
+    opened: Opened, options: GameOptions, reason: Reason, progress: bool
+) -> PublicTreeGame | PhantomGame:
+    """Build the form that a game declares."""
+    limit = options.memory_limit
+    form: PublicTreeGame | PhantomGame
+    if reason.form == PHANTOM:
+        form = phantom_game(opened, memory_limit=limit, progress=progress)
+    else:
+        form = public_tree_game(opened, memory_limit=limit, progress=progress)
+        # Locks name private states, so these stay as they are.
+        form = form if options.locks is not None else merged(form)
     memory.trim()
-    return Laid(game, PHANTOM, why)
+    return form
 
 
-def _too_large(
-    opened: Opened, need: Need, options: GameOptions, error: GameTooLargeError
-) -> Laid:
-    """A game that is too large to be compiled: stepped, or what may be done instead.
+def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Reason:
+    """Choose a form without building anything; takes a second at most.
 
     Args:
-      opened: the game.
-      need: what is to be done.
-      options: what the user asks for.
-      error: that compiling raised.
+      game: The opened game, or a form of it.
+      options: Options of the representation.
+      need: Requirements of the task.
 
     Raises:
-      GameTooLargeError: it cannot be stepped, or must not be.
+      ValueError: See `represent`.
     """
-    free = options.form == "auto" and need.begun is None
-    if free and SIMULATOR not in need.refused:
-        return Laid(opened, SIMULATOR, str(error).partition(";")[0])
+    form, kind = options.form, getattr(game, "kind", None)
+    if form == "auto" and options.hand_buckets is not None:
+        form = SIMULATOR
+    if isinstance(game, PublicTreeGame):
+        game.check()
+        if form not in ("auto", PUBLIC_TREE):
+            raise ValueError(
+                f"form={form!r}: {game.game} was given as a public-tree game; give the "
+                f"OpenSpiel game itself, or leave form out"
+            )
+    if kind is not None and form == "auto":
+        form = kind
+    if form in need.rejected:
+        raise ValueError(need.rejected[form])
+    if need.checkpoint is not None:
+        checkpoint_form, path = need.checkpoint
+        _check_checkpoint_form(checkpoint_form, path, form)
+        if form == "auto":
+            text = f"{path} has this form"
+            if checkpoint_form in need.rejected:
+                raise ValueError(f"{text}: {need.rejected[checkpoint_form]}")
+            return Reason(checkpoint_form, text)
+    if form != "auto":
+        return Reason(form)
+    if TREE in need.rejected:
+        if PUBLIC_TREE not in need.rejected:
+            return Reason(PUBLIC_TREE)
+        raise ValueError(need.rejected[TREE])
+    if need.prefers_declared and options.batched_rules:
+        assert isinstance(game, Opened)
+        return _preferred(game, options.memory_limit, need)
+    return Reason(TREE)
+
+
+def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason:
+    """Return the form that a game declares, if the game is large, or the tree.
+
+    Public trees also suit games with deals of probability zero, which OpenSpiel's tools
+    walk through and may reject. Takes up to a second.
+    """
+    if declared(opened):
+        other = PUBLIC_TREE
+    elif phantom_rules(opened.rules) is not None:
+        other = PHANTOM
+    else:
+        return Reason(TREE)
+    if other in need.rejected:
+        return Reason(TREE)
+    if impossible := game_checks.impossible_outcomes(opened.game.new_initial_state()):
+        text = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
+        return Reason(PUBLIC_TREE, text)
+    most = min(_MANY, memory.room_for(memory.parse_limit(memory_limit)))
+    histories = estimate.estimate_histories(opened.game, room=most)
+    count = estimate.describe_histories(histories)
+    if histories > most:
+        return Reason(other, f"{count}, more than the {most:,} of the largest tree")
+    return Reason(TREE, f"{count}, and trees are built up to {most:,}")
+
+
+def _reason_to_simulate(
+    opened: Opened, options: GameOptions, need: Need, error: GameTooLargeError
+) -> Reason:
+    """Return why a game whose tree is too large is simulated.
+
+    Args:
+      opened: The game.
+      options: Options of the representation.
+      need: Requirements of the task.
+      error: The error that building the tree raised.
+
+    Raises:
+      GameTooLargeError: If the game cannot be simulated, or must not be.
+    """
+    free = options.form == "auto" and need.checkpoint is None
+    if free and SIMULATOR not in need.rejected:
+        return Reason(SIMULATOR, str(error).partition(";")[0])
     text = str(error)
-    if PUBLIC_TREE not in need.refused and declared(opened):
+    if PUBLIC_TREE not in need.rejected and declared(opened):
         text += (
             "; or use the public-tree form, which this game declares "
             "(form='public-tree', --form public-tree), and a full-width algorithm such "
             "as cfr+"
         )
-    if free and need.refused[SIMULATOR]:
+    if free and need.rejected[SIMULATOR]:
+        text += f"; here it cannot be simulated: {need.rejected[SIMULATOR]}"
+    elif need.checkpoint is not None:
         text += (
-            f"; here it cannot be sampled without compiling: {need.refused[SIMULATOR]}"
-        )
-    elif need.begun is not None:
-        text += (
-            f"; here it cannot be sampled without compiling: the checkpoint "
-            f"{need.begun[1]} is of the compiled game"
+            f"; here it cannot be simulated: the checkpoint {need.checkpoint[1]} is of "
+            f"a game tree"
         )
     raise GameTooLargeError(text) from error
 
 
-def begun_as(path: atomic.Path | None) -> tuple[str, str] | None:
-    """The form of a checkpoint and its path; None: there is none that can be read."""
+def checkpoint_form(path: atomic.Path | None) -> tuple[str, str] | None:
+    """Return the form and the path of a checkpoint; None: it cannot be read."""
     if path is None or not os.path.isfile(path):
         return None
     try:
         metadata = storage.load_metadata(path)
-    except (OSError, ValueError):  # who opens it says so
+    except (OSError, ValueError):  # the solver that opens it raises
         return None
     if metadata.get("kind") != "checkpoint":
         return None
     form = metadata.get("form")
-    begun = form if form in (PUBLIC_TREE, PHANTOM) else TREE
     if "keys" in metadata or form == "deep":
-        begun = SIMULATOR
-    return begun, os.fspath(path)
+        form = SIMULATOR
+    elif form not in (PUBLIC_TREE, PHANTOM):
+        form = TREE
+    return form, os.fspath(path)
 
 
-def _check_begun(begun: str, path: str, form: str) -> None:
-    """Refuses a checkpoint that cannot be gone on with in the form asked for.
+def _check_checkpoint_form(checkpoint_form: str, path: str, form: str) -> None:
+    """Raise an error if a checkpoint cannot be resumed in the form that is asked for.
 
-    Two forms that are laid out are told apart by what reads the file.
+    The reader of the file distinguishes the forms that are enumerated.
 
     Raises:
-      ValueError: the game is to be laid out, and was not; or the other way round.
+      ValueError: If exactly one of the two forms is simulated.
     """
-    if begun == SIMULATOR and form not in ("auto", SIMULATOR):
+    if checkpoint_form == SIMULATOR and form not in ("auto", SIMULATOR):
         raise ValueError(
-            f"the checkpoint {path} was begun without compiling the game; leave "
-            f"form={form!r} (--form {form}, --form tree) out, or give another path"
+            f"the checkpoint {path} is of a simulated game; leave form={form!r} "
+            f"(--form {form}) out, or give another path"
         )
-    if begun != SIMULATOR and form == SIMULATOR:
+    if checkpoint_form != SIMULATOR and form == SIMULATOR:
         raise ValueError(
-            f"the checkpoint {path} was begun on the compiled game; leave "
-            f"form='simulator' (--form simulator) out, or give another path"
+            f"the checkpoint {path} is of a game tree; leave form='simulator' (--form "
+            f"simulator) out, or give another path"
         )

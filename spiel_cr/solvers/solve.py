@@ -8,10 +8,11 @@ import numpy as np
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_dtype, check_seed
+from spiel_cr.games.opening.opened import Openable
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, representation
+from spiel_cr.solvers import algorithms, automatic
 from spiel_cr.solvers.checkpoint import Keeper
-from spiel_cr.solvers.representation import AnyGame, GameOptions, Laid
+from spiel_cr.solvers.representation import GameOptions, represent
 from spiel_cr.solvers.run import Checkpoint, Goal, drive
 from spiel_cr.solvers.task import Task
 
@@ -43,22 +44,8 @@ def task_of(
     )
 
 
-def lay_out(game: AnyGame, task: Task, *, progress: bool = False) -> Laid:
-    """Puts a game into the form in which a task is done; says why.
-
-    Args:
-      game: OpenSpiel game string, game, compiled game, or signal game.
-      task: of `task_of`.
-      progress: show on stderr how far a long walk is.
-
-    Raises:
-      As `representation.lay_out`.
-    """
-    return representation.lay_out(game, task.need(), task.options, progress=progress)
-
-
 def solve(
-    game: AnyGame | Laid,
+    game: Openable,
     algorithm: Any = "auto",
     goal: int | Goal | None = None,
     *,
@@ -75,8 +62,7 @@ def solve(
     workers, if a memory limit is given and the table is not full.
 
     Args:
-      game: OpenSpiel game string, game, compiled game, signal game, or one that was
-        laid out.
+      game: OpenSpiel game string, game, or a represented game.
       algorithm: "auto": chosen by the form of the game, its size and the budget, see
         `automatic`; the result says which, and why. Or preset and parameters, such as
         "cfr+", "dcfr(alpha=1.5)" or "evr-mccfr(batch=1024)"; a function: a rule of
@@ -121,38 +107,46 @@ def solve(
     )
     with atomic.reserved(task.path, "checkpoint_path"):
         started = time.perf_counter()
-        laid = game
-        if not isinstance(laid, Laid):
-            laid = lay_out(laid, task, progress=progress)
+        represented, _ = represent(game, task.options, task.need(), progress=progress)
         if task.algorithm.family is algorithms.AUTO:
             announce("choosing an algorithm", progress=progress)
         elif task.algorithm.family.iterates:
             program = f"compiling the program of {task.algorithm.name}"
             announce(program, progress=progress)
-        run = task.run_of(laid)
-        begun = run.seconds
-        if run.why:
-            announce(f"algorithm {run.name}: {run.why}", progress=progress)
+        solver = task.solver(represented)
+        trial_seconds = solver.seconds
+        if solver.reason:
+            announce(f"algorithm {solver.name}: {solver.reason}", progress=progress)
         try:
             keeper = None
             if task.checkpoint is not None:
-                identity = {"kind": "checkpoint", **run.identity()}
+                identity = {"kind": "checkpoint", **solver.identity()}
                 every = task.checkpoint.every
-                keeper = Keeper(task.checkpoint.path, identity, run, every)
+                keeper = Keeper(task.checkpoint.path, identity, solver, every)
                 if not keeper.resume(task.most):
-                    keeper.curve[:] = run.curve
-            building = time.perf_counter() - started - run.compile_seconds - begun
-            curve = drive(run, task.goal, keeper, most=task.most, progress=progress)
-            run.finish(progress=progress)
+                    keeper.curve[:] = solver.curve
+            building = time.perf_counter() - started - solver.compile_seconds
+            solver, curve, stop_reason = drive(
+                solver, task.goal, keeper, most=task.most, progress=progress
+            )
+            fields = solver.outcome()
+            if task.algorithm.family is algorithms.AUTO:
+                solution = automatic.improve(
+                    solver, represented, task, progress=progress
+                )
+                if solution is not None:
+                    fields["average"] = solution.behaviour
         finally:
-            run.close()
+            solver.close()
         asked = task.algorithm.asked
+        chosen = solver.reason or not isinstance(asked, str)
         return Result(
-            algorithm=run.name if run.why or not isinstance(asked, str) else asked,
-            iterations=run.iterations,
-            seconds=run.seconds,
-            build_seconds=building,
+            algorithm=solver.name if chosen else asked,
+            iterations=solver.iterations,
+            seconds=solver.seconds,
+            build_seconds=building - trial_seconds,
             curve=curve,
-            why=run.why,
-            **run.outcome(),
+            stop_reason=stop_reason,
+            reason=solver.reason,
+            **fields,
         )

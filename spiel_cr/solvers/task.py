@@ -14,6 +14,7 @@ from spiel_cr.common import atomic, memory
 from spiel_cr.common.network_fits import optax_package
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.iterative_solver import IterativeSolver
 from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.representation import (
     BUILT,
@@ -22,11 +23,11 @@ from spiel_cr.solvers.representation import (
     SIMULATOR,
     TREE,
     GameOptions,
-    Laid,
     Need,
-    begun_as,
+    RepresentedGame,
+    checkpoint_form,
 )
-from spiel_cr.solvers.run import Checkpoint, Goal, Run
+from spiel_cr.solvers.run import Checkpoint, Goal
 
 _ONLY_TREE = (
     "{} needs the compiled game, for signal games have no information-state strings; "
@@ -42,9 +43,9 @@ _ONLY_TREES = (
 )
 
 
-# Starts a task on a laid-out game; raises GameTooLargeError, ValueError and ImportError
-# as `solve` does.
-Maker: TypeAlias = Callable[[Laid, "Task"], Run]
+# Makes a solver for a represented game; raises GameTooLargeError, ValueError and
+# ImportError as `solve` does.
+Maker: TypeAlias = Callable[[RepresentedGame, "Task"], IterativeSolver]
 
 
 class Family(NamedTuple):
@@ -162,7 +163,7 @@ class Task:
             )
         if family.networks:
             self._check_networks()
-        if why := self.need().refused.get(self.options.form):
+        if why := self.need().rejected.get(self.options.form):
             raise ValueError(why)
 
     def _check_networks(self) -> None:
@@ -204,13 +205,13 @@ class Task:
         """Of the checkpoint."""
         return None if self.checkpoint is None else self.checkpoint.path
 
-    def run_of(self, laid: Laid) -> Run:
-        """The solver on its way; raises as `solve` does.
+    def solver(self, represented: RepresentedGame) -> IterativeSolver:
+        """Make the solver; raises as `solve` does.
 
         Args:
-          laid: the game in a form that `need` does not refuse.
+          represented: The game in a form that `need` does not reject.
         """
-        return self.algorithm.family.makers[laid.form](laid, self)
+        return self.algorithm.family.makers[represented.kind](represented, self)
 
     def need(self) -> Need:
         """What is to be done, as far as the form of the game matters."""
@@ -246,9 +247,9 @@ class Task:
         config = self.algorithm.config
         return Need(
             refused,
-            prefers_signals=family.iterates,
+            prefers_declared=family.iterates,
             features=config.features if _reads_tensors(config) else None,
-            begun=begun_as(self.path),
+            checkpoint=checkpoint_form(self.path),
         )
 
     def _needs_laying_out(self) -> str | None:

@@ -16,7 +16,7 @@ from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import estimate
 from spiel_cr.players.bots import OOSBot
-from spiel_cr.resolving import tree_roles
+from spiel_cr.resolving import roles
 from spiel_cr.solvers import lp
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
@@ -228,7 +228,7 @@ def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatc
 
 
 def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
-    monkeypatch.setattr(tree_roles, "decompose", None)
+    monkeypatch.setattr(roles, "decompose", None)
     with pytest.raises(GameTooLargeError, match="resolving leduc.*float32"):
         spiel_cr.resolve(
             games.compiled("leduc"),

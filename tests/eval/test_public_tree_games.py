@@ -16,6 +16,7 @@ from spiel_cr.players import bot_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.solvers import representation
+from spiel_cr.solvers.representation import GameOptions, Need, choose_form
 from tests.support.commands import refused, run, told
 from tests.support.kuhn_public_tree import kuhn
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -130,8 +131,8 @@ def ranges():
 
 
 def test_ranges_prefer_signals(ranges):
-    found = representation.prefer(open_game(ranges))
-    assert found.form == "public-tree" and "deals of probability zero" in found.why
+    found = choose_form(open_game(ranges), GameOptions(), Need({}))
+    assert found.form == "public-tree" and "deals of probability zero" in found.text
     with pytest.raises(InvalidGameError, match=r"lists 1,\d{3},\d{3} deals .* fail in"):
         openspiel_evaluator.check_public_tree(ranges)
 

@@ -53,7 +53,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
     found, _, err = told(capsys, *words, *SAMPLE)
     assert found["form"] != "tree"
-    (said,) = (line for line in err.splitlines() if "without compiling" in line)
+    (said,) = (line for line in err.splitlines() if "--form simulator" in line)
     assert "phantom_ttt() has about" in said
     # Little memory for worlds, which are walked as far as it goes.
     exact = ("--algorithm", "cfr+", "--memory-limit", "500MB")
@@ -71,7 +71,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
 )
 def test_it_is_said_why_a_game_that_does_not_fit_is_not_sampled(capsys, words, why):
     said = refused(capsys, "solve", "--game", "phantom_ttt", *LIMIT, *words)
-    assert re.search(f"cannot be sampled without compiling: .*{why}", said)
+    assert re.search(f"cannot be simulated: .*{why}", said)
 
 
 def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
@@ -84,16 +84,16 @@ def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
         found = report(capsys, *words, path)
         assert (found["form"] == "tree") is (how == "tree") and found["iterations"] == 3
         said = refused(capsys, *words, path, "--form", other)
-        assert "was begun" in said and f"--form {other}) out" in said
+        assert "the checkpoint" in said and f"--form {other}) out" in said
     said = refused(capsys, *words, tmp_path / "0.npz", "--until", "1")
-    assert "0.npz was begun so: until" in said
+    assert "0.npz has this form: until" in said
 
 
 def test_a_checkpoint_of_a_compiled_game_is_not_sampled(tmp_path, capsys):
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, "--checkpoint", tmp_path / "c")
     report(capsys, *words)
     said = refused(capsys, *words, "--memory-limit", "1MB")
-    assert "c is of the compiled game" in said
+    assert "c is of a game tree" in said
 
 
 def test_games_that_fit_are_compiled(capsys):

@@ -112,8 +112,8 @@ def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
     many = 0
     for known, histories in expected.items():
         got, found = defaultdict(float), belief.at(states[known])
-        assert found.complete and found.weight.sum() == pytest.approx(1)
-        for (world, *_), weight in zip(found.states, found.weight, strict=True):
+        assert found.complete and found.weights.sum() == pytest.approx(1)
+        for (world, *_), weight in zip(found.states, found.weights, strict=True):
             got[successes(worlds.worlds, world)] += weight
         total = sum(histories.values())
         assert math.exp(found.log_reach) == pytest.approx(total)
@@ -141,9 +141,9 @@ def test_a_belief_that_is_drawn_is_near_the_whole_one():
             found = few.at(state)
             assert len(found.states) <= 8
             reach.append(math.exp(found.log_reach - exact.log_reach))
-            for row, weight in zip(found.states, found.weight, strict=True):
+            for row, weight in zip(found.states, found.weights, strict=True):
                 mean[row.tobytes()] += weight / runs
-        for row, weight in zip(exact.states, exact.weight, strict=True):
+        for row, weight in zip(exact.states, exact.weights, strict=True):
             # Four standard errors of 100 means of numbers in [0, 1], and the bias of
             # weights that are normalised.
             assert mean[row.tobytes()] == pytest.approx(weight, abs=0.15)

@@ -8,8 +8,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.policies import conversions
-from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import UniformValue, leaf_utilities
+from spiel_cr.policies.leaf_values import LeafValue, UniformValue, leaf_utilities
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.leaves.rollout_values import Rollouts

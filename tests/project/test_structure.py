@@ -13,7 +13,7 @@ from tests.project import sources
 
 # Classes of represented games, and of policies and bots.
 _KINDS = re.compile(
-    r"^_?(?:\w*(?:Game|GameTree|Policy|Bot|Simulator|Source|Knowledge)|Opened|Laid|Held"
+    r"^_?(?:\w*(?:Game|GameTree|Policy|Bot|Simulator|Source|Knowledge)|Opened|Held"
     r"|Result|Learns)$"
 )
 # Constants that name a form.

@@ -9,11 +9,11 @@ from spiel_cr import solve
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.decomposition import decompose
-from spiel_cr.resolving.layers import DepthLimit, LayerState
 from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.tree_roles import TreeRole
+from spiel_cr.resolving.roles import LayerState, Role
+from spiel_cr.resolving.truncation import DepthLimit
 from tests.support import games, reference, strategies
 from tests.support.strategies import everywhere, random_behaviours
 
@@ -148,7 +148,7 @@ def test_where_the_player_never_comes_the_plan_stays():
             solver.run(50)
             return solver
 
-        return TreeRole(d, DepthLimit(1, "moves", leaf)).resolve(2, state, solver_of)
+        return Role(d, DepthLimit(1, "moves", leaf)).resolve(2, state, solver_of)
 
     np.testing.assert_array_equal(resolved(0.0).behaviour, incumbent)
     assert np.abs(resolved(0.5).behaviour - incumbent).max() > 0.01

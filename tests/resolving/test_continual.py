@@ -13,7 +13,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.tree_roles import TreeRole
+from spiel_cr.resolving.roles import Role
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.representation import GameOptions
@@ -103,9 +103,9 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
     tree, behaviours = games.compiled(name), []
     for player in PLAYERS:
         d = decomposition.decompose(tree, player)
-        state = TreeRole(d).start()
+        state = Role(d).start()
         for layer in range(1, d.num_layers + 1):
-            state = TreeRole(d).resolve(
+            state = Role(d).resolve(
                 layer, state, lambda d, f: AverageValues(variant, 500, d, f)
             )
         behaviours.append(state.behaviour)
@@ -117,14 +117,14 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
 def test_infosets_that_are_never_reached_have_a_strategy():
     """Reach of player 0 set to zero above its second layer: still all distributions."""
     d = decomposition.decompose(games.compiled("goofspiel4"), 0)
-    state = TreeRole(d).start()
+    state = Role(d).start()
     decisions = d.tree.infosets[0].decisions
     behaviour = state.behaviour.copy()
     first = decisions.first_sequence[0]
     behaviour[first : first + 4] = [1, 0, 0, 0]
     state = state._replace(behaviour=behaviour)
     for layer in (2, 3):
-        state = TreeRole(d).resolve(layer, state, forest_solver("cfr+", 30))
+        state = Role(d).resolve(layer, state, forest_solver("cfr+", 30))
         assert np.isfinite(state.opponent_values).all()
     sums = np.bincount(decisions.owner[1:], state.behaviour[1:])
     np.testing.assert_allclose(sums, 1, atol=1e-12)
@@ -154,8 +154,8 @@ def test_the_first_layer_is_the_whole_game():
     compiled = games.compiled("goofspiel4")
     for p in PLAYERS:
         d = decomposition.decompose(compiled, p)
-        start = TreeRole(d).start()
-        state = TreeRole(d).resolve(1, start, forest_solver("cfr+", 40))
+        start = Role(d).start()
+        state = Role(d).resolve(1, start, forest_solver("cfr+", 40))
         whole = cfr.make_solver(
             compiled.sequence_form,
             config=find("cfr+").config,
@@ -198,7 +198,7 @@ def policy_of_iterate(tree, d, forest, behaviour_above, iterate):
     """The reference policy of an iterate of a forest, i's behaviour above it."""
     policy = tree.uniform()
     sides = (
-        (d.player, forest.own, iterate[0], 0),
+        (d.player, forest.infosets, iterate[0], 0),
         (1 - d.player, forest.other, iterate[1], len(forest.augmented)),
     )
     infosets = d.tree.infosets[d.player]
@@ -231,11 +231,11 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
     tree = reference.Tree(d.tree.game)
     brute = Brute(tree, player, by_turns=False)
     gamma = find(variant).config.gamma
-    state = TreeRole(d).start()
+    state = Role(d).start()
     for layer in range(1, d.num_layers):
         above = state
         recorder = Recorder(variant, 4)
-        state = TreeRole(d).resolve(layer, state, recorder)
+        state = Role(d).resolve(layer, state, recorder)
         totals: dict[int, float] = {}
         roots = [r for r in brute.roots if brute.layer[r] == layer + 1]
         for t, iterate in enumerate(recorder.iterates, start=1):
@@ -265,7 +265,7 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
 def test_the_gadget_is_used():
     """Other opponent values give another strategy."""
     d = decomposition.decompose(games.compiled("kuhn"), 0)
-    role, solve = TreeRole(d), forest_solver("cfr+", 500)
+    role, solve = Role(d), forest_solver("cfr+", 500)
     first = role.resolve(1, role.start(), solve)
     strategies = []
     for shift in (0.0, 0.3, -0.3):

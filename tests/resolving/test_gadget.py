@@ -155,7 +155,7 @@ def resolve_exactly(d: decomposition.Decomposition) -> np.ndarray:
         own = forest.form.decisions[d.player]
         incumbent = maximin(forest.form, d.player)
         resolved = conversions.behaviour_from_reach(own, incumbent)
-        for k, i in enumerate(forest.own):
+        for k, i in enumerate(forest.infosets):
             if d.player_layer[i] == layer:
                 there = own.first_sequence[k]
                 count = decisions.num_actions[i]

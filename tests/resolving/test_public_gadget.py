@@ -196,7 +196,7 @@ def test_boards_make_up_the_forest(name, player):
                 here = reach[d.decisions.parent[subgame.openings]]
                 form = subgame.form(here, values[subgame.augmented])
                 found.append(form.payoffs.values)
-                own.append(subgame.own)
+                own.append(subgame.infosets)
                 following.append(subgame.next_augmented)
         np.testing.assert_allclose(
             *(np.sort(np.concatenate(found)), np.sort(whole.form.payoffs.values)),
@@ -204,7 +204,7 @@ def test_boards_make_up_the_forest(name, player):
             atol=1e-15,
         )
         assert len(found) > len(d.roots_of(layer)) or layer == 2
-        np.testing.assert_array_equal(np.sort(np.concatenate(own)), whole.own)
+        np.testing.assert_array_equal(np.sort(np.concatenate(own)), whole.infosets)
         np.testing.assert_array_equal(
             np.sort(np.concatenate(following)), whole.next_augmented
         )

@@ -17,8 +17,8 @@ from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.roles import Role
 from spiel_cr.resolving.subgame_games import Layer
-from spiel_cr.resolving.tree_roles import TreeRole
 from spiel_cr.solvers.algorithms import find
 from tests.support import games, made_games
 from tests.support.strategies import everywhere, forest_solver
@@ -76,9 +76,9 @@ def forests(name, player, solver, iterations):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = decomposition.decompose(compiled(name), player)
     solve = forest_solver(solver, iterations)
-    state = TreeRole(d).start()
+    state = Role(d).start()
     for number in range(1, d.num_layers + 1):
-        state = TreeRole(d).resolve(number, state, solve)
+        state = Role(d).resolve(number, state, solve)
     return state.behaviour
 
 

@@ -64,7 +64,7 @@ def test_layers_are_as_many_as_listed(name, player):
 @functools.cache
 def laid_out(name, player):
     config = find("os-mccfr(batch=16,explore=balanced)").config
-    return sampled_subgames.lay_out(cut(name, player), config)
+    return sampled_subgames.sampled_layers(cut(name, player), config)
 
 
 @functools.cache
@@ -185,7 +185,7 @@ def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
         player_reach, used, opponent_values = settings(d, subgame, rng, kind)
         layer, nodes, tree, _ = tables(*row, label, player_reach, opponent_values)
         strategy = strategy_of(d, subgame, nodes, tree, behaviours, choice)
-        found = enumerate_value(tree, strategy) * layer._whole.scale
+        found = enumerate_value(tree, strategy) * layer._shared.scale
         expected = by_hand(d, subgame, used, opponent_values, choice, values)
         assert found == pytest.approx(expected, abs=TOLERANCE)
         found_any |= found != 0
@@ -229,7 +229,7 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
             np.testing.assert_allclose(table[:, players].sum(0), 1, atol=1e-6)
         # The last place of everything is no place of the subgame.
         assert tree.num_actions[-1] == 0 and not tree.uniform[:, -1].any()
-        beyond = tree.beyond[: len(nodes)]
+        beyond = tree.next_augmented[: len(nodes)]
         deeper = beyond < layer.shape.below - 1
         assert (d.layer[nodes[deeper]] == number + 1).all()
         found = subgame.next_augmented[beyond[deeper]]
@@ -281,7 +281,7 @@ def test_one_program_for_all_subgames_of_a_seat(monkeypatch):
         resolver.strategy(match, infoset)
     assert len(match.solved) > 10
     assert subgame_sampling.programs() == before + 1
-    assert {len(layer._known) for layer in resolver.subgames._sampled} == {1}
+    assert {len(layer._kept_trees) for layer in resolver.subgames._sampled} == {1}
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ class Setting:
                     rows += [np.array([1 - c, c]) for c in choices]
                 else:
                     rows.append(choices / choices.sum())
-            for i in subgame.own if p == self.player else self.other_of(k):
+            for i in subgame.infosets if p == self.player else self.other_of(k):
                 first = decisions.first_sequence[i]
                 count = decisions.num_actions[i]
                 rows.append(self.behaviours[p][first : first + count])
@@ -200,7 +200,7 @@ def test_subgames_partition_the_forest(name, player, number):
     def together(field):
         return sorted(np.concatenate([getattr(p, field) for p in subgames]).tolist())
 
-    assert together("own") == sorted(forest.own.tolist())
+    assert together("infosets") == sorted(forest.infosets.tolist())
     assert together("augmented") == sorted(forest.augmented.tolist())
     assert together("next_augmented") == sorted(forest.next_augmented.tolist())
     assert len(together("base")) == len(forest.form.payoffs.values)
@@ -210,7 +210,7 @@ def test_subgames_partition_the_forest(name, player, number):
     d = cut(name, player)
     for subgame in subgames:
         np.testing.assert_array_equal(
-            subgame.in_layer, d.player_layer[subgame.own] == number
+            subgame.in_layer, d.player_layer[subgame.infosets] == number
         )
         if number > 1:
             assert (
@@ -351,7 +351,7 @@ def test_a_subgame_solved_alone_is_solved_as_in_the_forest(name, player, number)
     cut_up = layer_of(name, player, number)
     for k, subgame in cut_up.items():
         alone = run(at.game(cut_up, k).form, player, 60)
-        mine = np.flatnonzero(np.isin(at.forest.own, subgame.own))
+        mine = np.flatnonzero(np.isin(at.forest.infosets, subgame.infosets))
         rows = np.isin(decisions.owner, mine)
         np.testing.assert_allclose(
             alone.average_behaviour(player)[1:], expected[rows], atol=1e-6

@@ -46,7 +46,7 @@ def sampler(baseline):
 def laid_out(player, number, baseline):
     tree = games.compiled("kuhn")
     d = decomposition.decompose(tree, player)
-    layer = sampled_subgames.lay_out(d, sampler(baseline))[number - 1]
+    layer = sampled_subgames.sampled_layers(d, sampler(baseline))[number - 1]
     subgames = Layer(d, number)
     return d, layer, subgames
 
@@ -131,7 +131,7 @@ def sampled(made, baseline, player, points, rng):
         arrays = (made.tree, state, made.strategy, draws, player)
         found = sample(*jax.device_put(arrays), config)
         values = np.asarray(found.values).reshape(made.strategy.shape)
-        return values, np.asarray(found.beyond)
+        return values, np.asarray(found.next_augmented)
 
 
 def worth(histories, behaviours, first_of):
@@ -179,7 +179,7 @@ def expected(made, p):
         others *= histories.chance[top] / made.mass
         if number > 1 and p == d.player:
             others *= FOLLOWS
-        worth_here = (1 - 2 * p) * others / layer._whole.scale
+        worth_here = (1 - 2 * p) * others / layer._shared.scale
         if histories.player[h] == p:
             below = np.flatnonzero(histories.parent == h)
             row = made.rows[p, int(histories.infoset[h])]
@@ -193,7 +193,7 @@ def expected(made, p):
             values[1, row] += worth_here * value[h]
     if p != d.player:
         rows = made.gadgets + np.arange(len(subgame.augmented))
-        values[0, rows] = made.given / made.mass / layer._whole.scale
+        values[0, rows] = made.given / made.mass / layer._shared.scale
     return values, beyond[:-1]
 
 

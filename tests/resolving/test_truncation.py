@@ -11,16 +11,18 @@ import pytest
 
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
-from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
+from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.continual import resolve
-from spiel_cr.resolving.layers import DepthLimit
 from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.tree_roles import TreeRole
-from spiel_cr.resolving.truncation import truncate_layer, warn_if_never_truncated
+from spiel_cr.resolving.roles import Role
+from spiel_cr.resolving.truncation import (
+    DepthLimit,
+    truncate_layer,
+    warn_if_never_truncated,
+)
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
 from tests.support.made_games import (
@@ -353,7 +355,7 @@ def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
 def test_a_player_in_a_match_plays_what_the_forests_say(player):
     """Leduc poker with a fixed value for each history: its subgames one by one."""
     leaf, d = Table(by_history("leduc7")), cut("leduc7", player)
-    role = TreeRole(d, DepthLimit(1, "moves", leaf))
+    role = Role(d, DepthLimit(1, "moves", leaf))
     state = role.start()
     for number in range(1, d.num_layers + 1):
         state = role.resolve(number, state, forest_solver("cfr+", 12))

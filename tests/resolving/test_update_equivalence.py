@@ -12,7 +12,7 @@ from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.policies.phantom_policy import PhantomPolicy
-from spiel_cr.resolving.update_equivalence import mirror_step, trust
+from spiel_cr.resolving.update_equivalence import damping, mirror_step
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from tests.support.exact_search import search_everywhere
@@ -203,11 +203,11 @@ def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
 
 
 def test_trust_is_a_ratio_of_probabilities():
-    assert trust(math.log(0.02), math.log(0.08)) == pytest.approx(0.25)
-    assert trust(math.log(0.3), math.log(0.1)) == 1
-    assert trust(-5000.0, -4998.0) == pytest.approx(math.exp(-2))
-    assert trust(-9.0, -math.inf) == 1
-    assert trust(-math.inf, -math.inf) == trust(-math.inf, -3.0) == 0
+    assert damping(math.log(0.02), math.log(0.08)) == pytest.approx(0.25)
+    assert damping(math.log(0.3), math.log(0.1)) == 1
+    assert damping(-5000.0, -4998.0) == pytest.approx(math.exp(-2))
+    assert damping(-9.0, -math.inf) == 1
+    assert damping(-math.inf, -math.inf) == damping(-math.inf, -3.0) == 0
 
 
 def test_a_step_of_no_length_stays_and_longer_ones_move_by_values():

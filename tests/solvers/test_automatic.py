@@ -51,8 +51,8 @@ _RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
 )
 def test_choice(game, goal, options, chosen):
     result = spiel_cr.solve(game, goal=goal, options=options)
-    assert result.algorithm == chosen and result.why
-    assert spiel_cr.solve("kuhn_poker", "cfr+", 5).why == ""
+    assert result.algorithm == chosen and result.reason
+    assert spiel_cr.solve("kuhn_poker", "cfr+", 5).reason == ""
 
 
 def test_goes_on_from_the_trial_and_counts_it():
@@ -64,8 +64,8 @@ def test_goes_on_from_the_trial_and_counts_it():
         np.testing.assert_array_equal(one, other)
     points = [(point.iterations, point.nash_conv) for point in tried.curve]
     assert points == [(point.iterations, point.nash_conv) for point in alone.curve]
-    assert "dcfr after 30 iterations" in tried.why
-    assert "sapcfr+ after 30 iterations" in tried.why
+    assert "dcfr after 30 iterations" in tried.reason
+    assert "sapcfr+ after 30 iterations" in tried.reason
     assert tried.iterations == 100
 
 
@@ -83,7 +83,7 @@ def test_single_precision_where_it_is_enough(tmp_path):
         return spiel_cr.solve(_RIVER, goal=goal, options=options, **more)
 
     rough, fine = solved(0.1), solved(1e-4)
-    assert rough.nash_conv() <= 0.1 and "float32" in rough.why
+    assert rough.nash_conv() <= 0.1 and "float32" in rough.reason
     assert rough.algorithm == fine.algorithm == "dcfr"
     assert rough.average[0].dtype == np.float32 and fine.average[0].dtype == np.float64
     asked = solved(0.1, dtype="float64"), solved(0.1, checkpoint=tmp_path / "state")
@@ -99,7 +99,7 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     single = spiel_cr.solve(_RIVER, "dcfr", goal, options=options, dtype="float32")
     assert watched.nash_conv() <= 1.5 * alone.nash_conv() < single.nash_conv() / 10
     assert watched.average[0].dtype == watched.current[0].dtype == np.float64
-    assert "where it stalled" in watched.why
+    assert "where it stalled" in watched.reason
     nash_convs = [point.nash_conv for point in watched.curve]
     seconds = [point.seconds for point in watched.curve]
     assert min(nash_convs) == nash_convs[-1] and seconds == sorted(seconds)
@@ -108,7 +108,7 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     span = single.game.max_utility() - single.game.min_utility()
     enough = spiel_cr.Goal(50_000, until=1e-5 * span)
     single = spiel_cr.solve(_RIVER, goal=enough, options=options)
-    assert single.average[0].dtype == np.float32 and "stalled" not in single.why
+    assert single.average[0].dtype == np.float32 and "stalled" not in single.reason
     assert single.nash_conv() <= 1e-5 * span
 
 
@@ -126,7 +126,7 @@ def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
     goal = spiel_cr.Goal(80, until=1e-4, eval_every=10)
     for game, rule in ((_RIVER, "dcfr"), (_RHODE_ISLAND, "hs-dcfr")):
         result = spiel_cr.solve(game, goal=goal, options=options)
-        assert "float64 after 40 iterations" in result.why
+        assert "float64 after 40 iterations" in result.reason
         assert result.algorithm == rule and result.average[0].dtype == np.float64
 
 
@@ -152,14 +152,14 @@ def test_checkpoint_keeps_the_algorithm(tmp_path, monkeypatch):
     resumed = spiel_cr.solve("kuhn_poker", goal=90, checkpoint=path)
     whole = spiel_cr.solve("kuhn_poker", "sapcfr+", 90)
     np.testing.assert_array_equal(resumed.average[0], whole.average[0])
-    assert resumed.why == begun.why and "after 9 iterations" in begun.why
+    assert resumed.reason == begun.reason and "after 9 iterations" in begun.reason
     monkeypatch.setattr(automatic, "_KEPT_TRIAL", 7)
     short = spiel_cr.solve("kuhn_poker", goal=300, checkpoint=tmp_path / "short")
-    assert "after 7 iterations" in short.why
+    assert "after 7 iterations" in short.reason
     other = tmp_path / "other"
     spiel_cr.solve("kuhn_poker", "cfr+", 10, checkpoint=other)
     resumed = spiel_cr.solve("kuhn_poker", goal=20, checkpoint=other)
-    assert resumed.algorithm == "cfr+" and "checkpoint" in resumed.why
+    assert resumed.algorithm == "cfr+" and "checkpoint" in resumed.reason
 
 
 def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
@@ -180,7 +180,7 @@ def test_long_runs_end_with_linear_programs():
     assert result.curve[-1].nash_conv == pytest.approx(alone.nash_conv())
     np.testing.assert_array_equal(result.current[0], alone.current[0])
     said = f"then a linear program on what it plays: NashConv {alone.nash_conv():.1e}"
-    assert said in result.why and result.iterations == 1000
+    assert said in result.reason and result.iterations == 1000
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_long_runs_end_with_linear_programs():
 )
 def test_no_linear_program_at_the_end(goal, more):
     result = spiel_cr.solve("python_leduc_poker", goal=goal, **more)
-    assert "linear program" not in result.why and result.nash_conv() > 1e-5
+    assert "linear program" not in result.reason and result.nash_conv() > 1e-5
 
 
 def test_resumed_runs_end_like_others(tmp_path):
@@ -205,8 +205,8 @@ def test_resumed_runs_end_like_others(tmp_path):
         whole = spiel_cr.solve("leduc_poker", goal=count)
         for one, other in zip(resumed.average, whole.average, strict=True):
             np.testing.assert_array_equal(one, other)
-        assert ("linear program" in resumed.why) == (count >= 1000)
-        assert resumed.why.count("linear program") <= 1
+        assert ("linear program" in resumed.reason) == (count >= 1000)
+        assert resumed.reason.count("linear program") <= 1
 
 
 def test_only_a_better_solution_is_taken(monkeypatch):
@@ -220,7 +220,7 @@ def test_only_a_better_solution_is_taken(monkeypatch):
     monkeypatch.setattr(lp, "polished", worse)
     result = spiel_cr.solve("leduc_poker", goal=1000)
     np.testing.assert_array_equal(result.average[0], alone.average[0])
-    assert asked == [3000] and "linear program" not in result.why
+    assert asked == [3000] and "linear program" not in result.reason
 
 
 def test_polished_stays_where_the_average_goes():
@@ -251,8 +251,8 @@ def test_resolving_takes_the_form():
 def test_a_checkpoint_keeps_no_linear_program_and_says_so(tmp_path):
     path = tmp_path / "kuhn.npz"
     found = spiel_cr.solve("kuhn_poker", checkpoint=path)
-    assert found.algorithm != "lp" and found.why.endswith("; lp keeps no checkpoint")
+    assert found.algorithm != "lp" and found.reason.endswith("; lp keeps no checkpoint")
     again = spiel_cr.solve("kuhn_poker", checkpoint=path)
-    assert again.why == found.why
+    assert again.reason == found.reason
     counted = spiel_cr.solve("kuhn_poker", goal=30, checkpoint=tmp_path / "a.npz")
-    assert "lp" not in counted.why
+    assert "lp" not in counted.reason

@@ -20,8 +20,7 @@ from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.run import settings_text
-from spiel_cr.solvers.tabular_run import TabularRun
+from spiel_cr.solvers.iterative_solver import settings_text
 from tests.support import games
 from tests.support.solving import assert_same, solve_with
 
@@ -201,10 +200,9 @@ def solver():
 
 def keeper_of(solver, path):
     """What reads and writes a checkpoint of a solver of Kuhn poker."""
-    run = TabularRun(
-        solver, Held(games.compiled("kuhn"), games.compiled("kuhn").sequence_form)
-    )
-    return checkpoint.Keeper(path, {"kind": "checkpoint", **run.identity()}, run, 60)
+    solver.held = Held(games.compiled("kuhn"), games.compiled("kuhn").sequence_form)
+    identity = {"kind": "checkpoint", **solver.identity()}
+    return checkpoint.Keeper(path, identity, solver, 60)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +253,8 @@ def test_states_that_no_solve_leaves_are_refused(solver, field, value, what):
     changed[-1].reshape(-1)[-1:] = value
     before = jax.tree.leaves(solver.state)
     with pytest.raises(ValueError, match=f"the state.*{what}"):
-        solver.restore(jax.tree.leaves(state), seconds=1.0)
+        leaves = enumerate(jax.tree.leaves(state))
+        solver.restore({f"leaf{i}": leaf for i, leaf in leaves}, seconds=1.0)
     for leaf, old in zip(jax.tree.leaves(solver.state), before, strict=True):
         assert leaf is old
 

@@ -64,7 +64,7 @@ def test_a_game_that_is_not_compiled(tmp_path):
     expected = found.average_policy().action_probabilities(state)
     assert load_deep_policy(paths[1]).action_probabilities(state) == expected
     # The checkpoint of one kind does not go on as the other.
-    with pytest.raises(ValueError, match="was begun without compiling the game"):
+    with pytest.raises(ValueError, match="is of a simulated game"):
         solve_with(
             "kuhn_poker", SMALL, 3, form="tree", checkpoint_path=paths[0], seed=1
         )
@@ -75,10 +75,10 @@ def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
     spiel_cr.solve(kuhn, SMALL, 1, checkpoint=path)
     before = path.read_bytes()
 
-    def fail(self, count):
+    def fail(self):
         raise RuntimeError("half of it")
 
-    monkeypatch.setattr(DeepSolver, "run", fail)
+    monkeypatch.setattr(DeepSolver, "_iterate", fail)
     with pytest.raises(RuntimeError, match="half"):
         spiel_cr.solve(kuhn, SMALL, 2, checkpoint=path)
     assert path.read_bytes() == before

@@ -46,13 +46,13 @@ def choice(game, form="auto", algorithm="cfr+", **options):
     task = task_of(algorithm, options=options, checkpoint=checkpoint)
     if isinstance(game, str):
         game = open_game(game)
-    return representation.choose(game, task.need(), options)
+    return representation.choose_form(game, options, task.need())
 
 
 def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
     large = choice("python_rhode_island_holdem")
-    assert large.form == "public-tree" and "histories" in large.why
-    assert choice(TINY).form == "tree" and "histories" in choice(TINY).why
+    assert large.form == "public-tree" and "histories" in large.text
+    assert choice(TINY).form == "tree" and "histories" in choice(TINY).text
     assert choice(TINY, memory_limit=400_100_000).form == "public-tree"
     # These need histories, or what they need is not declared.
     for options in (
@@ -63,7 +63,7 @@ def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
         {"buckets": ({}, None)},
     ):
         found = choice("python_rhode_island_holdem", **options)
-        assert found.form == "tree" and not found.why
+        assert found.form == "tree" and not found.text
     assert choice("liars_dice").form == "tree"
     assert choice(games.compiled("kuhn")).form == "tree"
     assert choice(kuhn()).form == "public-tree"
@@ -75,7 +75,7 @@ def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
         ({"algorithm": "os-mccfr"}, "algorithm='os-mccfr' samples histories"),
         ({"imperfect_recall": True}, "imperfect_recall=True needs the compiled game"),
         ({"buckets": (None, {"0": 1})}, r"buckets\[1\] by string needs"),
-        ({"form": "tree"}, "was given as a signal game"),
+        ({"form": "tree"}, "was given as a public-tree game"),
         ({"form": "tabular"}, "form='tabular'"),
         ({"buckets": ([0, 1], None)}, r"integers \[6\], one for each infoset"),
         ({"buckets": (range(6), range(6), None)}, "3 entries"),

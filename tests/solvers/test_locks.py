@@ -11,7 +11,8 @@ from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
 from spiel_cr.policies.best_responses import best_response_value, value_bounds
 from spiel_cr.solvers import lp
-from spiel_cr.solvers.solve import lay_out, task_of
+from spiel_cr.solvers.representation import represent
+from spiel_cr.solvers.solve import task_of
 from tests.support.commands import refused, report
 from tests.support.games import compiled
 
@@ -262,10 +263,8 @@ def test_checkpoints_tell_locks_apart(tmp_path):
 def test_nothing_is_merged_under_locks():
     game = "python_rhode_island_holdem(num_ranks=3,num_suits=3)"
     task = task_of("cfr", options=GameOptions("public-tree", locks={"": [1, 0]}))
-    names = lay_out(game, task).game.num_private_states(0)
-    free = lay_out(
-        game, task_of("cfr", options=GameOptions("public-tree"))
-    ).game.num_private_states(0)
+    names = represent(game, task.options, task.need())[0].num_private_states(0)
+    free = represent(game, GameOptions("public-tree"))[0].num_private_states(0)
     assert sum(names) > sum(free)
 
 

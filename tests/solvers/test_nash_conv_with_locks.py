@@ -165,8 +165,8 @@ def test_until_compares_with_nash_conv_with_locks(form, tmp_path):
 
 def test_auto_chooses_and_improves_by_nash_conv_with_locks():
     result = solve("tree", 1000, algorithm="auto")
-    assert result.why.startswith("NashConv with locks ")
-    measured = [float(text) for text in re.findall(r"\d\.\de[+-]\d+", result.why)]
+    assert result.reason.startswith("NashConv with locks ")
+    measured = [float(text) for text in re.findall(r"\d\.\de[+-]\d+", result.reason)]
     assert len(measured) >= 3 and max(measured) < 0.05
     assert result.nash_conv_with_locks() < 1e-12 < 0.1 < nash_convs(result)[0]
 
@@ -243,7 +243,7 @@ def test_the_command_reports_both(form, evaluator, capsys, tmp_path):
     assert sum(found["regrets"]) == pytest.approx(whole, abs=1e-9)
     low, high = found["value_bounds_with_locks"]
     assert high - low == pytest.approx(with_locks, abs=1e-9)
-    if judge == "spiel_cr":
+    if evaluator == "spiel_cr":
         low, high = found["value_bounds"]
         assert high - low == pytest.approx(whole, abs=1e-9)
     assert f"  NashConv    {whole:.3e}  (" in out

@@ -6,7 +6,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.solvers.representation import PHANTOM, choose, prefer
+from spiel_cr.solvers.representation import PHANTOM, GameOptions, Need, choose_form
 from spiel_cr.solvers.solve import task_of
 
 SMALL = "dark_hex(num_rows=2,num_cols=3)"
@@ -41,10 +41,10 @@ def test_what_openspiel_forgets_is_kept(tmp_path):
 
 def test_large_boards_are_solved_by_worlds():
     opened = open_game("phantom_ttt")
-    assert prefer(opened).form == PHANTOM
+    assert choose_form(opened, GameOptions(), Need({})).form == PHANTOM
     for algorithm, form in (("cfr+", PHANTOM), ("os-mccfr", "tree")):
         task = task_of(algorithm, 1)
-        assert choose(opened, task.need(), task.options).form == form
+        assert choose_form(opened, task.options, task.need()).form == form
     with pytest.raises(GameTooLargeError, match="form of worlds"):
         spiel_cr.solve(
             "phantom_ttt", options=spiel_cr.GameOptions(memory_limit="450MB")

@@ -8,19 +8,19 @@ import pytest
 
 from spiel_cr.common import interrupts
 from spiel_cr.solvers.checkpoint import Keeper
-from spiel_cr.solvers.run import Goal, Run, drive
+from spiel_cr.solvers.iterative_solver import IterativeSolver
+from spiel_cr.solvers.run import Goal, drive
 
 
-class Solver:
+class CountingSolver(IterativeSolver):
     """Counts; Ctrl-C arrives in the middle of its third iteration."""
 
     def __init__(self, pace, size):
         self.config = types.SimpleNamespace(name="counting")
-        self.pace, self.iterations, self.seconds = pace, 0, 0.0
-        self.sums = np.zeros(size)
+        self.pace, self.sums = pace, np.zeros(size)
         self.seen = []
 
-    def run(self, count):
+    def _iterate(self):
         self.sums += 1
         if self.iterations == 2:
             signal.raise_signal(signal.SIGINT)
@@ -28,20 +28,15 @@ class Solver:
         self.iterations += 1
         self.seconds += self.pace
 
-
-class CountingRun(Run):
     def arrays(self):
-        return {"sums": self.solver.sums}
+        return {"sums": self.sums}
 
-    def restore(self, arrays, *, seconds):
-        self.solver.sums = arrays["sums"]
-        self.solver.iterations = int(arrays["sums"][0])
+    def restore(self, arrays, *, seconds=0.0):
+        self.sums = arrays["sums"]
+        self.iterations = int(arrays["sums"][0])
 
     def identity(self):
         return {"kind": "counting"}
-
-    def outcome(self):
-        return {}
 
 
 @pytest.fixture(autouse=True)
@@ -54,57 +49,57 @@ def ctrl_c():
 
 def interrupted(path, pace, size=3):
     """Drive a run until it is interrupted; returns what it was, and its checkpoint."""
-    run = CountingRun(Solver(pace, size))
+    run = CountingSolver(pace, size)
     keeper = Keeper(path, run.identity(), run, 3600.0) if path is not None else None
     with pytest.raises(KeyboardInterrupt):
         drive(run, Goal(10), keeper, most=10, progress=False)
     if path is None:
         return run, None
-    kept = CountingRun(Solver(pace, size))
+    kept = CountingSolver(pace, size)
     Keeper(path, kept.identity(), kept, 3600.0).resume()
-    return run, kept.solver.iterations
+    return run, kept.iterations
 
 
 def test_a_short_iteration_is_finished(tmp_path):
     run, iterations = interrupted(tmp_path / "c.npz", pace=0.01)
-    assert (run.solver.seen, iterations) == ([0, 1, 2], 3)
+    assert (run.seen, iterations) == ([0, 1, 2], 3)
 
 
 def test_a_long_one_is_abandoned_and_the_state_before_it_is_kept(tmp_path):
     run, iterations = interrupted(tmp_path / "c.npz", pace=2.0)
-    assert (run.solver.seen, iterations) == ([0, 1], 2)
+    assert (run.seen, iterations) == ([0, 1], 2)
 
 
 def test_a_state_that_is_too_large_is_not_copied(tmp_path):
     """Of half a gigabyte before an iteration of two seconds."""
-    run = CountingRun(Solver(pace=0.5, size=3))
-    run._pace = 2.0
+    run = CountingSolver(pace=0.5, size=3)
+    run._last_seconds = 2.0
     assert run._copied() is not None
-    run.solver.sums = np.broadcast_to(0.0, 1 << 26)
+    run.sums = np.broadcast_to(0.0, 1 << 26)
     assert run._copied() is None
     # Nor if the iteration is short.
-    run.solver.sums, run._pace = np.zeros(3), 0.4
+    run.sums, run._last_seconds = np.zeros(3), 0.4
     assert run._copied() is None
 
 
 def test_without_a_checkpoint_nothing_is_finished():
     run, _ = interrupted(None, pace=0.01)
-    assert run.solver.seen == [0, 1]
+    assert run.seen == [0, 1]
 
 
 def test_other_threads_save_the_state_between_iterations(tmp_path):
     """And the one before a long iteration, but not one that was saved."""
     path, saved = tmp_path / "c.npz", []
 
-    class Spy(Solver):
-        def run(self, count):
+    class Spy(CountingSolver):
+        def _iterate(self):
             saved.append((interrupts.save_results(), path.exists()))
             if self.iterations == 1:
                 assert path.exists()
                 path.unlink()
-            super().run(count)
+            super()._iterate()
 
-    run = CountingRun(Spy(2.0, 3))
+    run = Spy(2.0, 3)
     keeper = Keeper(path, run.identity(), run, 3600.0)
     with pytest.raises(KeyboardInterrupt):
         drive(run, Goal(10), keeper, most=10, progress=False)

@@ -20,11 +20,11 @@ from spiel_cr.common.errors import (
 from spiel_cr.games.simulation import recall_checks
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
-from spiel_cr.solvers import policy_files, table_run
+from spiel_cr.solvers import policy_files, simulator_makers
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
-from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver, batch_bytes
+from spiel_cr.solvers.mccfr.table.table_solver import SampledTableSolver, batch_bytes
 from tests.support import games
 from tests.support.made_games import TERMINAL, MadeGame, Node
 from tests.support.solving import solve_with
@@ -91,7 +91,7 @@ def test_games_that_forget_need_sampled_averages(monkeypatch):
     """Players of dark hex see how many moves there were, and forget it."""
     with monkeypatch.context() as patch:
         # Refused before the work.
-        patch.setattr(UncompiledSolver, "run", None)
+        patch.setattr(SampledTableSolver, "run", None)
         with pytest.raises(ImperfectRecallError, match="give .* averaging=sampled"):
             sample("dark_hex(board_size=3)", "os-mccfr(batch=256)")
     result = sample("dark_hex(board_size=3)", "os-mccfr(batch=256,averaging=sampled)")
@@ -225,7 +225,7 @@ def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
     ],
 )
 def test_refused_before_the_work(monkeypatch, options, named):
-    monkeypatch.setattr(UncompiledSolver, "run", None)
+    monkeypatch.setattr(SampledTableSolver, "run", None)
     with pytest.raises(ValueError, match=named):
         sample(**options)
 
@@ -374,7 +374,9 @@ def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog)
     results = []
     for room in (60_000_000, 90_000_000):
         sizes = 500_000_000, room
-        monkeypatch.setattr(table_run, "_kept_limits", lambda *_, sizes=sizes: sizes)
+        monkeypatch.setattr(
+            simulator_makers, "_kept_limits", lambda *_, sizes=sizes: sizes
+        )
         results.append(sample(game, algorithm, 2, batched_rules=False))
     assert results[0].table.limit < results[1].table.limit
     assert caplog.text.count("below that one action") == 2

@@ -13,7 +13,7 @@ def forest_reach(forest, d, behaviours, follow):
         first = whole.first_sequence
         form = forest.form.decisions[p]
         behaviour = [np.ones(1)]
-        numbers = forest.own if p == d.player else forest.other
+        numbers = forest.infosets if p == d.player else forest.other
         if p != d.player:
             for f in follow:
                 behaviour.append(np.array([1 - f, f]))

@@ -4,8 +4,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import groups
 from spiel_cr.games.opening.batched_rules import BrokenRulesError
-from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues
+from spiel_cr.policies.leaf_values import HistoryValues, LeafValue
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
 
 

@@ -57,8 +57,10 @@ def count(game: PublicTreeGame) -> Counts:
     weights: list[list[np.ndarray]] = [[], []]
     for r in reversed(range(game.num_rounds)):
         totals = [
-            (int(abs(whole).sum()), -k)
-            for k, (kernel, whole) in enumerate(zip(game.kernels, kernels, strict=True))
+            (int(abs(matrix).sum()), -k)
+            for k, (kernel, matrix) in enumerate(
+                zip(game.kernels, kernels, strict=True)
+            )
             if kernel.round == r
         ]
         for player in range(2):
@@ -97,7 +99,7 @@ def num_pairs(kernel: HandMatrix) -> int:
     """How many pairs of hands meet on a board, those with a card in common, too."""
     first, second = kernel.hands
     boards = 1 + max(first.board.max(initial=0), second.board.max(initial=0))
-    meet = [np.bincount(own.board, minlength=boards) for own in (first, second)]
+    meet = [np.bincount(hands.board, minlength=boards) for hands in (first, second)]
     return int(meet[0] @ meet[1])
 
 
@@ -114,8 +116,8 @@ def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
     }
     kernels = []
     for kernel, (rows, columns, values) in zip(game.kernels, entries, strict=True):
-        whole = np.rint(values / units[kernel.round]).astype(np.int64)
-        deals = np.abs(whole).sum(dtype=np.float64)
+        integers = np.rint(values / units[kernel.round]).astype(np.int64)
+        deals = np.abs(integers).sum(dtype=np.float64)
         if deals >= _MOST_DEALS:
             raise GameTooLargeError(
                 f"{game.game}: a kernel of round {kernel.round} counts {deals:.3g} "
@@ -123,11 +125,13 @@ def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
                 f"{_MOST_DEALS:.3g}); use the game without a partition, or partition "
                 "the signals of a game with fewer deals, or more equal ones"
             )
-        kernels.append(sparse.csr_array((whole, (rows, columns)), shape=kernel.shape))
+        kernels.append(
+            sparse.csr_array((integers, (rows, columns)), shape=kernel.shape)
+        )
     return kernels
 
 
-def _unit(values: Sequence[np.ndarray], what: str) -> float:
+def _unit(values: Sequence[np.ndarray], name: str) -> float:
     """The largest number that all values are multiples of, up to rounding."""
     sizes = np.unique(np.concatenate([np.unique(np.abs(v)) for v in values]))
     sizes = sizes[sizes > 0]
@@ -139,6 +143,6 @@ def _unit(values: Sequence[np.ndarray], what: str) -> float:
         if (off <= _CLOSE * multiples).all() and multiples[-1] < _LARGEST:
             return float(sizes[0] / parts)
     raise InvalidGameError(
-        f"{what} are no multiples of one number, {sizes[0]:.6g} divided by at most "
+        f"{name} are no multiples of one number, {sizes[0]:.6g} divided by at most "
         f"{_MOST_UNITS}; only games of equally likely deals can be held to exact tests"
     )

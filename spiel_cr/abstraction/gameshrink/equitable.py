@@ -89,13 +89,13 @@ def lossless_partition(game: PublicTreeGame, counts: Counts | None = None) -> Pa
     scales = [
         [_inverse(weight) for weight in counts.weights[player]] for player in range(2)
     ]
-    turned = [[whole, whole.T.tocsr()] for whole in counts.kernels]
+    turned = [[matrix, matrix.T.tocsr()] for matrix in counts.kernels]
     unsigned = [[side.astype(np.uint64) for side in sides] for sides in turned]
     rng = np.random.default_rng(0)
     partition = Partition(
         tuple(  # type: ignore[arg-type]
-            tuple(np.zeros(len(parent), np.int32) for parent in own)
-            for own in game.parents
+            tuple(np.zeros(len(parent), np.int32) for parent in parents)
+            for parents in game.parents
         )
     )
     while True:
@@ -137,16 +137,16 @@ def difference(
                 sums.append((-1, _refining(game, counts, partition, player, r)))
             for k, kernel in enumerate(game.kernels):
                 if kernel.round == r:
-                    whole = counts.kernels[k]
-                    whole = whole if player == 0 else whole.T.tocsr()
+                    matrix = counts.kernels[k]
+                    matrix = matrix if player == 0 else matrix.T.tocsr()
                     other = indicator(partition.labels[1 - player][r])
-                    sums.append((k, whole @ other))
+                    sums.append((k, matrix @ other))
             for k, table in sums:
                 weight = counts.weights[player][r]
                 first = partition.first(player, r)[partition.labels[player][r]]
-                found = _unequal(table, weight, first)
-                if found is not None:
-                    signals, other_class, shares = found
+                unequal = _unequal(table, weight, first)
+                if unequal is not None:
+                    signals, other_class, shares = unequal
                     return Difference(player, r, signals, k, other_class, shares)
     return None
 
@@ -181,12 +181,12 @@ def _unequal(
             "game without a partition, or partition the signals of a smaller one"
         )
     scaled = table.multiply(weight[first][:, None]).tocsr()
-    apart = (scaled - table[first].multiply(weight[:, None]).tocsr()).tocoo()
-    rows = apart.coords[0][apart.data != 0]
+    difference = (scaled - table[first].multiply(weight[:, None]).tocsr()).tocoo()
+    rows = difference.coords[0][difference.data != 0]
     if len(rows) == 0:
         return None
-    place = np.flatnonzero(apart.data)[np.argmin(rows)]
-    row, column = int(apart.coords[0][place]), int(apart.coords[1][place])
+    place = np.flatnonzero(difference.data)[np.argmin(rows)]
+    row, column = int(difference.coords[0][place]), int(difference.coords[1][place])
     pair = int(first[row]), row
     shares = [float(table[s, column]) / float(weight[s]) for s in pair]
     return pair, column, (shares[0], shares[1])
@@ -212,8 +212,8 @@ def _split(
     """
     colours = [
         [
-            rng.integers(0, 2**_BITS, 1 + own.max(initial=-1), np.uint64)[own]
-            for own in labels
+            rng.integers(0, 2**_BITS, 1 + classes.max(initial=-1), np.uint64)[classes]
+            for classes in labels
         ]
         for labels in partition.labels
     ]

@@ -42,11 +42,11 @@ def histogram_partition(
     for player in range(2):
         kinds = _from_the_last(game, counts, player)
         above = np.zeros(1, np.int32)
-        own: list[np.ndarray] = []
+        player_labels: list[np.ndarray] = []
         for r, parent in enumerate(game.parents[player]):
             above = number_classes(above[parent], kinds[r])
-            own.append(above)
-        labels.append(tuple(own))
+            player_labels.append(above)
+        labels.append(tuple(player_labels))
     return Partition((labels[0], labels[1]))
 
 
@@ -58,10 +58,10 @@ def _from_the_last(
     for r in reversed(range(game.num_rounds)):
         weight = counts.weights[player][r]
         keys = np.zeros(len(weight), np.int32)
-        for kernel, whole in zip(game.kernels, counts.kernels, strict=True):
+        for kernel, matrix in zip(game.kernels, counts.kernels, strict=True):
             if kernel.round == r:
                 for sign in (1, -1):
-                    deals = whole.multiply(whole * sign > 0).sum(axis=1 - player)
+                    deals = matrix.multiply(matrix * sign > 0).sum(axis=1 - player)
                     keys = number_classes(keys, _ratio(deals, weight))
         if kinds:
             parent = game.parents[player][r + 1]
@@ -97,9 +97,9 @@ def _rows_alike(
     row = np.repeat(np.arange(len(weight)), np.diff(table.indptr))
     shared = np.gcd(table.data, weight[row])
     cells = np.stack([table.indices, table.data // shared, weight[row] // shared], 1)
-    found: dict[bytes, int] = {}
+    number_of: dict[bytes, int] = {}
     numbers = [
-        found.setdefault(cells[begin:end].tobytes(), len(found))
+        number_of.setdefault(cells[begin:end].tobytes(), len(number_of))
         for begin, end in zip(table.indptr[:-1], table.indptr[1:], strict=True)
     ]
     return np.array(numbers)

@@ -84,7 +84,7 @@ def _payoff_nonzeros(game: PublicTreeGame) -> int:
         pair = int(last[0][leaf]), int(last[1][leaf])
         meetings.setdefault(pair, []).append(number)
     # Terms of one kernel alone are alike up to their stakes.
-    found: dict[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], int] = {}
+    nonzeros: dict[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], int] = {}
     total = 0
     for pair, numbers in meetings.items():
         rounds = tuple(
@@ -98,9 +98,9 @@ def _payoff_nonzeros(game: PublicTreeGame) -> int:
         if len(stakes) == 1:
             stakes = {k: float(stake != 0) for k, stake in stakes.items()}
         key = rounds, tuple(sorted(stakes.items()))
-        if key not in found:
-            found[key] = _nonzeros(game, rounds, stakes)
-        total += found[key]
+        if key not in nonzeros:
+            nonzeros[key] = _nonzeros(game, rounds, stakes)
+        total += nonzeros[key]
     return total
 
 

@@ -48,11 +48,11 @@ def board_by_board(signals: PublicTreeGame, partition: Partition) -> Partition:
         columns = np.concatenate([*(second[k.columns] for k in kernels), *none])
         shape = count, 1 + int(second.max(initial=-1))
         parts = joint_components(rows, columns, shape)
-        for mine, own, boards in (
+        for player_labels, classes, boards in (
             (labels[0], first, parts.rows),
             (labels[1], second, parts.columns),
         ):
             rank = np.empty(len(boards), np.int32)
             rank[np.argsort(boards, kind="stable")] = np.arange(len(boards))
-            mine.append(rank[own])
+            player_labels.append(rank[classes])
     return Partition((tuple(labels[0]), tuple(labels[1])))

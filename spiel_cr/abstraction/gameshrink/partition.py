@@ -45,7 +45,7 @@ class Partition(NamedTuple):
 
     def num_classes(self, player: int) -> list[int]:
         """How many classes a player has, by round."""
-        return [1 + int(own.max(initial=-1)) for own in self.labels[player]]
+        return [1 + int(classes.max(initial=-1)) for classes in self.labels[player]]
 
     def first(self, player: int, round: int) -> np.ndarray:
         """The first signal of each class, int64 [classes]."""
@@ -55,26 +55,29 @@ class Partition(NamedTuple):
         """Raises ValueError if this is no partition of the game's signals."""
         for player in range(2):
             parents, labels = game.parents[player], self.labels[player]
-            if [len(own) for own in labels] != game.num_private_states(player):
+            sizes = [len(classes) for classes in labels]
+            if sizes != game.num_private_states(player):
                 raise ValueError(
-                    f"partition labels {[len(own) for own in labels]} signals of "
+                    f"partition labels {sizes} signals of "
                     f"player {player} by round; {game.game} has "
                     f"{game.num_private_states(player)}: give one label per signal"
                 )
             above = np.zeros(1, np.int32)
-            for r, (parent, own) in enumerate(zip(parents, labels, strict=True)):
-                if (np.bincount(own) == 0).any():
+            for r, (parent, classes) in enumerate(zip(parents, labels, strict=True)):
+                if (np.bincount(classes) == 0).any():
                     raise ValueError(
                         f"partition leaves out a class of player {player} in round "
                         f"{r}; number its classes from 0 without gaps"
                     )
-                if (above[parent] != above[parent[self.first(player, r)]][own]).any():
+                if (
+                    above[parent] != above[parent[self.first(player, r)]][classes]
+                ).any():
                     raise ValueError(
                         f"partition has a class of player {player} in round {r} whose "
                         "signals refine signals of several classes; split it, so that "
                         "nobody forgets"
                     )
-                above = own
+                above = classes
 
 
 def number_classes(parent: np.ndarray, keys: np.ndarray) -> np.ndarray:
@@ -135,21 +138,21 @@ def _class_parents(game: PublicTreeGame, partition: Partition) -> Labels:
     parents: list[tuple[np.ndarray, ...]] = []
     for player in range(2):
         above = np.zeros(1, np.int32)
-        own = []
+        class_parents = []
         for r, parent in enumerate(game.parents[player]):
-            own.append(above[parent[partition.first(player, r)]])
+            class_parents.append(above[parent[partition.first(player, r)]])
             above = partition.labels[player][r]
-        parents.append(tuple(own))
+        parents.append(tuple(class_parents))
     return parents[0], parents[1]
 
 
 def _summed(kernel: PayoffMatrix, partition: Partition) -> SparseMatrix:
     """A kernel summed over classes."""
     if isinstance(kernel, HandMatrix) and num_pairs(kernel) > _MANY_PAIRS:
-        first, second = (own[kernel.round] for own in partition.labels)
+        first, second = (classes[kernel.round] for classes in partition.labels)
         return kernel_boards.summed(kernel, (first, second))
     rows, columns, values = list_entries(kernel)
-    first, second = (own[kernel.round] for own in partition.labels)
+    first, second = (classes[kernel.round] for classes in partition.labels)
     shape = (1 + int(first.max(initial=-1)), 1 + int(second.max(initial=-1)))
     total = sparse.csr_array((values, (first[rows], second[columns])), shape=shape)
     # Where wins and losses cancel, rounding may leave a little of them.

@@ -13,12 +13,12 @@ are few, else particles of them. On compiled games, of all infosets at once:
 
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
-from spiel_cr.policies.beliefs.particles import Particles, effective_size
+from spiel_cr.policies.beliefs.particles import Belief, effective_size
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 __all__ = [
     "ArrayBelief",
-    "Particles",
+    "Belief",
     "StatePosterior",
     "effective_size",
     "tree_posterior",

@@ -2,7 +2,7 @@
 
 The same belief as that on OpenSpiel's states (`StatePosterior`): P(h | s) is
 proportional to the probability that chance and the opponent play as in h, over the
-histories h that give the player what it knows at s. Histories are followed from one
+histories h that give the player what it knows at s. Belief are followed from one
 decision of the player to its next one, whatever the opponent does in between, in hidden
 turns, too; those that do not fit what the player knows are dropped there. Where there
 are more than are kept, they are drawn by weight (systematic sampling), which keeps
@@ -11,7 +11,6 @@ every history's expected weight.
 
 import math
 import zlib
-from typing import NamedTuple
 
 import numpy as np
 import pyspiel
@@ -22,23 +21,7 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules, CheckedRules
 from spiel_cr.games.simulation.observations import Stage, continues
 from spiel_cr.policies.array_answers import on_arrays
-
-
-class Histories(NamedTuple):
-    """Weighted histories at a decision of the player.
-
-    Attributes:
-      states: [n, ...], of the rules.
-      weight: float64 [n], sums to 1 unless there are none.
-      complete: none was ever dropped, so that the weights are exact.
-      log_reach: log of the probability of all that the player was told, if it acts as
-        in the match and the opponent plays its policy; of drawn histories an estimate.
-    """
-
-    states: np.ndarray
-    weight: np.ndarray
-    complete: bool
-    log_reach: float
+from spiel_cr.policies.beliefs.particles import Belief
 
 
 class ArrayBelief:
@@ -49,7 +32,8 @@ class ArrayBelief:
 
     Attributes:
       rules: of the game.
-      known: a number for what the player knew at the last decision that was asked for.
+      seen_id: a number for what the player knew at the last decision that was
+        asked for.
     """
 
     def __init__(
@@ -81,10 +65,10 @@ class ArrayBelief:
     def restart(self) -> None:
         """A new match."""
         self._stages: list[Stage] = []
-        self._known: list[Histories] = []
-        self.known = 0
+        self._beliefs: list[Belief] = []
+        self.seen_id = 0
 
-    def at(self, state: pyspiel.State) -> Histories:
+    def at(self, state: pyspiel.State) -> Belief:
         """The belief at a decision of the player, in any match.
 
         Only what the player knew and did there is used.
@@ -96,25 +80,25 @@ class ArrayBelief:
         if not continues(self._stages, stages):
             self.restart()
         self._stages = stages
-        self.known = zlib.crc32(stages[-1].seen[0].encode())
-        while len(self._known) < len(stages):
-            self._known.append(self._next(stages))
-        return self._known[-1]
+        self.seen_id = zlib.crc32(stages[-1].seen[0].encode())
+        while len(self._beliefs) < len(stages):
+            self._beliefs.append(self._next(stages))
+        return self._beliefs[-1]
 
     def _stages_to(self, state: pyspiel.State) -> list[Stage]:
         """What the player knew and did on the way to its decision at a state."""
-        found, rows = [], self.rules.new_initial_states()
+        stages, rows = [], self.rules.new_initial_states()
         for action in [*state.history(), None]:
             if self.rules.current_player(rows)[0] == self._player:
-                known = self._checked.rows("information_state", rows, self._player)
-                found.append(Stage((known.tobytes().hex(),), action))
+                seen = self._checked.rows("information_state", rows, self._player)
+                stages.append(Stage((seen.tobytes().hex(),), action))
             if action is not None:
                 rows = self.rules.child(rows, np.array([action]))
-        return found
+        return stages
 
-    def _next(self, stages: list[Stage]) -> Histories:
+    def _next(self, stages: list[Stage]) -> Belief:
         """Follows the belief to the first decision that is not known yet."""
-        number = len(self._known)
+        number = len(self._beliefs)
         seen = stages[number].seen[0]
         wanted = bytes.fromhex(seen)
         key = [self._seed, self._player, number, zlib.crc32(seen.encode())]
@@ -122,39 +106,39 @@ class ArrayBelief:
         rows, weight = self.rules.new_initial_states(), np.ones(1)
         complete, log_reach = True, 0.0
         if number:
-            before, action = self._known[-1], stages[number - 1].action
+            before, action = self._beliefs[-1], stages[number - 1].action
             assert action is not None
             if not len(before.states):
                 return before
             moves = np.full(len(before.states), action)
             rows = self.rules.child(before.states, moves)
             _, weight, complete, log_reach = before
-        found: list[np.ndarray] = []
+        fitting: list[np.ndarray] = []
         weights: list[np.ndarray] = []
         while len(rows):
             player = self._checked.players(rows)
-            here = np.flatnonzero(player == self._player)
-            here = here[self._fit(rows[here], wanted)]
-            found.append(rows[here])
-            weights.append(weight[here])
+            decisions = np.flatnonzero(player == self._player)
+            decisions = decisions[self._fit(rows[decisions], wanted)]
+            fitting.append(rows[decisions])
+            weights.append(weight[decisions])
             on = np.flatnonzero((player != self._player) & (player != TERMINAL))
             kept, shares = draws.thin(weight[on], self._most, random)
             complete &= len(kept) == np.count_nonzero(weight[on])
             on = on[kept]
             rows, weight = self._moved(rows[on], player[on], shares)
-        states, weight = np.concatenate(found), np.concatenate(weights)
+        states, weight = np.concatenate(fitting), np.concatenate(weights)
         kept, shares = draws.thin(weight, self._most, random)
         complete &= len(kept) == np.count_nonzero(weight)
         log_reach += math.log(shares.sum()) if len(kept) else -math.inf
         shares = shares / (shares.sum() or 1.0)
-        return Histories(states[kept], shares, complete, log_reach)
+        return Belief(states[kept], shares, complete, log_reach)
 
     def _fit(self, rows: np.ndarray, wanted: bytes) -> np.ndarray:
         """bool [n], the states at which the player knows this."""
         if not len(rows):
             return np.zeros(0, bool)
-        known = self._checked.rows("information_state", rows, self._player)
-        return (known == np.frombuffer(wanted, np.int64)).all(axis=1)
+        seen_id = self._checked.rows("information_state", rows, self._player)
+        return (seen_id == np.frombuffer(wanted, np.int64)).all(axis=1)
 
     def _moved(
         self, rows: np.ndarray, player: np.ndarray, weight: np.ndarray
@@ -163,16 +147,16 @@ class ArrayBelief:
         if not len(rows):
             return rows, weight
         legal = self._checked.legal(rows)
-        odds = np.zeros(legal.shape)
+        probabilities = np.zeros(legal.shape)
         draw = player != 1 - self._player
         if draw.any():
-            odds[draw] = self._checked.odds(rows[draw], legal[draw])
+            probabilities[draw] = self._checked.odds(rows[draw], legal[draw])
         acts = np.flatnonzero(~draw)
         if len(acts):
             other = 1 - self._player
             played = on_arrays(self._policy, self.rules, rows[acts], other, legal[acts])
-            odds[acts] = played / played.sum(axis=1, keepdims=True)
-        parent, action = np.nonzero(odds)
+            probabilities[acts] = played / played.sum(axis=1, keepdims=True)
+        parent, action = np.nonzero(probabilities)
         return self.rules.child(rows[parent], action), (
-            weight[parent] * odds[parent, action]
+            weight[parent] * probabilities[parent, action]
         )

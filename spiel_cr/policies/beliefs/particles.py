@@ -8,7 +8,7 @@ player to its next one.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -36,18 +36,20 @@ class TooManyStatesError(ValueError):
     """The belief has more histories than were allowed."""
 
 
-class Particles(NamedTuple):
-    """Weighted histories at a decision of the player.
+class Belief(NamedTuple):
+    """Weighted histories at a decision of a player.
 
     Attributes:
-      states: the histories, all different; not to be changed.
-      weights: float64 [len(states)]; sum to 1 unless there are none.
-      complete: no history was ever dropped, so that the weights are exact.
-      log_reach: log of the probability of all that the player was told, if it acts as
-        in the match and the opponent plays its policy; of drawn histories an estimate.
+      states: Different histories [n], which must not be changed: OpenSpiel's states, or
+        rows of batched rules.
+      weights: Probabilities of the histories, float64 [n]; they sum to 1 unless n is 0.
+      complete: Whether no history was ever dropped, so that the weights are exact.
+      log_reach: Logarithm of the probability of all of the player's information, if the
+        player acts as in the match and the opponent plays its policy. An estimate if
+        histories were sampled.
     """
 
-    states: list[pyspiel.State]
+    states: Any
     weights: np.ndarray
     complete: bool
     log_reach: float = 0.0
@@ -102,8 +104,8 @@ class ParticleFilter:
         self._particles, self._between = particles, between
 
     def follow(
-        self, belief: Particles, stages: Sequence[Stage], random: np.random.Generator
-    ) -> Particles:
+        self, belief: Belief, stages: Sequence[Stage], random: np.random.Generator
+    ) -> Belief:
         """From the decision before the last one of a view, or the start, to the last.
 
         Args:
@@ -131,22 +133,22 @@ class ParticleFilter:
         chosen, weights = draws.thin(new.weights, self._particles, random)
         states = [new.states[place] for place in chosen]
         log_reach = belief.log_reach + math.log(weights.sum() / tries)
-        return Particles(states, weights / weights.sum(), new.complete, log_reach)
+        return Belief(states, weights / weights.sum(), new.complete, log_reach)
 
-    def start(self) -> Particles:
+    def start(self) -> Belief:
         """The root of the game."""
-        return Particles([self._game.new_initial_state()], np.ones(1), True)
+        return Belief([self._game.new_initial_state()], np.ones(1), True)
 
     def step(
         self,
-        belief: Particles,
+        belief: Belief,
         action: int | None,
         seen: tuple[str, ...],
         *,
         random: np.random.Generator | None = None,
         limit: float = math.inf,
         counts_all: bool = False,
-    ) -> Particles:
+    ) -> Belief:
         """Histories at the next decision that give the player a view.
 
         Args:
@@ -197,13 +199,13 @@ class ParticleFilter:
         states = [state for state, *_ in at_decision]
         share = weights.sum() / belief.weights.sum()
         log_reach = belief.log_reach + math.log(share) if states else -math.inf
-        return Particles(states, weights, complete, log_reach)
+        return Belief(states, weights, complete, log_reach)
 
     def _continuations(self, moved: Sequence[_Placed]) -> Iterator[_Continuation]:
         """All that chance and the opponent may do next."""
         for place, (state, weight, _) in enumerate(moved):
-            for move, odds in moves(state, self._answers).items():
-                yield place, move, weight * odds
+            for move, probability in moves(state, self._answers).items():
+                yield place, move, weight * probability
 
     def _split(
         self, front: list[_Placed], at_decision: list[_Placed], seen: tuple[str, ...]
@@ -300,7 +302,7 @@ def _kept(
     return [(entries[old][0], weight, entries[old][2]) for old, weight in weighed]
 
 
-def _merged(beliefs: Sequence[Particles]) -> Particles:
+def _merged(beliefs: Sequence[Belief]) -> Belief:
     """The histories of several estimates; equal ones are joined."""
     weights: dict[tuple[int, ...], float] = {}
     states: dict[tuple[int, ...], pyspiel.State] = {}
@@ -309,4 +311,4 @@ def _merged(beliefs: Sequence[Particles]) -> Particles:
             key = tuple(state.history())
             states[key] = state
             weights[key] = weights.get(key, 0.0) + weight
-    return Particles(list(states.values()), np.array(list(weights.values())), False)
+    return Belief(list(states.values()), np.array(list(weights.values())), False)

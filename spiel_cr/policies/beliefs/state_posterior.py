@@ -15,8 +15,8 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.games.simulation.observations import Stage, observations
 from spiel_cr.policies.beliefs.particles import (
+    Belief,
     ParticleFilter,
-    Particles,
     TooManyStatesError,
     effective_size,
 )
@@ -69,7 +69,7 @@ class StatePosterior:
     Attributes:
       states: the histories; not to be changed. Empty only where no particle was found.
       weights: float64 [len(states)], their probabilities; sum to 1.
-      log_reach: see `Particles`; where `surprised`, of a uniform opponent.
+      log_reach: see `Belief`; where `surprised`, of a uniform opponent.
       surprised: the opponent's policy cannot have led here, or no particle was found.
     """
 
@@ -119,7 +119,7 @@ class StatePosterior:
         self.surprised = False
         self._set(self._filter().start())
 
-    def _set(self, belief: Particles) -> None:
+    def _set(self, belief: Belief) -> None:
         if not self._drawn:
             belief = belief._replace(weights=belief.weights / belief.weights.sum())
         self._belief = belief
@@ -207,7 +207,7 @@ class StatePosterior:
         if belief.states:
             self._stages = stages
 
-    def _followed(self, belief: Particles, stages: list[Stage], done: int) -> Particles:
+    def _followed(self, belief: Belief, stages: list[Stage], done: int) -> Belief:
         """As `_follow`, by one policy; without histories where none is found."""
         source = self._filter()
         if not done:

@@ -67,17 +67,17 @@ class Continuations(HistoryValues):
         """
         self.k = check_iterations(k, name="k")
         self._blueprint = path
-        self._known: tuple[GameTree, list[np.ndarray]] | None = None
+        self._cache: tuple[GameTree, list[np.ndarray]] | None = None
 
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         assert isinstance(game, GameTree)
-        if self._known is None or self._known[0] is not game:
+        if self._cache is None or self._cache[0] is not game:
             behaviour = self.behaviour(game)
             values = [self._values(game, behaviour, p) for p in range(2)]
-            self._known = game, values
-        return self._known[1][player][histories]
+            self._cache = game, values
+        return self._cache[1][player][histories]
 
     def behaviour(self, tree: GameTree) -> Behaviour:
         """The blueprint: for each player float64 [S], by logical sequence.
@@ -86,13 +86,13 @@ class Continuations(HistoryValues):
           OSError, DamagedFileError: its file cannot be read.
           ValueError: it is one for another game.
         """
-        given = self._blueprint
-        if isinstance(given, str):
-            given = load_tabular_policy(given, tree)
-        policy = as_policy(given, tree.game, "blueprint")
+        blueprint = self._blueprint
+        if isinstance(blueprint, str):
+            blueprint = load_tabular_policy(blueprint, tree)
+        policy = as_policy(blueprint, tree.game, "blueprint")
         if policy is not None:
             return behaviour_from_policy(tree, policy)
-        first, second = (check_behaviour(tree, p, given[p]) for p in range(2))
+        first, second = (check_behaviour(tree, p, blueprint[p]) for p in range(2))
         return first, second
 
     def strategies(self, tree: GameTree, player: int) -> list[np.ndarray]:
@@ -140,14 +140,14 @@ def continuations(
     sides = [infosets.decisions for infosets in tree.infosets]
     mean = [reach_from_behaviour(sides[p], blueprint[p]) for p in range(2)]
     uniform = [reach_from_behaviour(d, uniform_behaviour(d)) for d in sides]
-    found = [blueprint[player]]
+    strategies = [blueprint[player]]
     for j in range(1, k):
         for mover in (player, 1 - player):
             other = 1 - mover
-            met = (1 - _EVERYWHERE) * mean[other] + _EVERYWHERE * uniform[other]
-            response = best_response(tree.sequence_form, mover, met)
+            target = (1 - _EVERYWHERE) * mean[other] + _EVERYWHERE * uniform[other]
+            response = best_response(tree.sequence_form, mover, target)
             mean[mover] += reach_from_behaviour(sides[mover], response) / j
             mean[mover] *= j / (j + 1)
             if mover == player:
-                found.append(response)
-    return found
+                strategies.append(response)
+    return strategies

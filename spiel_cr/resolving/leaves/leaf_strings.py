@@ -10,8 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
-from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
+from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 
@@ -59,15 +58,15 @@ def parse_leaf(leaf: object) -> HistoryValues:
     """
     leaf = DEFAULT if leaf is None else leaf
     if isinstance(leaf, str):
-        found = parse(leaf, "leaf")
-        kind = KINDS.get(found.name)
+        parsed = parse(leaf, "leaf")
+        kind = KINDS.get(parsed.name)
         if kind is not None:
-            given = found.convert(kind.parameters)
-            if "path" in given or "path" not in kind.parameters:
-                made = kind.make(**given)
-                if "path" in given:
-                    check_tabular_file(given["path"])
-                return made
+            parameters = parsed.convert(kind.parameters)
+            if "path" in parameters or "path" not in kind.parameters:
+                value = kind.make(**parameters)
+                if "path" in parameters:
+                    check_tabular_file(parameters["path"])
+                return value
     elif isinstance(leaf, HistoryValues):
         return leaf
     elif callable(leaf):
@@ -80,8 +79,8 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
 def is_fixed(leaf: object) -> bool:
     """Whether a leaf, or what its string says, is one number per history."""
-    made = KINDS[parse(leaf, "leaf").name].make if isinstance(leaf, str) else type(leaf)
-    return not issubclass(made, Continuations)
+    kind = KINDS[parse(leaf, "leaf").name].make if isinstance(leaf, str) else type(leaf)
+    return not issubclass(kind, Continuations)
 
 
 def leaf_files(leaf: str) -> tuple[str, ...]:
@@ -90,8 +89,8 @@ def leaf_files(leaf: str) -> tuple[str, ...]:
     Raises:
       ValueError: it cannot be read.
     """
-    given = parse(leaf, "leaf").given
-    return (given["path"],) if "path" in given else ()
+    parameters = parse(leaf, "leaf").given
+    return (parameters["path"],) if "path" in parameters else ()
 
 
 def check_lookahead(

@@ -2,7 +2,7 @@
 
 In a rollout chance moves as it does, i as its blueprint says, and o as one of its
 biased continuations. The rollouts of a history go different ways, and all of them where
-these are few (`policies.leaf_values.rollout_means`). They use the same random numbers
+these are few (`policies.rollouts.rollout_means`). They use the same random numbers
 for all continuations, so that their differences are less noisy than they are. The noise
 that is left favours the opponent: it chooses what looks best.
 """
@@ -20,12 +20,8 @@ from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.array_answers import AlongLines
-from spiel_cr.policies.leaf_values import (
-    AnyGame,
-    HistoryValues,
-    rollout_mean,
-    rollout_means,
-)
+from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
+from spiel_cr.policies.rollouts import rollout_mean, rollout_means
 from spiel_cr.resolving.clock import Cost
 
 # What is added to a biased action's probability before they are normalised, and after
@@ -135,7 +131,10 @@ class Rollouts(HistoryValues):
         answers = AlongLines(self._policy, count * k, single=self._n == 1)
 
         def weigh(
-            states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
+            states: np.ndarray,
+            acts: np.ndarray,
+            origin: np.ndarray,
+            probabilities: np.ndarray,
         ) -> None:
             nonlocal last
             if deadline is not None:
@@ -150,12 +149,12 @@ class Rollouts(HistoryValues):
                 rows = np.flatnonzero(acts == actor)
                 if not len(rows):
                     continue
-                legal = odds[rows] > 0
+                legal = probabilities[rows] > 0
                 played = answers(rules, states[rows], origin[rows], actor, legal)
                 if actor != player:
                     played /= played.sum(axis=1, keepdims=True)
                     played += self._biases(origin[rows] % k, legal)
-                odds[rows] = played
+                probabilities[rows] = played
 
         def draw(origin: np.ndarray) -> np.ndarray:
             return self._random.random(count)[group[origin // k]]
@@ -185,34 +184,34 @@ class Rollouts(HistoryValues):
         utility = np.full((len(histories), self.k), np.nan)
         begins = np.diff(group, prepend=-1) > 0
         for row, state in enumerate(histories):
-            begun = time.perf_counter()
-            if deadline is not None and begun + sum(self._cost.line) > deadline:
+            started = time.perf_counter()
+            if deadline is not None and started + sum(self._cost.line) > deadline:
                 self._cost.fade()
                 break
             if begins[row]:
                 seed = int(self._random.integers(2**63))
             for j in range(self.k):
                 draw = np.random.default_rng(seed).random
-                odds = functools.partial(self._odds, player=player, number=j)
-                utility[row, j] = rollout_mean(state, self._n, draw, odds)
+                weights_of = functools.partial(self._weights, player=player, number=j)
+                utility[row, j] = rollout_mean(state, self._n, draw, weights_of)
             if deadline is not None:
-                self._cost.add(1, time.perf_counter() - begun)
+                self._cost.add(1, time.perf_counter() - started)
         return utility
 
-    def _odds(
+    def _weights(
         self, state: pyspiel.State, *, player: int, number: int
     ) -> Mapping[int, float]:
         """How likely actions are where o plays one of its continuations."""
         if state.is_chance_node():
             return dict(game_checks.chance_outcomes(state))
         listed = self._policy.action_probabilities(state)
-        odds = {move: listed.get(move, 0.0) for move in state.legal_actions()}
-        if not any(odds.values()):
-            odds = dict.fromkeys(odds, 1.0)
+        weights = {move: listed.get(move, 0.0) for move in state.legal_actions()}
+        if not any(weights.values()):
+            weights = dict.fromkeys(weights, 1.0)
         if state.current_player() == player or not number:
-            return odds
+            return weights
         action, bias = bias_of(number, self._most)
         return {
             move: p + (bias if place == action else 0.0)
-            for place, (move, p) in enumerate(odds.items())
+            for place, (move, p) in enumerate(weights.items())
         }

@@ -31,14 +31,15 @@ class _Level(NamedTuple):
     Attributes:
       nodes: the histories.
       weight: float64 [n], probability of chance, and of the player beyond the frontier.
-      own: int64 [n], the player's last sequence within the tree.
-      other: int64 [n], the opponent's extended sequence, see `BelowLookahead`.
+      player_last: int64 [n], the player's last sequence within the tree.
+      opponent_last: int64 [n], the opponent's extended sequence, see
+        `BelowLookahead`.
     """
 
     nodes: Nodes
     weight: np.ndarray
-    own: np.ndarray
-    other: np.ndarray
+    player_last: np.ndarray
+    opponent_last: np.ndarray
 
     def select(self, chosen: np.ndarray) -> "_Level":
         nodes, *columns = self
@@ -84,11 +85,11 @@ def walk_below(
     simulator = LabelledSimulator(lookahead.simulator.source, observations=False)
     simulator.acting_labels = lookahead.simulator.acting_labels
     counts = [len(labels) for labels in simulator.acting_labels]
-    known = np.append(snapshot.labels[1 - player], lookahead.dropped)
-    known_of = snapshot.labels[player], known
+    visited = np.append(snapshot.labels[1 - player], lookahead.dropped)
+    infosets = snapshot.labels[player], visited
     try:
         return _walk(
-            frontier, table.depth[rows], simulator, d, known_of, incumbent, most
+            frontier, table.depth[rows], simulator, d, infosets, incumbent, most
         )
     finally:
         for labels, count in zip(simulator.acting_labels, counts, strict=True):
@@ -100,49 +101,55 @@ def _walk(
     depth: np.ndarray,
     simulator: LabelledSimulator,
     d: Decomposition,
-    known_of: tuple[np.ndarray, np.ndarray],
+    infosets: tuple[np.ndarray, np.ndarray],
     incumbent: Incumbent,
     most: int,
 ) -> BelowLookahead | None:
-    mine, known = known_of  # Infosets of the player and of the opponent.
+    player_infosets, visited = infosets  # Infosets of the player and of the opponent.
     sequences = d.tree.infosets[1 - d.player].decisions.num_sequences
     sequences += len(d.augmented_layer)
     points, ends = [np.zeros((2, 0), np.int64)], [np.zeros((3, 0))]
     level, walked = frontier.select(depth < 0), 0
     for moves in range(int(depth.min(initial=0)), 1 << 30):
         level = level.append(frontier.select(depth == moves))
-        walked += len(level.own)
+        walked += len(level.player_last)
         if walked > most:
             return None
         over = level.nodes.player == TERMINAL
         gain = level.weight * level.nodes.utility
-        ends.append(np.stack([level.own, level.other, gain])[:, over])
+        columns = [level.player_last, level.opponent_last, gain]
+        ends.append(np.stack(columns)[:, over])
         level = level.select(~over & (level.weight > 0))
-        if not len(level.own) and not (depth > moves).any():
+        if not len(level.player_last) and not (depth > moves).any():
             break
-        label, own = level.nodes.label, level.nodes.player == d.player
-        if np.isin(label[own], mine).any():
+        label, actor = level.nodes.label, level.nodes.player
+        if np.isin(label[actor == d.player], player_infosets).any():
             return None
-        acts = level.nodes.player == 1 - d.player
+        acts = actor == 1 - d.player
         if acts.any():
-            met, first, group = np.unique(
+            labels, first, group = np.unique(
                 label[acts], return_index=True, return_inverse=True
             )
-            parent = level.other[acts][first]
-            if np.isin(met, known).any() or (parent[group] != level.other[acts]).any():
+            parent = level.opponent_last[acts][first]
+            differs = parent[group] != level.opponent_last[acts]
+            if np.isin(labels, visited).any() or differs.any():
                 return None
-            known = np.append(known, met)
+            visited = np.append(visited, labels)
             num_actions = level.nodes.num_actions[acts][first].astype(np.int64)
             points.append(np.stack([parent, num_actions]))
             begins = sequences + np.cumsum(num_actions) - num_actions
-            level.other[acts] = begins[group]
+            level.opponent_last[acts] = begins[group]
             sequences += int(num_actions.sum())
         level = _children(level, simulator, d.player, incumbent)
     parent, num_actions = np.concatenate(points, axis=1)
-    own, other, gain = np.concatenate(ends, axis=1)
+    player_last, opponent_last, gain = np.concatenate(ends, axis=1)
     sign = 1.0 if d.player == 1 else -1.0
     return BelowLookahead(
-        parent, num_actions, own.astype(np.int64), other.astype(np.int64), sign * gain
+        parent,
+        num_actions,
+        player_last.astype(np.int64),
+        opponent_last.astype(np.int64),
+        sign * gain,
     )
 
 
@@ -150,7 +157,7 @@ def _children(
     level: _Level, simulator: LabelledSimulator, player: int, incumbent: Incumbent
 ) -> _Level:
     """What comes next; the opponent's sequences are those of its first actions."""
-    if not len(level.own):
+    if not len(level.player_last):
         return level
     nodes = level.nodes
     below, parents = simulator.children(nodes.states, nodes.player)
@@ -160,12 +167,13 @@ def _children(
     )
     actor = nodes.player[parents]
     weight = level.weight[parents] * np.where(actor == CHANCE, below.factor, 1.0)
-    own = actor == player
-    if own.any():
+    if (acts := actor == player).any():
         acting = nodes.player == player
-        weight[own] *= incumbent.play(nodes.select(acting), player)
-    other = level.other[parents] + np.where(actor == 1 - player, place, 0)
-    return _Level(below, weight, level.own[parents], other)
+        weight[acts] *= incumbent.play(nodes.select(acting), player)
+    opponent_last = level.opponent_last[parents] + np.where(
+        actor == 1 - player, place, 0
+    )
+    return _Level(below, weight, level.player_last[parents], opponent_last)
 
 
 def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -46,7 +46,7 @@ def check_blueprint(blueprint: str | openspiel_policy.Policy | None) -> None:
 
 def blueprint_of(
     game: pyspiel.Game,
-    given: str | openspiel_policy.Policy | None,
+    blueprint: str | openspiel_policy.Policy | None,
     iterations: int,
     seconds: float | None,
     seed: int,
@@ -55,7 +55,7 @@ def blueprint_of(
 
     Args:
       game: the sequential game.
-      given: the path of a file, or a policy; None: sample one.
+      blueprint: the path of a file, or a policy; None: sample one.
       iterations: batches to sample.
       seconds: sample for so long instead; None: no clock.
       seed: of what is sampled.
@@ -67,14 +67,14 @@ def blueprint_of(
       ImperfectRecallError: a player forgets, which none may on lookahead trees.
       GameTooLargeError: the memory does not hold what sampling meets.
     """
-    if isinstance(given, str):
-        policy = load_policy(given, game)
+    if isinstance(blueprint, str):
+        policy = load_policy(blueprint, game)
         rules = batched_rules.of_game(game)
         if isinstance(policy, DeepPolicy) and rules is not None:
             policy.check_arrays(rules)
         return policy
-    if given is not None:
-        return given
+    if blueprint is not None:
+        return blueprint
     goal = Goal(iterations) if seconds is None else Goal(seconds=seconds)
     try:
         result = solve(
@@ -131,12 +131,12 @@ class Blueprint:
         rules = self.simulator.rules
         if not isinstance(rules, pyspiel.Game):
             legal = rules.legal_actions_mask(nodes.states)
-            odds = on_arrays(self.policy, rules, nodes.states, player, legal)
-            return (odds / odds.sum(axis=1, keepdims=True))[legal]
-        found = []
+            weights = on_arrays(self.policy, rules, nodes.states, player, legal)
+            return (weights / weights.sum(axis=1, keepdims=True))[legal]
+        answers = []
         for state in nodes.states:
-            given = self.policy.action_probabilities(state)
-            odds = np.array([given.get(a, 0.0) for a in state.legal_actions()])
-            total = odds.sum()
-            found.append(odds / total if total else np.full(len(odds), 1 / len(odds)))
-        return np.concatenate(found)
+            answer = self.policy.action_probabilities(state)
+            weights = np.array([answer.get(a, 0.0) for a in state.legal_actions()])
+            total, count = weights.sum(), len(weights)
+            answers.append(weights / total if total else np.full(count, 1 / count))
+        return np.concatenate(answers)

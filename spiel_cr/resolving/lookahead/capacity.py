@@ -39,47 +39,47 @@ class Capacities:
 
     def __init__(self) -> None:
         """None yet."""
-        self._known: list[PaddedShapes] = []
+        self._shapes: list[PaddedShapes] = []
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._shapes)
 
     def find(self, need: PaddedShapes) -> PaddedShapes | None:
         """The smallest shapes in which a game fits; None: there are none."""
-        fitting = [shapes for shapes in self._known if fits(need, shapes)]
+        fitting = [shapes for shapes in self._shapes if fits(need, shapes)]
         return min(fitting, key=size_of, default=None)
 
     def learn(self, need: PaddedShapes) -> PaddedShapes | None:
         """Shapes in which a game fits, new ones if need be; once closed as `find`."""
-        found, own = self.find(need), _with_slack(need)
+        fit, wide = self.find(need), _with_slack(need)
         if self._closed:
-            return found
-        full = len(self._known) == _MOST_SHAPES
-        if found is not None and (full or size_of(found) <= _WASTE * size_of(own)):
-            return found
+            return fit
+        full = len(self._shapes) == _MOST_SHAPES
+        if fit is not None and (full or size_of(fit) <= _WASTE * size_of(wide)):
+            return fit
         if full:
-            own = common_shapes([self._known.pop(), own])
-        self._known.append(own)
-        return own
+            wide = common_shapes([self._shapes.pop(), wide])
+        self._shapes.append(wide)
+        return wide
 
     def close(self) -> PaddedShapes:
         """Adds, and gives, the last shapes, wider than all of them together."""
         players = []
-        for mine in common_shapes(self._known):
+        for shape in common_shapes(self._shapes):
             # What lies on one level here may lie on another one there.
-            places = max(map(len, mine.levels), default=0)
-            actions = max((int(x.max(initial=0)) for x in mine.levels), default=0)
+            places = max(map(len, shape.levels), default=0)
+            actions = max((int(x.max(initial=0)) for x in shape.levels), default=0)
             level = _more(np.full(places, actions), 1.0, _LAST_PLACES)
             # A gadget may have one infoset that leads to all others.
             level[:1] *= _LAST_LONGER
             # Of however many rows the n-th longest has at most 1/n of all entries.
-            entries = int(mine.rows.sum())
+            entries = int(shape.rows.sum())
             rows = entries // np.arange(1, entries + 1)
-            players.append(PaddedShape((level,) * len(mine.levels), rows))
-        self._known.append((players[0], players[1]))
+            players.append(PaddedShape((level,) * len(shape.levels), rows))
+        self._shapes.append((players[0], players[1]))
         self._closed = True
-        return self._known[-1]
+        return self._shapes[-1]
 
 
 def size_of(shapes: PaddedShapes) -> int:
@@ -90,10 +90,10 @@ def size_of(shapes: PaddedShapes) -> int:
 def _with_slack(need: PaddedShapes) -> PaddedShapes:
     """Larger shapes of the same kind."""
     players = []
-    for mine in need:
-        levels = [_more(counts, _MORE_ACTIONS) for counts in mine.levels]
+    for shape in need:
+        levels = [_more(counts, _MORE_ACTIONS) for counts in shape.levels]
         levels += levels[-1:] * _MORE_LEVELS
-        players.append(PaddedShape(tuple(levels), _more(mine.rows, _LONGER_ROWS)))
+        players.append(PaddedShape(tuple(levels), _more(shape.rows, _LONGER_ROWS)))
     return players[0], players[1]
 
 

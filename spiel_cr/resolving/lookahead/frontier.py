@@ -16,7 +16,7 @@ from spiel_cr.games.histories import TERMINAL
 # An infoset where the opponent chooses has the label _FIRST - (3 x + kind): x is the
 # number of what it knows there.
 _FIRST = -2
-_ACTING, _WAITING, _OWN = range(3)
+_ACTING, _WAITING, _LAST_STEP = range(3)
 
 
 class Rows(NamedTuple):
@@ -80,21 +80,24 @@ def with_choices(
     """
     count, k = len(rows.id), values.shape[1]
     begins = count + k * np.arange(len(leaves))
-    own = acting == chooser
-    known = np.where(own, label, observation).astype(np.int64)
-    kind = np.where(own, _ACTING, _WAITING)
-    known_here = known >= 0
+    acts = acting == chooser
+    information = np.where(acts, label, observation).astype(np.int64)
+    kind = np.where(acts, _ACTING, _WAITING)
+    has_information = information >= 0
     last = _last_step_of(rows, chooser)[leaves]
-    known, kind = np.where(known_here, known, last), np.where(known_here, kind, _OWN)
+    information, kind = (
+        np.where(has_information, information, last),
+        np.where(has_information, kind, _LAST_STEP),
+    )
     rows = Rows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
     rows.frontier[leaves] = False
     rows.first[leaves], rows.num_children[leaves] = begins, k
     labels = rows.label.astype(np.int64)
-    labels[leaves] = _FIRST - (3 * known + kind)
+    labels[leaves] = _FIRST - (3 * information + kind)
     # What the other one knows there as who acts, apart from what it knows as who waits.
     seen = rows.observation.astype(np.int64)
-    seen[leaves] = np.where(own, seen[leaves], _FIRST - label)
+    seen[leaves] = np.where(acts, seen[leaves], _FIRST - label)
     parent = np.repeat(leaves, k)
     nothing = np.full(len(parent), -1)
     added = Rows(
@@ -112,7 +115,9 @@ def with_choices(
     )
     rows = rows._replace(label=labels, observation=seen)
     columns = zip(rows, added, strict=True)
-    return Rows(*(np.append(mine, new.astype(mine.dtype)) for mine, new in columns))
+    return Rows(
+        *(np.append(column, new.astype(column.dtype)) for column, new in columns)
+    )
 
 
 def _last_step_of(rows: Rows, player: int) -> np.ndarray:

@@ -117,8 +117,10 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     """int64 [n], equal where players may take rows for each other, none of chance."""
     _, infoset = np.unique(table.infosets(rows), return_inverse=True)
     other = 1 - table.player[rows].astype(np.int64)
-    known = np.stack([other, _last_step(table, rows, other), table.observation[rows]])
-    _, seen = np.unique(known, axis=1, return_inverse=True)
+    information = np.stack(
+        [other, _last_step(table, rows, other), table.observation[rows]]
+    )
+    _, seen = np.unique(information, axis=1, return_inverse=True)
     shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
     joined = joint_components(infoset, seen.reshape(-1), shape).rows
     return groups(joined[infoset])
@@ -157,20 +159,20 @@ def _complete(
 def _follow(table: NodeTable, rows: np.ndarray, blueprint: Blueprint) -> None:
     """Says how likely both players are to play to the children of some rows."""
     for p in range(2):
-        mine = rows[table.player[rows] == p]
-        if len(mine):
-            children = table.children(mine)
-            odds = blueprint.play(table.nodes(mine), p)
+        decisions = rows[table.player[rows] == p]
+        if len(decisions):
+            children = table.children(decisions)
+            probabilities = blueprint.play(table.nodes(decisions), p)
             reach = table.player_reach[table.parent[children], p]
-            table.player_reach[children, p] = reach * odds
+            table.player_reach[children, p] = reach * probabilities
 
 
 def _due(table: NodeTable) -> np.ndarray:
     """int64, rows that must not be at the frontier."""
     frontier = table.frontier()
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
-    known = np.unique(table.infosets(expanded))
-    due = np.isin(table.infosets(frontier), known)
+    infosets = np.unique(table.infosets(expanded))
+    due = np.isin(table.infosets(frontier), infosets)
     due |= table.player[frontier] == CHANCE
     seen = 2 * table.observation[: table.used].astype(np.int64)
     seen += table.player[: table.used]

@@ -73,18 +73,18 @@ class LayerSolver:
         self._making = Cost()
         self.shrunk = self.most_histories = 0
 
-    def affordable(self, deadline: float | None, known: int = 0) -> int:
+    def affordable(self, deadline: float | None, existing: int = 0) -> int:
         """How many histories there is time for, and room; 0: not even for the least.
 
         Args:
           deadline: by `time.perf_counter`; None: none.
-          known: how many of them are there already.
+          existing: how many of them are there already.
         """
         if deadline is None:
             return self._most
         left = _EXPANSION_SHARE * (deadline - time.perf_counter())
         (fixed, each), (more, more_each) = self._expanding.line, self._building.line
-        left, each = left - fixed - more + each * known, each + more_each
+        left, each = left - fixed - more + each * existing, each + more_each
         least = min(_LEAST, self._most)
         if left < each * least:
             self._expanding.fade()
@@ -119,7 +119,7 @@ class LayerSolver:
     def solve(
         self,
         tree: LookaheadTree,
-        lay_out: LayOut,
+        prepare: LayOut,
         most: int,
         deadline: float | None,
         *,
@@ -130,7 +130,7 @@ class LayerSolver:
 
         Args:
           tree: grows.
-          lay_out: makes it ready.
+          prepare: makes it ready.
           most: histories to have at most.
           deadline: for all of it, by `time.perf_counter`; None: none.
           roots: int64 [n], ids of histories without whose moves nothing is solved.
@@ -140,13 +140,13 @@ class LayerSolver:
         Returns:
           None: that cannot be done.
         """
-        begun, before, until = time.perf_counter(), len(tree), None
+        started, before, until = time.perf_counter(), len(tree), None
         if deadline is not None and not start:
-            until = begun + _EXPANSION_SHARE * (deadline - begun)
+            until = started + _EXPANSION_SHARE * (deadline - started)
         tree.grow(max(most, before), deadline=until)
         self.most_histories = max(self.most_histories, len(tree))
         if len(tree) > before:
-            self._expanding.add(len(tree) - before, time.perf_counter() - begun)
+            self._expanding.add(len(tree) - before, time.perf_counter() - started)
         hurry, iterations = deadline, self._config.iterations
         if hurry is not None:
             hurry -= self._clock.after
@@ -164,15 +164,15 @@ class LayerSolver:
                 return None
             if not _is_time(self._building, len(tree), hurry):
                 return None
-            begun = time.perf_counter()
-            solved, free = lay_out(tree), None
+            started = time.perf_counter()
+            solved, free = prepare(tree), None
             game = None if solved is None else solved.forest(self._config.gadget)
             # Before the first match all shapes are learnt, and programs compiled.
             learns = self._config.move_ms is not None and not self._closed
             if solved is not None and game is not None and (solved.exact or learns):
                 free = forced.leave_out(game.decisions, game.payoffs)
             # What comes to nothing takes its time, too.
-            self._building.add(len(tree), time.perf_counter() - begun)
+            self._building.add(len(tree), time.perf_counter() - started)
             if solved is None or game is None:
                 return None
             first = self._player ^ game.front.other_first
@@ -202,9 +202,9 @@ class LayerSolver:
             return True
         if not _is_time(self._valuing, count, deadline):
             return False
-        begun = time.perf_counter()
+        started = time.perf_counter()
         tree.value_leaves()
-        self._valuing.add(count, time.perf_counter() - begun)
+        self._valuing.add(count, time.perf_counter() - started)
         return True
 
     def _solver_for(
@@ -223,15 +223,15 @@ class LayerSolver:
         size = size_of(shapes)
         if not _is_time(self._making, size, deadline):
             return None
-        begun, programs = time.perf_counter(), cfr.programs()
+        started, programs = time.perf_counter(), cfr.programs()
         solver = self._make_solver(game, free, shapes, first)
         if cfr.programs() != programs:
             if self._config.move_ms is None or self._closed:
                 return solver
             solver.run(1)
-            begun = time.perf_counter()
+            started = time.perf_counter()
             solver = self._make_solver(game, free, shapes, first)
-        self._making.add(size, time.perf_counter() - begun)
+        self._making.add(size, time.perf_counter() - started)
         return solver
 
     def _make_solver(

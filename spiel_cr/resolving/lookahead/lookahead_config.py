@@ -44,10 +44,10 @@ class LookaheadConfig:
         """Raises ValueError where settings do not go with lookahead trees."""
         needed = {"depth": None, "values": "iterates"}
         for name, value in needed.items():
-            given = getattr(resolving, name)
-            if given not in (value, None):
+            setting = getattr(resolving, name)
+            if setting not in (value, None):
                 raise ValueError(
-                    f"{name}={given!r} does not go with max_histories, which needs "
+                    f"{name}={setting!r} does not go with max_histories, which needs "
                     f"{name}={value!r}: the lookahead ends at a lookahead tree's "
                     f"frontier; leave {name} out"
                 )

@@ -77,7 +77,7 @@ class LookaheadStatistics:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Place:
+class PublicState:
     """Where a match is, as both players know.
 
     Attributes:
@@ -91,7 +91,7 @@ class _Place:
     number: int
     tree: LookaheadTree
     ids: np.ndarray
-    after: dict[str, "_Place | None"] = dataclasses.field(default_factory=dict)
+    after: dict[str, "PublicState | None"] = dataclasses.field(default_factory=dict)
 
 
 class LookaheadResolver:
@@ -158,12 +158,12 @@ class LookaheadResolver:
         )
         self.blueprint = Blueprint(policy, tree.simulator)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
-        self._root = _Place(-1, tree, tree.table.id[:1].copy())
+        self._root = PublicState(-1, tree, tree.table.id[:1].copy())
         # Of all solutions, and of the trees that lead to them.
         self._kept_histories = 0
         announce(f"player {player}: the start")
         self.solved = self._start = self._solve_start(end)
-        self._label_counts = [len(known) for known in tree.simulator.labels]
+        self._label_counts = [len(labels) for labels in tree.simulator.labels]
         self.restart()
         if config.move_ms is not None:
             stretch = min(_WARMUP_STRETCH, _WARMUP_MS / config.move_ms)
@@ -253,7 +253,9 @@ class LookaheadResolver:
         if self._place.number == number:
             self._resolve(most, deadline)
 
-    def _following(self, key: str, look: bool, deadline: float | None) -> _Place | None:
+    def _following(
+        self, key: str, look: bool, deadline: float | None
+    ) -> PublicState | None:
         """The public state of the next decision, which is found once.
 
         Args:
@@ -264,19 +266,19 @@ class LookaheadResolver:
         place = self._place
         if key in place.after or not look:
             return place.after.get(key)
-        found = place.tree.next_public_state(
+        next_state = place.tree.next_public_state(
             place.ids,
             key,
             most=self._layers.expandable(deadline),
             begins=place.number < 0,
             deadline=deadline,
         )
-        if found is None:
+        if next_state is None:
             if deadline is None:
                 place.after[key] = None
             return None
-        tree, ids, keys = found
-        following = _Place(place.number + 1, tree, ids)
+        tree, ids, keys = next_state
+        following = PublicState(place.number + 1, tree, ids)
         if self._may_keep(len(tree)):
             place.after.update(dict.fromkeys(keys, following))
         return following
@@ -307,14 +309,14 @@ class LookaheadResolver:
         return self._kept_histories <= _MOST_KEPT
 
     def _solve(
-        self, place: _Place, number: int, deadline: float | None
+        self, place: PublicState, number: int, deadline: float | None
     ) -> SolvedLookahead | None:
         tree = place.tree.focus(place.ids)
         # What leads to the place is there: it has to be laid out only.
         if not (most := self._layers.affordable(deadline, len(tree))):
             return None
         self._leaf.draw_from(self._number(number))
-        lay_out = functools.partial(
+        prepare = functools.partial(
             SolvedLookahead.of,
             player=self.player,
             incumbent=self.solved,
@@ -322,7 +324,7 @@ class LookaheadResolver:
             walk=_WALK[self.config.move_ms is not None] * most,
         )
         return self._counted(
-            self._layers.solve(tree, lay_out, most, deadline, roots=place.ids)
+            self._layers.solve(tree, prepare, most, deadline, roots=place.ids)
         )
 
     def _counted(self, solved: SolvedLookahead | None) -> SolvedLookahead | None:
@@ -334,13 +336,13 @@ class LookaheadResolver:
         """Grows and solves the tree that every match begins with."""
         tree, most = self._root.tree.focus(self._root.ids), self.settings.max_histories
         self._leaf.draw_from(self._number("start"))
-        lay_out = functools.partial(
+        prepare = functools.partial(
             SolvedLookahead.of,
             player=self.player,
             incumbent=self.blueprint,
             walk=_WALK[0] * most,
         )
-        solved = self._counted(self._layers.solve(tree, lay_out, most, end, start=True))
+        solved = self._counted(self._layers.solve(tree, prepare, most, end, start=True))
         if solved is None or not len(solved.decomposition.decisions):
             raise ValueError(
                 f"max_histories={most}: the lookahead tree does not reach a decision "
@@ -355,12 +357,12 @@ class LookaheadResolver:
         self._root.after.clear()
         self._kept_histories = 0
         labels = self._root.tree.simulator.labels
-        for known, count in zip(labels, self._label_counts, strict=True):
-            known.forget(count)
+        for player_labels, count in zip(labels, self._label_counts, strict=True):
+            player_labels.forget(count)
 
-    def _number(self, what: object) -> int:
+    def _number(self, key: object) -> int:
         """64 bits that depend on the seed and on something that can be written."""
-        text = repr((self._draws, what)).encode()
+        text = repr((self._draws, key)).encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
     def _play_warmup(self, game: pyspiel.Game, random: np.random.Generator) -> None:
@@ -369,8 +371,10 @@ class LookaheadResolver:
         state = game.new_initial_state()
         while not state.is_terminal():
             if state.is_chance_node():
-                actions, odds = zip(*chance_outcomes(state), strict=True)
-                action = random.choice(actions, p=np.array(odds) / sum(odds))
+                actions, probabilities = zip(*chance_outcomes(state), strict=True)
+                action = random.choice(
+                    actions, p=np.array(probabilities) / sum(probabilities)
+                )
             else:
                 action = random.choice(state.legal_actions())
                 if state.current_player() == self.player:

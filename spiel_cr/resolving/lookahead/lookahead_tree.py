@@ -101,9 +101,9 @@ class LookaheadTree:
         Raises:
           KeyError: a history is not in this tree.
         """
-        known = self.table.id[: self.table.used]
-        rows = np.searchsorted(known, ids)
-        if not (known[np.minimum(rows, len(known) - 1)] == ids).all():
+        row_ids = self.table.id[: self.table.used]
+        rows = np.searchsorted(row_ids, ids)
+        if not (row_ids[np.minimum(rows, len(row_ids) - 1)] == ids).all():
             raise KeyError("a history is not in this tree; it was dropped by focus")
         return rows
 
@@ -114,9 +114,9 @@ class LookaheadTree:
         moves = (table.action[: table.used].astype(np.int64) + 2).astype(np.uint64)
         depth = table.depth[: table.used]
         for level in range(int(depth.min()) + 1, int(depth.max()) + 1):
-            here = np.flatnonzero(depth == level)
-            mixed = (code[table.parent[here]] ^ moves[here]) * _MIX
-            code[here] = mixed ^ (mixed >> np.uint64(29))
+            level_rows = np.flatnonzero(depth == level)
+            mixed = (code[table.parent[level_rows]] ^ moves[level_rows]) * _MIX
+            code[level_rows] = mixed ^ (mixed >> np.uint64(29))
         return int(code[self.rows(ids)].sum())
 
     def nodes(self, ids: np.ndarray) -> Nodes:
@@ -169,17 +169,17 @@ class LookaheadTree:
         """
         tree = self.focus(ids)
         table, rows = tree.table, tree.rows(ids)
-        found = [rows[:0]]
+        decisions = [rows[:0]]
         if begins:
-            found, rows = tree._split(rows)
+            decisions, rows = tree._split(rows)
         while len(rows):
             full = table.used + int(table.num_actions[rows].sum()) > most
             if full or growth.is_late(deadline):
                 return None
             table.expand_rows(self.simulator, rows)
             more, rows = tree._split(table.children(rows))
-            found += more
-        ends = np.concatenate(found)
+            decisions += more
+        ends = np.concatenate(decisions)
         labels, first = np.unique(table.label[ends], return_index=True)
         strings = tree._strings(ends[first])
         target = [
@@ -189,25 +189,29 @@ class LookaheadTree:
             return None
         group = growth.public_states(table, ends)
         chosen = group == group[table.label[ends] == target[0]][0]
-        there = table.id[ends[chosen]]
-        met = np.isin(labels, table.label[ends[chosen]])
-        return tree.focus(there), there, list(itertools.compress(strings, met))
+        state_ids = table.id[ends[chosen]]
+        in_state = np.isin(labels, table.label[ends[chosen]])
+        return (
+            tree.focus(state_ids),
+            state_ids,
+            list(itertools.compress(strings, in_state)),
+        )
 
     def _strings(self, rows: np.ndarray) -> Sequence[str]:
         """The player's information-state strings; where rules make none, of states."""
         table, rules = self.table, self.simulator.rules
-        made = isinstance(rules, pyspiel.Game) or hasattr(
+        has_strings = isinstance(rules, pyspiel.Game) or hasattr(
             rules, "information_state_strings"
         )
-        if made:
+        if has_strings:
             return self.simulator.strings(table.states[rows], self.player)
         paths = map(table.path_to, rows.tolist())
         return [string_at(self.game, path, self.player) for path in paths]
 
     def _split(self, rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The player's decisions among some rows, and others that go on."""
-        own = self.table.player[rows] == self.player
-        return [rows[own]], rows[~own & (self.table.num_actions[rows] > 0)]
+        acts = self.table.player[rows] == self.player
+        return [rows[acts]], rows[~acts & (self.table.num_actions[rows] > 0)]
 
     def truncate(self, most: int) -> None:
         """Takes the last expansions back until at most `most` histories are left.

@@ -50,13 +50,15 @@ def snapshot_of(
     rank[order] = np.arange(len(order), dtype=np.int32)
     player, parent = rows.player[order], rows.parent[order]
     label, observation = np.full((2, len(order)), -1, np.int32)
-    known = []
+    player_labels = []
     for p in range(2):
         acts = np.flatnonzero(player == p)
-        mine = order[acts]
-        labels, label[acts] = np.unique(rows.label[mine], return_inverse=True)
-        _, observation[acts] = np.unique(rows.observation[mine], return_inverse=True)
-        known.append(labels)
+        histories_of = order[acts]
+        labels, label[acts] = np.unique(rows.label[histories_of], return_inverse=True)
+        _, observation[acts] = np.unique(
+            rows.observation[histories_of], return_inverse=True
+        )
+        player_labels.append(labels)
     walked = Histories(
         parent=np.where(parent >= 0, rank[parent], np.int32(-1)),
         action=rows.action[order],
@@ -81,14 +83,20 @@ def snapshot_of(
     game, rules = simulator.game, simulator.rules
     histories, infosets, numbers = numbering.number(walked, game)
     if isinstance(rules, pyspiel.Game):
-        keys = [strings_at(own.history, p) for p, own in enumerate(infosets)]
+        keys = [
+            strings_at(player_infosets.history, p)
+            for p, player_infosets in enumerate(infosets)
+        ]
     else:
         keys = [
-            lazy_strings(game, rules, histories, own.history, p)
-            for p, own in enumerate(infosets)
+            lazy_strings(game, rules, histories, player_infosets.history, p)
+            for p, player_infosets in enumerate(infosets)
         ]
     tree = assemble(game, histories, infosets, keys, lazy=True)
     if rows.frontier.any():
         tree = dataclasses.replace(tree, frontier=rows.frontier[order])
-    one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))
+    one, other = (
+        histories_of[player_infosets]
+        for histories_of, player_infosets in zip(player_labels, numbers, strict=True)
+    )
     return Snapshot(tree, rows.id[order], (one, other))

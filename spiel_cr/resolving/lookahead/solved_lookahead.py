@@ -41,7 +41,7 @@ class SolvedLookahead:
       snapshot: it as a compiled game.
       decomposition: the layers of the compiled game.
       layer: the layer that is solved.
-      whole: whether it is solved from the start of the game, without gadget.
+      full_game: whether it is solved from the start of the game, without gadget.
       behaviour: float64 [S of i], the plan in the tree.
       constraints: float64 [G + 1], what the opponent's best responses get against it.
       responses: these best responses.
@@ -56,7 +56,7 @@ class SolvedLookahead:
     snapshot: Snapshot
     decomposition: Decomposition
     layer: int
-    whole: bool
+    full_game: bool
     behaviour: np.ndarray
     constraints: np.ndarray
     responses: OpponentResponses
@@ -108,10 +108,10 @@ class SolvedLookahead:
             shared = np.isin(below, lookahead.dropped).any()
             if shared or not np.array_equal(at, np.sort(rows)):
                 return None
-        own = snapshot.tree.infosets[player]
+        infosets = snapshot.tree.infosets[player]
         behaviour = np.ones(1)
-        if len(own):
-            nodes = lookahead.nodes(snapshot.ids[own.history])
+        if len(infosets):
+            nodes = lookahead.nodes(snapshot.ids[infosets.history])
             behaviour = np.append(1.0, incumbent.play(nodes, player))
         beyond = walk_below(lookahead, snapshot, d, incumbent, walk)
         responses = OpponentResponses(d, beyond)
@@ -136,13 +136,13 @@ class SolvedLookahead:
 
     def play(self, nodes: Nodes, player: int) -> np.ndarray:
         """Action probabilities by the plan, see `Blueprint.play`."""
-        known, at = find_numbers(self.snapshot.labels[player], nodes.label)
-        of_known = np.repeat(known, nodes.num_actions)
-        odds = np.empty(len(of_known))
-        odds[of_known] = self.behaviour[self._sequences(at[known])]
-        if not known.all():
-            odds[~of_known] = self.incumbent.play(nodes.select(~known), player)
-        return odds
+        inside, at = find_numbers(self.snapshot.labels[player], nodes.label)
+        actions = np.repeat(inside, nodes.num_actions)
+        played = np.empty(len(actions))
+        played[actions] = self.behaviour[self._sequences(at[inside])]
+        if not inside.all():
+            played[~actions] = self.incumbent.play(nodes.select(~inside), player)
+        return played
 
     def forget(self) -> None:
         """Drops what was solved after it, which refers to it: so all of it is freed."""
@@ -178,22 +178,22 @@ class SolvedLookahead:
             reach,
             self.constraints[:-1],
             gadget=gadget,
-            whole=self.whole,
+            full_game=self.full_game,
         )
 
     def accept_if_safe(self, game: Forest, solver: Solver) -> None:
         """Takes a solution in if it keeps what was promised."""
-        d, found = self.decomposition, self.behaviour.copy()
-        found[self._sequences(game.own)] = solver.average_behaviour(self.player)[1:]
-        exceeds = self.responses.exceeds(self.constraints, self.responses.values(found))
-        if self.whole:
+        d, new = self.decomposition, self.behaviour.copy()
+        new[self._sequences(game.infosets)] = solver.average_behaviour(self.player)[1:]
+        exceeds = self.responses.exceeds(self.constraints, self.responses.values(new))
+        if self.full_game:
             self.accepted = not exceeds[-1]
         else:
             reach = reach_from_behaviour(d.decisions, self.behaviour)
-            reached = reach[d.decisions.parent[game.own]].any()
+            reached = reach[d.decisions.parent[game.infosets]].any()
             self.accepted = bool(reached and not exceeds[:-1][game.augmented].any())
         if self.accepted:
-            self.behaviour = found
+            self.behaviour = new
 
     def _sequences(self, infosets: np.ndarray) -> np.ndarray:
         return _sequences(self.decomposition, infosets)
@@ -205,11 +205,19 @@ def _sequences(d: Decomposition, infosets: np.ndarray) -> np.ndarray:
     return ranges(first[infosets], counts[infosets])
 
 
-def find_numbers(known: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """bool [n], whether each number is known; int64 [n], where."""
-    if not len(known):
-        return np.zeros(len(asked), bool), np.zeros(len(asked), np.int64)
-    order = np.argsort(known)
-    places = np.searchsorted(known[order], asked)
-    found = order[np.minimum(places, len(known) - 1)]
-    return known[found] == asked, found
+def find_numbers(keys: np.ndarray, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find numbers in an array.
+
+    Args:
+      keys: Different numbers, [m].
+      query: Numbers to find, [n].
+
+    Returns:
+      Whether each number was found, bool [n]; and its index in `keys`, int64 [n].
+    """
+    if not len(keys):
+        return np.zeros(len(query), bool), np.zeros(len(query), np.int64)
+    order = np.argsort(keys)
+    places = np.searchsorted(keys[order], query)
+    index = order[np.minimum(places, len(keys) - 1)]
+    return keys[index] == query, index

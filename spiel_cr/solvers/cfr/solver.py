@@ -6,7 +6,7 @@ number) is here.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -18,14 +18,19 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
-from spiel_cr.solvers.cfr.bucket_labels import Labels, pool
+from spiel_cr.policies.result import Held
+from spiel_cr.solvers.cfr.bucket_labels import Labels, digest, pool
+from spiel_cr.solvers.iterative_solver import (
+    MOST_ITERATIONS,
+    AfterChunk,
+    IterativeSolver,
+    settings_text,
+)
 
 # The clock is read between chunks of about this many seconds; the second number is for
 # large games, whose compiled function allocates memory in each chunk. An interrupted
 # command waits for the end of a chunk, and has to end within two seconds.
 _CHUNK_SECONDS, _CHUNK_SECONDS_LARGE = 0.25, 1.0
-# What an int32 counts.
-MOST_ITERATIONS = 2**31 - 1
 # With less time than this before a deadline, no further chunk is begun.
 _LAST_SECONDS = 5e-4
 
@@ -137,7 +142,7 @@ def _check_state(state: Any, reader: Reader | None) -> None:
             raise ValueError("the state has a negative average strategy")
 
 
-class Solver:
+class Solver(IterativeSolver):
     """Drives the jitted loop for one game; holds the state between calls.
 
     Double precision is switched on inside its methods only, so the caller's JAX
@@ -153,9 +158,16 @@ class Solver:
       exponent: problem and state hold the game's payoffs over 2^exponent, see
         `treeplex.exponent_of`.
       buckets: for each player the bucket of each infoset, or None.
-      compile_seconds: time spent tracing and compiling so far.
-      seconds: time spent iterating so far.
+      held: The represented game, for results and checkpoints; None where a solver is
+        used without these.
+      seed: Seed of a solver that samples; None: it does not.
+      trajectories_per_iteration: Number of trajectories of both players in an
+        iteration.
     """
+
+    held: Held | None = None
+    seed: int | None = None
+    trajectories_per_iteration: int = 0
 
     def __init__(
         self,
@@ -204,6 +216,11 @@ class Solver:
         self.compile_seconds += self._advance(0)
 
     @property
+    def iterations(self) -> int:  # type: ignore[override]
+        """Number of iterations completed."""
+        return int(self._state.iteration)
+
+    @property
     def state(self) -> Any:
         """The state; it stays as it is when the solver goes on."""
         self._lent = True
@@ -213,35 +230,35 @@ class Solver:
     def state(self, state: Any) -> None:
         self._state, self._lent = state, True
 
-    def leaves(self) -> list[np.ndarray]:
-        """The state taken apart, for `restore`; valid until the solver goes on."""
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(self._state)]
+    def arrays(self) -> dict[str, np.ndarray]:
+        """See `IterativeSolver.arrays`: the leaves of the state."""
+        leaves = jax.tree.leaves(self._state)
+        return {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
 
-    @property
-    def iterations(self) -> int:
-        """Iterations done so far."""
-        return int(self._state.iteration)
-
-    def restore(self, leaves: Sequence[np.ndarray], *, seconds: float) -> None:
-        """Puts back a state that was taken apart by `jax.tree.leaves`.
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
+        """See `IterativeSolver.restore`; an invalid state leaves the solver as it was.
 
         Args:
-          leaves: the arrays of a state of the same game, dtype and options.
-          seconds: time that was spent iterating before.
+          arrays: Leaves of a state of the same game, dtype and options.
+          seconds: Time spent iterating before.
 
         Raises:
-          ValueError: the arrays do not fit this game, or no solve can have left these
-            numbers. The solver is as it was.
+          ValueError: If the arrays do not fit this game, or if no solver can have
+            written these numbers.
         """
-        mine, structure = jax.tree.flatten(self._state)
-        shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
+        old_leaves, structure = jax.tree.flatten(self._state)
+        names = [f"leaf{i}" for i in range(len(arrays))]
+        if set(names) != set(arrays):
+            raise ValueError("its arrays have other names")
+        leaves = [arrays[name] for name in names]
+        shapes = [(leaf.shape, leaf.dtype) for leaf in old_leaves]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
             raise ValueError("the state is one of another game, dtype or solver option")
         _check_state(jax.tree.unflatten(structure, leaves), self._reader)
         with precision(self.dtype):
             # Who consumes arrays must not get a file's.
-            arrays = jax.device_put(list(leaves), may_alias=not self._program.consumes)
-        self._state = jax.tree.unflatten(structure, arrays)
+            device_leaves = jax.device_put(leaves, may_alias=not self._program.consumes)
+        self._state = jax.tree.unflatten(structure, device_leaves)
         self._lent = False
         self.seconds = seconds
 
@@ -250,22 +267,22 @@ class Solver:
         iterations: int,
         *,
         seconds: float | None = None,
-        after_chunk: Callable[[int], bool | None] | None = None,
+        after_chunk: AfterChunk | None = None,
     ) -> bool:
-        """Iterates.
+        """Iterate in chunks of about a quarter of a second.
 
         Args:
-          iterations: how many more.
-          seconds: chunks are chosen to end about then; None: whenever. It is
-            `after_chunk` that stops.
-          after_chunk: called after every chunk of about a quarter of a second with the
-            number of iterations in it; returns True to stop.
+          iterations: Number of further iterations, at most.
+          seconds: Time after which a chunk should end, although only `after_chunk`
+            stops the solver; None: any time.
+          after_chunk: Function that is called after every chunk with its number of
+            iterations, and returns True to stop.
 
         Returns:
-          Whether `after_chunk` stopped it.
+          Whether `after_chunk` stopped the solver.
 
         Raises:
-          ValueError: there would be more than 2^31 - 1 iterations in all.
+          ValueError: If there would be more than 2^31 - 1 iterations in total.
         """
         if iterations > MOST_ITERATIONS - self.iterations:
             raise ValueError(
@@ -341,6 +358,46 @@ class Solver:
     def nash_conv_with_locks(self) -> float:
         """Compute the exact NashConv of the average strategy in the game with locks."""
         return self._nash_conv(self.form)
+
+    @property
+    def has_locks(self) -> bool:
+        """Whether any infoset is locked."""
+        return locking.has_locks(self.form)
+
+    def identity(self) -> dict[str, Any]:
+        """See `IterativeSolver.identity`; needs `held`."""
+        assert self.held is not None
+        form, fingerprint = self.held.identity()
+        return {
+            "game": str(self.held.game),
+            "form": form,
+            "fingerprint": fingerprint,
+            "config": settings_text(self.config),
+            "dtype": self.dtype.name,
+            "seed": self.seed,
+            "buckets": digest(self.buckets),
+            "locks": digest(self.form.locks),
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """See `IterativeSolver.outcome`; needs `held`."""
+        assert self.held is not None
+        dtype = self.held.dtype
+        average, current = (
+            tuple(read(p, dtype).astype(dtype, copy=False) for p in range(2))
+            for read in (self.average_behaviour, self.current_behaviour)
+        )
+        return {
+            "held": self.held,
+            "average": average,
+            "current": current,
+            "compile_seconds": self.compile_seconds,
+            "trajectories": self.trajectories_per_iteration * self.iterations,
+        }
+
+    def release(self) -> None:
+        """Free the arrays of game and state; the solver cannot be used afterwards."""
+        self.problem = self._state = None
 
     def _nash_conv(self, form: layout.SequenceForm) -> float:
         """Compute NashConv in a form that may have other locks than the solver's."""

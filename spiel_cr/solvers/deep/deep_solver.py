@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import Networks, RunningReach
@@ -217,28 +215,6 @@ class DeepSolver(Training):
         first, second = (behaviour_of(average, knowledge, p, config) for p in range(2))
         return first, second
 
-    def nash_conv(self, kind: str | None = None) -> float:
-        """NashConv of an average, exact, in the game's units.
-
-        Args:
-          kind: as of `average`.
-
-        Raises:
-          ValueError: as `average_behaviours`.
-        """
-        return self._nash_conv(self.average_behaviours(kind))
-
-    def policy(self, kind: str | None = None) -> openspiel_policy.Policy:
-        """An average as an OpenSpiel policy.
-
-        Args:
-          kind: as of `average`.
-
-        Raises:
-          ValueError: as `average_behaviours`.
-        """
-        return tabular_policy(self._compiled().tree, self.average_behaviours(kind))
-
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the solver needs to go on, for `restore`."""
         counts = [self.iterations, self.episodes, self.nodes]
@@ -266,6 +242,7 @@ class DeepSolver(Training):
             self._restore(arrays)
         except (KeyError, IndexError, TypeError) as error:
             raise ValueError(f"its arrays are not of such a solver: {error}") from error
+        self.seconds, self.whole = seconds, True
         self.seconds_of = {**dict.fromkeys(self.seconds_of, 0.0), "traversal": seconds}
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:

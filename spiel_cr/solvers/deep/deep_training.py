@@ -1,17 +1,24 @@
 """What solvers that train networks have in common, deep CFR and self-play alike."""
 
 import abc
+import functools
 from typing import Any
 
 import numpy as np
 
-from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.checks import check_seed
+from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.tree_source import TreeSource
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.policies.conversions import Behaviours
+from spiel_cr.policies.result import Held, HeldByPolicy
+from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
+from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
 from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 
 
 def check_stepped(config: Any) -> None:
@@ -27,7 +34,7 @@ def check_stepped(config: Any) -> None:
         )
 
 
-class Training(abc.ABC):
+class Training(IterativeSolver):
     """A solver that samples matches of one game and learns from them.
 
     Attributes:
@@ -36,8 +43,11 @@ class Training(abc.ABC):
       seed: of everything random.
       iterations: done so far.
       episodes: matches so far.
-      seconds_of: time spent iterating, by what was done.
+      nodes: Number of decisions and terminal nodes that these have visited.
+      seconds_of: Parts of `seconds`, by what was done.
     """
+
+    iterations: int
 
     def __init__(self, game: GameTree | Stepped, config: Any, seed: int) -> None:
         """Has done nothing yet.
@@ -59,29 +69,22 @@ class Training(abc.ABC):
         else:
             check_stepped(config)
             self.source, self.knowledge = game
-        self.iterations = self.episodes = 0
+        self.iterations = self.episodes = self.nodes = 0
+        # Before the first iteration there is nothing to resume from.
+        self.whole = False
         self.seconds_of: dict[str, float] = {}
 
-    @property
-    def seconds(self) -> float:
-        """Time spent iterating so far."""
-        return sum(self.seconds_of.values())
-
-    def run(self, iterations: int) -> None:
-        """Does some more iterations.
-
-        Args:
-          iterations: how many, at least 1.
-
-        Raises:
-          ValueError: it is not a whole number.
-        """
-        for _ in range(check_iterations(iterations)):
-            self._iterate()
+    @abc.abstractmethod
+    def average(self) -> Networks:
+        """Return the networks of the average strategies."""
 
     @abc.abstractmethod
-    def _iterate(self) -> None:
-        """One iteration."""
+    def average_behaviours(self) -> Behaviours:
+        """Return both players' average strategies, by logical sequence.
+
+        Raises:
+          ValueError: If the game has no tree.
+        """
 
     @abc.abstractmethod
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
@@ -117,7 +120,48 @@ class Training(abc.ABC):
             f"compile it, or take the networks that average() gives"
         )
 
-    def _nash_conv(self, behaviours: Any) -> float:
-        """NashConv of two strategies by logical sequence, in the game's units."""
-        low, high = value_bounds(self._compiled().tree.sequence_form, behaviours)
+    def nash_conv(self) -> float:
+        """Compute the exact NashConv of the average strategies.
+
+        Raises:
+          ValueError: If the game has no tree.
+        """
+        low, high = value_bounds(
+            self._compiled().tree.sequence_form, self.average_behaviours()
+        )
         return high - low
+
+    def identity(self) -> dict[str, Any]:
+        """See `IterativeSolver.identity`."""
+        knowledge, form = self.knowledge, "deep"
+        if isinstance(knowledge, TreeKnowledge):
+            form, game_id = "deep, compiled", knowledge.tree.game_id
+        else:
+            game_id = key_making.fingerprint(self.source)
+        return {
+            "game": str(self.source.game),
+            "form": form,
+            "fingerprint": game_id,
+            "config": settings_text(self.config),
+            "seed": self.seed,
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """See `IterativeSolver.outcome`."""
+        fields: dict[str, Any] = {"trajectories": self.episodes}
+        if isinstance(self.knowledge, TreeKnowledge):
+            tree = self.knowledge.tree
+            return fields | {
+                "held": Held(tree, tree.sequence_form),
+                "average": self.average_behaviours(),
+                "current": (self.current_behaviour(0), self.current_behaviour(1)),
+            }
+        game, average = self.source.game, self.average()
+        save = functools.partial(save_deep_policy, game=game, average=average)
+        held = HeldByPolicy(DeepPolicy(game, average), save)
+        return fields | {"held": held, "nodes": self.nodes}
+
+    def close(self) -> None:
+        """Close the simulator of a game without a tree."""
+        if not isinstance(self.knowledge, TreeKnowledge):
+            self.source.close()

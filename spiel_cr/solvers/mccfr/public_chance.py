@@ -11,19 +11,19 @@ The averages are sums over boards and hands of own reach times the strategy.
 
 import dataclasses
 import json
-import time
 import typing
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common.checks import check_iterations, check_settings
+from spiel_cr.common.checks import check_settings
 from spiel_cr.common.json_text import read_object
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.solvers.cfr.regret_matching import Rule, discount
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
+from spiel_cr.solvers.mccfr.table.table_solver import TableSolver
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _Board(NamedTuple):
     beats: np.ndarray
 
 
-class PublicChanceSolver:
+class PublicChanceSolver(TableSolver):
     """Samples boards of a game whose hands are in buckets.
 
     Attributes:
@@ -73,11 +73,7 @@ class PublicChanceSolver:
       config: the algorithm.
       seed: of the boards.
       iterations: boards so far.
-      seconds: spent on them.
-      met, known: 0; all infosets are known from the start.
     """
-
-    met = known = 0
 
     def __init__(
         self, source: RulesSource, config: PublicChanceConfig, *, seed: int
@@ -92,7 +88,7 @@ class PublicChanceSolver:
         self.source, self.config, self.seed = source, config, seed
         self._rules = typing.cast(BoardRules, source.rules)
         self._random = np.random.default_rng(seed)
-        self.iterations, self.seconds = 0, 0.0
+        self.iterations = self.trajectories = 0
         self._tree = BetTree(self._rules)
         self._regret = np.zeros(self._tree.groups[-1].table.stop, np.float32)
         self._average = np.zeros_like(self._regret)
@@ -102,6 +98,7 @@ class PublicChanceSolver:
     def _iterate(self) -> None:
         """Draws a board, and updates player 0, then player 1 on it."""
         self.iterations += 1
+        self.trajectories = self.iterations
         self._average *= np.float32((1 - 1 / self.iterations) ** self.config.gamma)
         board, discounts = self._board(), self._discounts()
         for player in range(2):
@@ -174,19 +171,9 @@ class PublicChanceSolver:
             own = own @ board.members[group.round]
             self._average[group.table] += (own * strategy).ravel()
 
-    def run(self, iterations: int) -> None:
-        """Iterates; who can be interrupted calls it with one iteration.
-
-        Args:
-          iterations: how many boards more.
-
-        Raises:
-          ValueError: a bad number of iterations.
-        """
-        for _ in range(check_iterations(iterations)):
-            started = time.perf_counter()
-            self._iterate()
-            self.seconds += time.perf_counter() - started
+    def progress_counts(self) -> dict[str, Any]:
+        """See `IterativeSolver`."""
+        return {"boards": f"{self.iterations:,}"}
 
     @property
     def num_bytes(self) -> int:
@@ -194,11 +181,6 @@ class PublicChanceSolver:
         hands, counts = len(self._rules.held), self._rules.counts
         numbers = 4 * len(self._tree.place) * hands + hands * sum(counts)
         return 4 * (4 * len(self._regret) + numbers)
-
-    @property
-    def trajectories(self) -> int:
-        """How many boards were drawn."""
-        return self.iterations
 
     def facts(self) -> dict[str, Any]:
         """What `TableFacts` tells; all infosets are there from the start."""
@@ -228,8 +210,8 @@ class PublicChanceSolver:
         visits = np.full(len(count), self.iterations, np.uint32)
         return TableStrategy(key, count, visits, probability)
 
-    def state(self) -> dict[str, np.ndarray]:
-        """All that `restore` needs to go on to the same bits, in views."""
+    def arrays(self) -> dict[str, np.ndarray]:
+        """See `IterativeSolver.arrays`."""
         random = json.dumps(self._random.bit_generator.state).encode()
         return {
             "regret": self._regret,
@@ -239,23 +221,21 @@ class PublicChanceSolver:
             "iterations": np.array(self.iterations),
         }
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Puts back what `state` of a solver of the same game and settings gave.
-
-        Raises:
-          ValueError: an array is missing or of another type or shape, or its numbers
-            are none.
-        """
-        for name, mine in self.state().items():
-            found = state.get(name, np.zeros((0, 0, 0)))
-            same = found.dtype == mine.dtype and found.ndim == mine.ndim
-            if not same or name != "random" and found.shape != mine.shape:
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
+        """See `IterativeSolver.restore`; the arrays contain the time."""
+        for name, array in self.arrays().items():
+            saved = arrays.get(name, np.zeros((0, 0, 0)))
+            same = saved.dtype == array.dtype and saved.ndim == array.ndim
+            if not same or name != "random" and saved.shape != array.shape:
                 raise ValueError(f"its {name} is no array of such a run")
         for name, least in (("regret", -np.inf), ("average", 0), ("seconds", 0)):
             # Written so that NaN fails.
-            if not (np.isfinite(state[name]) & (state[name] >= least)).all():
+            if not (np.isfinite(arrays[name]) & (arrays[name] >= least)).all():
                 raise ValueError(f"its {name} holds numbers that no run leaves")
-        self._regret[:], self._average[:] = state["regret"], state["average"]
-        self._random.bit_generator.state = read_object(state["random"].tobytes())
-        self.seconds = float(state["seconds"])
-        self.iterations = int(state["iterations"])
+        self._regret[:], self._average[:] = arrays["regret"], arrays["average"]
+        try:
+            self._random.bit_generator.state = read_object(arrays["random"].tobytes())
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"its random numbers are none: {error!r}") from error
+        self.seconds = float(arrays["seconds"])
+        self.iterations = self.trajectories = int(arrays["iterations"])

@@ -14,8 +14,8 @@ from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.games.simulation.observations import observations
 from spiel_cr.policies.beliefs import particles as particles_lib
 from spiel_cr.policies.beliefs.particles import (
+    Belief,
     ParticleFilter,
-    Particles,
 )
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import Answers
@@ -168,7 +168,7 @@ def test_where_the_opponent_cannot_lead_or_nothing_is_found(monkeypatch):
         assert found.information_state_string(0) == state.information_state_string(0)
 
     def nothing(self, belief, stages, random):
-        return Particles([], np.zeros(0), False)
+        return Belief([], np.zeros(0), False)
 
     monkeypatch.setattr(ParticleFilter, "follow", nothing)
     for kind, more in (

@@ -17,7 +17,8 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.leaf_values import HistoryValues, _thinned
+from spiel_cr.policies.leaf_values import HistoryValues
+from spiel_cr.policies.rollouts import _thinned
 from spiel_cr.resolving import decomposition
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.gadget import build_forest

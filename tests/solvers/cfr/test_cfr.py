@@ -334,10 +334,11 @@ def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
     monkeypatch.setattr(cfr, "_LARGE_STATE", 0)
     large = cfr.make_solver(form, config=PRESETS["dcfr"])
     assert large._program.consumes and not small._program.consumes
-    taken = [leaf.copy() for leaf in large.leaves()]
+    taken = {name: leaf.copy() for name, leaf in large.arrays().items()}
     for solver in (small, large):
         solver.run(7)
-    for mine, other in zip(small.leaves(), large.leaves(), strict=True):
+    both = zip(small.arrays().values(), large.arrays().values(), strict=True)
+    for mine, other in both:
         np.testing.assert_array_equal(mine, other, strict=True)
     kept = large.state
     large.run(5)
@@ -347,5 +348,6 @@ def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
     assert unlent.iteration.is_deleted() and not kept.iteration.is_deleted()
     large.restore(taken, seconds=0.0)
     large.run(7)
-    for mine, other in zip(small.leaves(), large.leaves(), strict=True):
+    both = zip(small.arrays().values(), large.arrays().values(), strict=True)
+    for mine, other in both:
         np.testing.assert_array_equal(mine, other, strict=True)

@@ -7,6 +7,7 @@ import pytest
 
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers.deep import DeepSolver
 from spiel_cr.solvers.solve import solve
 from tests.solvers.deep import whole_visits
@@ -134,7 +135,9 @@ def test_the_average_is_judged_by_its_reach():
     with pytest.raises(ValueError, match="no average yet"):
         solver.average()
     solver.run(5)
-    policy = reference.from_openspiel(reference.Tree(game.game), solver.policy())
+    policy = reference.from_openspiel(
+        reference.Tree(game.game), tabular_policy(game, solver.average_behaviours())
+    )
     tree = reference.Tree(game.game)
     assert solver.nash_conv() == pytest.approx(reference.nash_conv(tree, policy))
     with pytest.raises(ValueError, match="kind"):

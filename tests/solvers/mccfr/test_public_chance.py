@@ -92,7 +92,7 @@ def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
 ):
     source = source_of(game)
     solver = PublicChanceSolver(source, PRESETS["pcs"], seed=0)
-    start = solver.state()["regret"]
+    start = solver.arrays()["regret"]
     start[:] = np.random.default_rng(0).normal(size=len(start))
     before, tables = start.copy(), solver._tree.groups
 
@@ -122,7 +122,7 @@ def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
     pairs = int((drawn.held @ drawn.held.T == 0).sum())
     of = len(boards) * pairs
     regret, average = by_listing(source, strategy)
-    kept = solver.state()["average"]
+    kept = solver.arrays()["average"]
     for key, expected in regret.items():
         where = places(*key, len(expected))
         np.testing.assert_allclose((start - before)[where] / of, expected, atol=2e-6)
@@ -213,13 +213,13 @@ def test_a_checkpoint_that_no_run_leaves_is_refused():
     solver = PublicChanceSolver(source_of(ONE_CARD), PRESETS["pcs"], seed=0)
     solver.run(3)
     for name, value in (("regret", np.nan), ("average", -1.0), ("seconds", np.inf)):
-        state = {key: array.copy() for key, array in solver.state().items()}
+        state = {key: array.copy() for key, array in solver.arrays().items()}
         state[name].reshape(-1)[0] = value
         with pytest.raises(ValueError, match=f"its {name} holds numbers"):
             solver.restore(state)
-    for name in solver.state():
+    for name in solver.arrays():
         for changed in ({name: np.zeros(1, np.int8)}, {}):
-            rest = {k: v for k, v in solver.state().items() if k != name}
+            rest = {k: v for k, v in solver.arrays().items() if k != name}
             with pytest.raises(ValueError, match=f"its {name} is no array"):
                 solver.restore(rest | changed)
 

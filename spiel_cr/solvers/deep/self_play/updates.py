@@ -1,7 +1,6 @@
 """Self-play by mirror descent: play, estimate advantages, learn, again."""
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -141,6 +140,7 @@ class SelfPlay(Training):
         self.seconds_of["learn"] += time.perf_counter() - middle
         self.decisions += len(episodes.player)
         self.episodes += config.episodes
+        self.nodes = self.decisions + self.episodes
         self.iterations += 1
 
     def run_to(self, decisions: int) -> None:
@@ -150,12 +150,7 @@ class SelfPlay(Training):
           decisions: in all.
         """
         while self.decisions < decisions:
-            self._iterate()
-
-    @property
-    def nodes(self) -> int:
-        """Decisions and ends that matches have visited."""
-        return self.decisions + self.episodes
+            self.run(1)
 
     def _joint(self, positions: Positions, at: np.ndarray) -> np.ndarray:
         """What both players know at decisions: features, or places in a table."""
@@ -287,14 +282,6 @@ class SelfPlay(Training):
         )
         return first, second
 
-    def nash_conv(self) -> float:
-        """NashConv of what the means of parameters play, in a compiled game's units.
-
-        Raises:
-          ValueError: the game is not compiled.
-        """
-        return self._nash_conv(self.average_behaviours())
-
     def average(self) -> Networks:
         """What the means of parameters play, for files; a table has none."""
         known, config = self.knowledge, self.config
@@ -317,9 +304,7 @@ class SelfPlay(Training):
             found[name] = np.array(getattr(self, name))
         return found
 
-    def restore(
-        self, arrays: Mapping[str, np.ndarray], *, seconds: float = 0.0
-    ) -> None:
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
         """Goes on where another one was; from there on both give the same bits.
 
         Args:
@@ -361,6 +346,8 @@ class SelfPlay(Training):
         self._known.clear()
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(self, name, int(count))
+        self.nodes = self.decisions + self.episodes
+        self.seconds, self.whole = seconds, True
         self.seconds_of = {"play": 0.0, "learn": seconds}
 
 

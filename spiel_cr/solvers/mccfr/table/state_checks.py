@@ -25,7 +25,7 @@ def check_state(
     """Refuses the state of a solver of a game that is not compiled.
 
     Args:
-      state: to be checked, see `UncompiledSolver.state`.
+      state: to be checked, see `SampledTableSolver.arrays`.
       fresh: of a solver with the same settings that has done nothing.
       max_actions: the most actions of a decision.
 

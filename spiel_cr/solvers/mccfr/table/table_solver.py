@@ -1,21 +1,31 @@
 """Monte Carlo CFR on games that are never compiled: drives batches, keeps the state."""
 
+import abc
 import dataclasses
+import functools
 import json
 import math
-import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from absl import logging
 
-from spiel_cr.common.checks import check_iterations, check_number, check_seed
+from spiel_cr.common.checks import check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_text import read_object
 from spiel_cr.common.parameters import read_settings
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.simulator import Simulator
+from spiel_cr.policies.result import HeldByPolicy, TableFacts
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
+from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
+from spiel_cr.solvers.mccfr.table.state_checks import check_state
+from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 # What a visit takes until the way up: numbers, and those for each action.
 _VISIT, _VISIT_ACTION = 200, 40
@@ -124,7 +134,70 @@ def trajectory_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> 
     return 2 * max_length * row + max_actions * entry
 
 
-class UncompiledSolver:
+class TableSolver(IterativeSolver):
+    """A solver that samples a game without a tree and keeps infosets in a table.
+
+    Attributes:
+      source: Simulator of the game.
+      seed: Seed of all random numbers; the same seed gives bitwise identical results.
+      keys: How the table identifies infosets, see `key_making.KINDS`.
+      limits: Memory limits in bytes that a resumed run must share.
+      trajectories: Number of trajectories sampled.
+    """
+
+    source: Simulator
+    seed: int
+    iterations: int
+    keys: str = "strings"
+    limits: Mapping[str, int] = MappingProxyType({})
+    trajectories: int
+
+    @abc.abstractmethod
+    def average(self) -> strategy.TableStrategy:
+        """Return the average strategies of both players."""
+
+    @abc.abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return fields of `TableFacts`."""
+
+    def nash_conv(self) -> float:
+        """Raise ValueError, because NashConv needs the game tree."""
+        raise ValueError(f"{self.source.game}: NashConv needs the compiled game")
+
+    def identity(self) -> dict[str, Any]:
+        """See `IterativeSolver.identity`."""
+        return {
+            "game": str(self.source.game),
+            "keys": self.keys,
+            "fingerprint": key_making.fingerprint(self.source),
+            "config": settings_text(self.config),
+            "seed": self.seed,
+            **self.limits,
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """See `IterativeSolver.outcome`."""
+        game, average = self.source.game, self.average()
+        arrays = key_making.bucket_arrays(self.source) or None
+        source = key_making.make_source(Opened(game), self.keys, arrays=arrays)
+        # Exact averages need perfect recall, which hands in buckets do not have.
+        exact = arrays is None and self.config.averaging == "exact"
+        policy = TablePolicy(game, source, average, from_roots=exact)
+        save = functools.partial(save_table_policy, policy=policy, keys=self.keys)
+        batch = getattr(self.config, "batch", None)
+        facts = TableFacts(len(average), self.keys, batch=batch, **self.facts())
+        return {
+            "held": HeldByPolicy(policy, save),
+            "trajectories": self.trajectories,
+            "table": facts,
+        }
+
+    def close(self) -> None:
+        """Close the simulator."""
+        self.source.close()
+
+
+class SampledTableSolver(TableSolver):
     """Samples a game that is not compiled.
 
     Attributes:
@@ -192,23 +265,18 @@ class UncompiledSolver:
         self._mass = 0.0
         self._narrowed = False
         self.iterations = self.trajectories = self.met = self.known = 0
-        self.seconds = 0.0
+        self._shown = 0, 0
 
-    def run(self, iterations: int) -> None:
-        """Iterates; who can be interrupted calls it with one iteration.
-
-        Args:
-          iterations: how many more.
-
-        Raises:
-          ValueError: a bad number of iterations.
-          ImperfectRecallError, InvalidGameError: the game's information states are not
-            what they promise. The state is then that of no run.
-        """
-        for _ in range(check_iterations(iterations)):
-            started = time.perf_counter()
-            self._iterate()
-            self.seconds += time.perf_counter() - started
+    def progress_counts(self) -> dict[str, Any]:
+        """See `IterativeSolver`; with the share of known infosets."""
+        visits, hits = self.met - self._shown[0], self.known - self._shown[1]
+        self._shown = self.met, self.known
+        return {
+            "trajectories": f"{self.trajectories:,}",
+            "infosets": f"{self.table.rows:,}",
+            "MB": f"{self.table.nbytes / 1e6:,.0f}",
+            "known": f"{hits / max(visits, 1):.1%}",
+        }
 
     def facts(self) -> dict[str, Any]:
         """What `TableFacts` tells."""
@@ -228,14 +296,8 @@ class UncompiledSolver:
             exploration=self.config.rule.exploration,
         )
 
-    def state(self) -> dict[str, np.ndarray]:
-        """All that `restore` needs to go on to the same bits.
-
-        Returns:
-          Arrays by name; those of the table are views, which the next iteration
-          changes. The caller keeps the game, the configuration, the seed and the memory
-          limit.
-        """
+    def arrays(self) -> dict[str, np.ndarray]:
+        """See `IterativeSolver.arrays`; those of the table are views."""
         random = json.dumps(self._random.bit_generator.state).encode()
         return {
             **self.table.state(),
@@ -247,21 +309,27 @@ class UncompiledSolver:
             ),
         }
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Puts back what `state` gave.
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
+        """See `IterativeSolver.restore`.
 
         Args:
-          state: of a solver of the same game, configuration and memory limit; the
-            table's columns are taken out.
+          arrays: Arrays of a solver of the same game, configuration and memory limit;
+            the table's columns are removed from the dict.
+          seconds: Not used, because the arrays contain the time.
 
         Raises:
-          ValueError: it does not fit.
+          ValueError: If the arrays are not those of such a solver.
         """
-        self.table.restore(state)
-        self._random.bit_generator.state = read_object(state["random"].tobytes())
-        self._mass, self.seconds = float(state["mass"]), float(state["seconds"])
-        counts = [int(count) for count in state["counts"]]
+        check_state(arrays, self.arrays(), max_actions=self.source.max_actions)
+        try:
+            self.table.restore(arrays)
+            self._random.bit_generator.state = read_object(arrays["random"].tobytes())
+            self._mass, self.seconds = float(arrays["mass"]), float(arrays["seconds"])
+            counts = [int(count) for count in arrays["counts"]]
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"its random numbers are none: {error!r}") from error
         self.iterations, self.trajectories, self.met, self.known = counts
+        self._shown = self.met, self.known
 
     def _iterate(self) -> None:
         """One batch for each player."""

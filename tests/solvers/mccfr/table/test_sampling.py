@@ -11,7 +11,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import sampling, strategy
 from spiel_cr.solvers.mccfr.table.table import ROOTS, Table
-from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver
+from spiel_cr.solvers.mccfr.table.table_solver import SampledTableSolver
 from tests.support import games, reference, simulated
 
 # Parts of the draws of chance; how many decisions there are, the players' in turn;
@@ -207,7 +207,7 @@ def test_averages_are_exact(game, algorithm, max_bytes):
     """
     source, tree, keys = simulated.source_of(game), tree_of(game), keys_of(game)
     config = find(algorithm).config
-    solver = UncompiledSolver(source, config, seed=3, max_bytes=max_bytes)
+    solver = SampledTableSolver(source, config, seed=3, max_bytes=max_bytes)
     sums = {key: np.zeros(len(tree.actions(key))) for key in tree.infosets}
     exploration = config.rule.exploration
     for iteration in range(1, 26):
@@ -238,7 +238,7 @@ def test_averages_are_exact(game, algorithm, max_bytes):
 
 def test_incremental_adds_one_infoset_per_trajectory():
     source = simulated.source_of(games.goofspiel(4, "descending"))
-    solver = UncompiledSolver(
+    solver = SampledTableSolver(
         source, MCCFRConfig("test", batch=1, incremental=True), seed=1, max_bytes=10**6
     )
     for iteration in range(1, 6):
@@ -302,14 +302,14 @@ def test_games_without_recall_are_refused():
 
     game = games.goofspiel(4, "descending")
     source = Forgets(simulated.source_of(game).game)
-    solver = UncompiledSolver(
+    solver = SampledTableSolver(
         source, MCCFRConfig("test", batch=8), seed=1, max_bytes=10**6
     )
     with pytest.raises(InvalidGameError, match="different numbers of legal actions"):
         solver.run(3)
     kuhn = simulated.source_of("kuhn_poker")
     source = Forgets(kuhn.game, kuhn.rules)
-    solver = UncompiledSolver(
+    solver = SampledTableSolver(
         source, MCCFRConfig("test", batch=64), seed=1, max_bytes=10**6
     )
     with pytest.raises(ImperfectRecallError, match="different own actions"):
@@ -328,7 +328,7 @@ def test_matching():
 def test_settings_are_not_changed_by_names():
     """A configuration of the compiled solver runs here as far as it can."""
     config = find("os-mccfr(batch=128)").config
-    solver = UncompiledSolver(
+    solver = SampledTableSolver(
         simulated.source_of("kuhn_poker"), config, seed=1, max_bytes=10**6
     )
     assert solver.config == config

@@ -12,7 +12,7 @@ from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr import choice, mccfr
 from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_solver import (
-    UncompiledSolver,
+    SampledTableSolver,
     batch_bytes,
 )
 from tests.support import games, reference, simulated
@@ -26,14 +26,14 @@ ALGORITHMS = (
 )
 
 
-def make(algorithm: str, game: str = GOOFSPIEL, **options) -> UncompiledSolver:
+def make(algorithm: str, game: str = GOOFSPIEL, **options) -> SampledTableSolver:
     options = {"seed": 1, "max_bytes": 10**6} | options
     source = simulated.source_of(game)
-    return UncompiledSolver(source, find(algorithm).config, **options)
+    return SampledTableSolver(source, find(algorithm).config, **options)
 
 
-def arrays(solver: UncompiledSolver) -> dict[str, list]:
-    state = {name: array.tolist() for name, array in solver.state().items()}
+def arrays(solver: SampledTableSolver) -> dict[str, list]:
+    state = {name: array.tolist() for name, array in solver.arrays().items()}
     del state["seconds"]
     return state
 
@@ -46,7 +46,7 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
     two.run(4)
     other.run(6)
     file = io.BytesIO()
-    np.savez(file, **two.state())
+    np.savez(file, **two.arrays())
     with np.load(io.BytesIO(file.getvalue()), allow_pickle=False) as saved:
         resumed = make(algorithm)
         resumed.run(2)  # its rows go
@@ -128,9 +128,9 @@ def test_weights_never_leave_the_numbers(gamma, averaging):
     algorithm = f"os-mccfr(batch=4,gamma={gamma},averaging={averaging})"
     solver = make(algorithm, "kuhn_poker")
     solver.run(120)
-    assert solver.state()["mass"] < 2.0**50
+    assert solver.arrays()["mass"] < 2.0**50
     for name in ("average", "taken"):
-        assert np.isfinite(solver.state()[name]).all()
+        assert np.isfinite(solver.arrays()[name]).all()
     found = solver.average()
     for row in range(len(found)):
         assert found.probabilities(row).sum() == pytest.approx(1, abs=1e-6)
@@ -174,14 +174,14 @@ def test_a_full_table_goes_on(caplog):
     assert tight.met > tight.known
 
 
-def solver_bytes(solver: UncompiledSolver) -> int:
+def solver_bytes(solver: SampledTableSolver) -> int:
     """What the batch takes."""
     source = solver.source
     length = source.game.max_game_length()
     return batch_bytes(solver.config, source.max_actions, length)
 
 
-def nash_conv(solver: UncompiledSolver, tree: reference.Tree) -> float:
+def nash_conv(solver: SampledTableSolver, tree: reference.Tree) -> float:
     keys = simulated.key_of_each(solver.source, tree)
     return reference.nash_conv(tree, simulated.policy_of(tree, keys, solver.average()))
 

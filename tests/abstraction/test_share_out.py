@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from spiel_cr.abstraction.knapsack import share_out
+from spiel_cr.abstraction.buckets import share_out
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,11 +1,9 @@
-"""A table of a game that is not laid out, on its way."""
+"""Makers of solvers that sample games without a tree into a table."""
 
 import dataclasses
-import functools
 import os
 from typing import Any
 
-import numpy as np
 from absl import logging
 
 from spiel_cr.common import atomic, memory, storage
@@ -18,21 +16,17 @@ from spiel_cr.games.simulation import key_making, recall_checks
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.workers import Workers
-from spiel_cr.policies.result import HeldByPolicy, TableFacts
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.public_chance import PublicChanceSolver
-from spiel_cr.solvers.mccfr.table.state_checks import check_state
-from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.mccfr.table.table_solver import (
     BRANCHES,
     SMALL_BATCH,
-    UncompiledSolver,
+    SampledTableSolver,
+    TableSolver,
     batch_bytes,
     trajectory_bytes,
 )
-from spiel_cr.solvers.representation import SIMULATOR, GameOptions, Laid
-from spiel_cr.solvers.run import Run, settings_text
+from spiel_cr.solvers.representation import SIMULATOR, GameOptions, RepresentedGame
 from spiel_cr.solvers.task import Task
 
 # Of so many depths the states of a batch are held.
@@ -41,19 +35,19 @@ _DEPTHS = 2
 _MOST_ACTIONS = 2**16 - 1
 
 
-def make_table(laid: Laid, task: Task) -> Run:
+def make_table(represented: RepresentedGame, task: Task) -> TableSolver:
     """The solver that fills a table on its way.
 
     Args:
-      laid: the game, stepped.
+      represented: The simulated game.
       task: what is asked for.
 
     Raises:
       GameTooLargeError, ValueError: as `solve`.
     """
-    assert isinstance(laid.game, Opened)
+    assert isinstance(represented, Opened)
     options = task.options
-    kind, source, taken = _source(laid.game, options)
+    kind, source, taken = _source(represented, options)
     try:
         if source.max_actions > _MOST_ACTIONS:
             raise GameTooLargeError(
@@ -64,7 +58,7 @@ def make_table(laid: Laid, task: Task) -> Run:
         size, kept = _kept_limits(options.memory_limit, task.path)
         config, room = _with_batch(source, task, size, taken)
         room = room if kept is None else kept
-        solver = UncompiledSolver(
+        solver = SampledTableSolver(
             source,
             config,
             seed=task.seed,
@@ -74,7 +68,9 @@ def make_table(laid: Laid, task: Task) -> Run:
         )
         # Matches hold lists of actions, so what is too large is refused before.
         recall_checks.check_source(source, exact=config.averaging == "exact")
-        return TableRun(solver, kind, {"memory_limit": size, "table_limit": room})
+        solver.keys = kind
+        solver.limits = {"memory_limit": size, "table_limit": room}
+        return solver
     except BaseException:
         source.close()
         raise
@@ -228,123 +224,26 @@ def _with_batch(
     return config, int(free) - _DEPTHS * config.batch * source.state_bytes
 
 
-class TableRun(Run):
-    """A solver that fills a table with the infosets that it meets."""
-
-    def __init__(
-        self,
-        solver: UncompiledSolver | PublicChanceSolver,
-        kind: str,
-        limits: dict[str, int],
-    ) -> None:
-        """Takes a solver as it is.
-
-        Args:
-          solver: of the game.
-          kind: what infosets are told apart by, see `key_making.KINDS`.
-          limits: of memory, in bytes, that a resumed run must share.
-        """
-        super().__init__(solver)
-        self._kind, self._limits = kind, limits
-        self._before = 0, 0
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """See `checkpoint.Kept`."""
-        return self.solver.state()
-
-    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
-        """See `checkpoint.Kept`; the seconds are among the arrays."""
-        if isinstance(self.solver, UncompiledSolver):
-            actions = self.solver.source.max_actions
-            check_state(arrays, self.solver.state(), max_actions=actions)
-        try:
-            self.solver.restore(arrays)
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"its random numbers are none: {error!r}") from error
-        self._before = self.solver.met, self.solver.known
-
-    def shown(self) -> dict[str, Any]:
-        """See `run.Run`; the share of infosets met lately that were known."""
-        solver = self.solver
-        met, known = solver.met - self._before[0], solver.known - self._before[1]
-        self._before = solver.met, solver.known
-        return {
-            "trajectories": f"{solver.trajectories:,}",
-            "infosets": f"{solver.table.rows:,}",
-            "MB": f"{solver.table.nbytes / 1e6:,.0f}",
-            "known": f"{known / max(met, 1):.1%}",
-        }
-
-    def nash_conv(self) -> float:
-        """Nobody knows it; raises ValueError."""
-        raise ValueError(f"{self.solver.source.game}: NashConv needs the compiled game")
-
-    def identity(self) -> dict[str, Any]:
-        """See `run.Run`."""
-        solver = self.solver
-        return {
-            "game": str(solver.source.game),
-            "keys": self._kind,
-            "fingerprint": key_making.fingerprint(solver.source),
-            "config": settings_text(solver.config),
-            "seed": solver.seed,
-            **self._limits,
-        }
-
-    def outcome(self) -> dict[str, Any]:
-        """See `run.Run`."""
-        solver, game = self.solver, self.solver.source.game
-        arrays = key_making.bucket_arrays(solver.source) or None
-        source = key_making.make_source(Opened(game), self._kind, arrays=arrays)
-        average = solver.average()
-        # Exact averages are of games of perfect recall, which buckets have not.
-        exact = arrays is None and solver.config.averaging == "exact"
-        policy = TablePolicy(game, source, average, from_roots=exact)
-        save = functools.partial(save_table_policy, policy=policy, keys=self._kind)
-        return {
-            "held": HeldByPolicy(policy, save),
-            "trajectories": solver.trajectories,
-            "table": TableFacts(
-                len(average),
-                self._kind,
-                batch=getattr(solver.config, "batch", None),
-                **solver.facts(),
-            ),
-        }
-
-    def close(self) -> None:
-        """See `run.Run`."""
-        self.solver.source.close()
-
-
-def make_boards(laid: Laid, task: Task) -> Run:
+def make_boards(represented: RepresentedGame, task: Task) -> TableSolver:
     """The solver that samples boards of a game whose hands are in buckets.
 
     Args:
-      laid: the game, stepped.
+      represented: The simulated game.
       task: what is asked for.
 
     Raises:
       GameTooLargeError, ValueError: as `solve`.
     """
-    assert isinstance(laid.game, Opened)
+    assert isinstance(represented, Opened)
     if task.options.hand_buckets is None:
         raise ValueError(
             f"algorithm={task.algorithm.asked!r} draws boards for hands in buckets: "
             f"give hand_buckets (--hand-buckets), such as '169-200-200-200' for limit "
             f"hold'em"
         )
-    kind, source, taken = _source(laid.game, task.options)
+    kind, source, taken = _source(represented, task.options)
     assert isinstance(source, RulesSource)
     solver = PublicChanceSolver(source, task.algorithm.config, seed=task.seed)
-    _check_room(laid.game, task.options, taken + solver.num_bytes)
-    # No bit depends on the memory.
-    return BoardRun(solver, kind, {})
-
-
-class BoardRun(TableRun):
-    """A solver that samples boards."""
-
-    def shown(self) -> dict[str, Any]:
-        """See `run.Run`."""
-        return {"boards": f"{self.solver.iterations:,}"}
+    _check_room(represented, task.options, taken + solver.num_bytes)
+    solver.keys = kind
+    return solver

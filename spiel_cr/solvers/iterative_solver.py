@@ -1,0 +1,205 @@
+"""The base class of all solvers that iterate to a goal."""
+
+import abc
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from spiel_cr.common import interrupts
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.policies.result import CurvePoint
+
+# The largest int32, in which solvers count iterations.
+MOST_ITERATIONS = 2**31 - 1
+# An interrupt waits for the end of an iteration that is expected to be shorter.
+_LONG_SECONDS = 0.5
+# Before a longer one the state is copied, unless it is larger or copying it takes a
+# larger share of the iteration's time.
+_MOST_COPIED_BYTES = 1 << 28
+_COPY_SHARE, _COPY_RATE = 0.1, 1e9
+
+AfterChunk: TypeAlias = Callable[[int], bool | None]
+
+
+class Snapshot(NamedTuple):
+    """A copy of a solver's state between two iterations.
+
+    Attributes:
+      arrays: Everything that the solver needs to continue.
+      iterations: Number of iterations completed.
+      seconds: Time spent iterating.
+    """
+
+    arrays: dict[str, np.ndarray]
+    iterations: int
+    seconds: float
+
+
+def settings_text(config: Any) -> str:
+    """Return the settings of an algorithm without its name, for checkpoints."""
+    settings = dataclasses.asdict(config)
+    settings.pop("name")
+    # Newer settings are left out if unused, so that older checkpoints stay valid.
+    rule = settings.get("rule", {})
+    for name, plain in (("prediction", 1.0), ("ramp", 0.0), ("custom", None)):
+        if rule.get(name) == plain:
+            rule.pop(name, None)
+    # JSON has no infinity.
+    return repr(settings)
+
+
+class IterativeSolver(abc.ABC):
+    """A solver that `drive` iterates to a goal.
+
+    Attributes:
+      config: The algorithm, a frozen dataclass with a `name`.
+      iterations: Number of iterations completed.
+      seconds: Time spent iterating.
+      compile_seconds: Time spent tracing and compiling JAX functions, which `seconds`
+        does not include.
+      whole: Whether the state is between two iterations, so that a run can resume from
+        it.
+      in_one_step: Whether the solver makes no visible progress, so that it has no
+        progress bar.
+      saves: Whether the state is written to a checkpoint.
+      snapshot: State before the current iteration, if it was copied.
+      reason: Why this algorithm was chosen; empty if the caller named it.
+      curve: Points of the convergence curve from before `drive` was called.
+      switch: Function that `drive` calls with the curve before it iterates further. It
+        returns the solver to continue with, or None to keep this one.
+    """
+
+    config: Any
+    iterations: int = 0
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    reason: str = ""
+    curve: tuple[CurvePoint, ...] = ()
+    whole: bool = True
+    in_one_step: bool = False
+    saves: bool = False
+    snapshot: Snapshot | None = None
+    switch: "Callable[[Sequence[CurvePoint]], IterativeSolver | None] | None" = None
+    # Seconds that the last iteration took; before the first one, an upper bound.
+    _last_seconds: float = _LONG_SECONDS
+
+    @property
+    def name(self) -> str:
+        """Name of the algorithm."""
+        return str(self.config.name)
+
+    @abc.abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays that `restore` needs; valid until the next iteration."""
+
+    @abc.abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
+        """Restore the state that `arrays` returned; continue bitwise identically.
+
+        Args:
+          arrays: Arrays by name; the solver may remove some of them.
+          seconds: Time spent iterating before.
+
+        Raises:
+          ValueError: If the arrays are not those of such a solver.
+        """
+
+    def run(
+        self,
+        iterations: int,
+        *,
+        seconds: float | None = None,
+        after_chunk: AfterChunk | None = None,
+    ) -> bool:
+        """Iterate, by default one iteration at a time.
+
+        Args:
+          iterations: Number of further iterations, at most.
+          seconds: Approximate time that is left; None: no limit.
+          after_chunk: Function that is called at least about every quarter of a second
+            or iteration with the number of iterations since its last call. It returns
+            True to stop.
+
+        Returns:
+          Whether `after_chunk` stopped the solver.
+
+        Raises:
+          ValueError: If the number of iterations is not a positive integer.
+        """
+        with interrupts.Steps() as steps:
+            for _ in range(check_iterations(iterations)):
+                saves, before = self.saves and self.whole, self.seconds
+                self.snapshot = self._copied() if saves else None
+                # Without a checkpoint, and with a copy of the state, an interrupt may
+                # abandon the iteration.
+                postpones = saves and self.snapshot is None
+                with steps.step() if postpones else contextlib.nullcontext():
+                    self.whole, start = False, time.perf_counter()
+                    self._iterate()
+                    self.seconds += time.perf_counter() - start
+                    self.whole = True
+                self.snapshot, self._last_seconds = None, self.seconds - before
+                if after_chunk is not None and after_chunk(1):
+                    return True
+        return False
+
+    def _iterate(self) -> None:
+        """Do one iteration, if the solver does not override `run`."""
+        raise NotImplementedError
+
+    def _copied(self) -> Snapshot | None:
+        """Copy the state before a long iteration, unless copying it costs too much."""
+        if self._last_seconds < _LONG_SECONDS:
+            return None
+        arrays = self.arrays()
+        size = sum(array.nbytes for array in arrays.values())
+        limit = min(_MOST_COPIED_BYTES, _COPY_RATE * _COPY_SHARE * self._last_seconds)
+        if size > limit:
+            return None
+        copies = {name: np.array(array) for name, array in arrays.items()}
+        return Snapshot(copies, self.iterations, self.seconds)
+
+    def progress_counts(self) -> dict[str, Any]:
+        """Return what a progress bar shows in addition to the iterations."""
+        return {}
+
+    def nash_conv(self) -> float:
+        """Compute the exact NashConv of the average strategy in the whole game.
+
+        Raises:
+          ValueError: If the solver has no game tree.
+        """
+        raise ValueError(f"{self.name}: NashConv needs the game tree")
+
+    def nash_conv_with_locks(self) -> float:
+        """Compute the exact NashConv of the average strategy in the game with locks."""
+        return self.nash_conv()
+
+    @property
+    def has_locks(self) -> bool:
+        """Whether any infoset is locked."""
+        return False
+
+    def evaluate(self) -> CurvePoint:
+        """Compute the point of the convergence curve at the present iteration."""
+        return CurvePoint(
+            self.iterations,
+            self.seconds,
+            self.nash_conv(),
+            self.nash_conv_with_locks() if self.has_locks else None,
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """Return what a checkpoint must have in common with the run, as JSON values."""
+        return {}
+
+    def outcome(self) -> dict[str, Any]:
+        """Return the fields of `Result` that the solver determines."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027
+        """Close the simulator of the game, if the solver has one."""

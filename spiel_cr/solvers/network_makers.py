@@ -1,0 +1,68 @@
+"""Makers of solvers that train networks."""
+
+from typing import Any, TypeAlias
+
+from spiel_cr.common.parameters import read_settings
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.solvers.deep import deep_footprint
+from spiel_cr.solvers.deep.deep_config import PRESETS
+from spiel_cr.solvers.deep.deep_solver import DeepSolver
+from spiel_cr.solvers.deep.deep_training import Training, check_stepped
+from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
+from spiel_cr.solvers.deep.self_play.updates import SelfPlay
+from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.representation import RepresentedGame
+from spiel_cr.solvers.task import Task
+
+_PRESETS = {**PRESETS, **SELF_PLAY_PRESETS}
+
+# What trains networks on a game.
+Trainer: TypeAlias = type[DeepSolver] | type[SelfPlay]
+
+
+def read_stepped(asked: Any) -> Any:
+    """Settings for games that are stepped.
+
+    Args:
+      asked: a preset with parameters, or settings.
+
+    Raises:
+      ValueError: a setting that only compiled games have.
+    """
+    config = read_settings(asked, _PRESETS)
+    check_stepped(config)
+    return config
+
+
+def on_tree(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
+    """A trainer on its way through a compiled game.
+
+    Args:
+      trainer: of the algorithm's family.
+      represented: The represented game.
+      task: what is asked for.
+
+    Raises:
+      GameTooLargeError, ValueError, ImportError: as `solve`.
+    """
+    assert isinstance(represented, GameTree)
+    config = task.algorithm.config
+    deep_footprint.check_tree(config, represented, task.options.memory_limit)
+    return trainer(represented, config, seed=task.seed)
+
+
+def on_steps(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
+    """The same of a game that is stepped."""
+    assert isinstance(represented, Opened)
+    game, config = represented.game, task.algorithm.config
+    use_rules = task.options.batched_rules
+    way = stepped(represented, config.features, use_rules=use_rules)
+    try:
+        iterations = task.most if task.most < 2**31 - 1 else None
+        limit = task.options.memory_limit
+        deep_footprint.check(config, game, way.knowledge, iterations, limit)
+        return trainer(way, config, seed=task.seed)
+    except BaseException:
+        way.source.close()
+        raise

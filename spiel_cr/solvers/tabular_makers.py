@@ -1,0 +1,174 @@
+"""Solvers of games that are represented in arrays, one function for each family."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spiel_cr.common import memory
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.sequence_form import forced
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.result import Held
+from spiel_cr.solvers import footprint, lp
+from spiel_cr.solvers.cfr import bucket_labels, cfr
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.first_order import solvers as methods
+from spiel_cr.solvers.iterative_solver import IterativeSolver
+from spiel_cr.solvers.locks import lock
+from spiel_cr.solvers.mccfr import mccfr
+from spiel_cr.solvers.mccfr.public import public_solver as public
+from spiel_cr.solvers.representation import RepresentedGame
+from spiel_cr.solvers.task import Task
+
+
+def full_width(represented: RepresentedGame, task: Task) -> IterativeSolver:
+    """Tables updated by passes over the whole game; arguments, errors as `Maker`."""
+    held = _hold(represented, task)
+    return full_width_solver(
+        held, task.algorithm.config, dtype=task.kind, buckets=_labels(held, task)
+    )
+
+
+def full_width_solver(
+    held: Held, config: Any, *, dtype: np.dtype, buckets: bucket_labels.Labels
+) -> Solver:
+    """Make a CFR solver; without buckets, it skips infosets with a single action.
+
+    Args:
+      held: The represented game.
+      config: The algorithm.
+      dtype: Arithmetic, float64 or float32.
+      buckets: For each player the bucket of each infoset, or None.
+    """
+    form = held.form
+    if all(labels is None for labels in buckets):
+        form = forced.without(form)
+    solver = cfr.make_solver(form, config=config, dtype=dtype, buckets=buckets)
+    solver.held = held
+    return solver
+
+
+def first_order(represented: RepresentedGame, task: Task) -> IterativeSolver:
+    """A first-order method on the whole game; arguments, errors as `Maker`."""
+    held = _hold(represented, task)
+    config, form = task.algorithm.config, forced.without(held.form)
+    solver = methods.make_solver(form, config=config, dtype=task.kind)
+    solver.held = held
+    return solver
+
+
+def sampled(represented: RepresentedGame, task: Task) -> IterativeSolver:
+    """Tables updated by sampled histories; arguments, errors as `Maker`."""
+    held = _hold(represented, task)
+    assert isinstance(held.laid, GameTree)
+    config = task.algorithm.config
+    solver = mccfr.make_solver(
+        held.laid,
+        config=config,
+        dtype=task.kind,
+        seed=task.seed,
+        buckets=_labels(held, task),
+    )
+    return _sampling(solver, held, task, config.batch)
+
+
+def sampled_in_public(represented: RepresentedGame, task: Task) -> IterativeSolver:
+    """Tables updated by sampled public actions; arguments, errors as `Maker`."""
+    held = _hold(represented, task)
+    assert isinstance(held.laid, PublicTreeGame)
+    solver = public.make_solver(
+        held.laid,
+        held.form,
+        task.algorithm.config,
+        dtype=task.kind,
+        seed=task.seed,
+        memory_limit=task.options.memory_limit,
+    )
+    return _sampling(solver, held, task, 1)
+
+
+def _sampling(solver: Solver, held: Held, task: Task, batch: int) -> Solver:
+    """Set what a sampling solver reports; `batch` trajectories for each player."""
+    solver.held, solver.seed = held, task.seed
+    solver.trajectories_per_iteration = 2 * batch
+    return solver
+
+
+def linear(represented: RepresentedGame, task: Task) -> lp.LinearSolver:
+    """A linear program of the whole game; arguments, errors as `Maker`."""
+    held = _hold(represented, task)
+    if not isinstance(held.laid, GameTree):
+        need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
+        remedy = "take cfr+, or choose smaller game parameters"
+        limit = task.options.memory_limit
+        memory.check_need(f"{task.algorithm.name} on {held.game}", need, limit, remedy)
+    return lp.LinearSolver(held)
+
+
+def _labels(held: Held, task: Task) -> bucket_labels.Labels:
+    """Numbers the buckets that a user gave; raises ValueError."""
+    buckets, forget = task.options.buckets, task.options.imperfect_recall
+    if isinstance(held.laid, GameTree):
+        return bucket_labels.labels_of(held.laid, buckets, imperfect_recall=forget)
+    if isinstance(held.laid, PhantomGame):
+        return None, None  # `Task.need` refuses them
+    assert isinstance(held.laid, PublicTreeGame)
+    labels = []
+    for player, given in enumerate(bucket_labels.of_both(buckets)):
+        if given is not None:
+            assert not isinstance(given, Mapping)  # `Task.need` refuses them
+            infosets = len(held.form.decisions[player])
+            given = bucket_labels.labels_by_number(given, infosets, player)
+            _check_actions(held.laid, given, player)
+        labels.append(given)
+    return labels[0], labels[1]
+
+
+def _check_actions(signals: PublicTreeGame, labels: np.ndarray, player: int) -> None:
+    """Raises ValueError where a bucket holds infosets with different actions."""
+    decisions = signals.public_decisions[player]
+    finder = signals.finder
+    kinds: dict[tuple[int, ...], int] = {}
+    kind = [
+        kinds.setdefault(tuple(finder.actions(node)), len(kinds))
+        for node in decisions.node.tolist()
+    ]
+    kind_of = np.repeat(np.array(kind, np.int32), decisions.num_private_states)
+    odd = kind_of != kind_of[bucket_labels.first_members(labels)[labels]]
+    if odd.any():
+        infoset = int(np.argmax(odd))
+        usual = int(bucket_labels.first_members(labels)[labels[infoset]])
+        raise ValueError(
+            f"{signals.game}: infosets {usual} and {infoset} of player {player} are in "
+            f"one bucket and have different legal actions; put them into buckets of "
+            f"their own"
+        )
+
+
+def _hold(represented: RepresentedGame, task: Task) -> Held:
+    """A laid-out game as results hold it, after a check of the memory.
+
+    Args:
+      represented: The represented game.
+      task: what is asked for.
+
+    Raises:
+      GameTooLargeError: solving it takes more than the limit; of a signal game this is
+        told before its form is laid out.
+    """
+    assert not isinstance(represented, Opened)
+    # What a linear program takes is known of a tree, else of a form alone.
+    if isinstance(represented, GameTree) or task.algorithm.family.iterates:
+        limit = task.options.memory_limit
+        footprint.check(represented, task.algorithm.config, task.kind, limit)
+    locks = task.options.locks
+    if isinstance(represented, GameTree):
+        return Held(represented, lock(represented.sequence_form, represented, locks))
+    memory.trim()
+    form = lock(represented.sequence_form, represented, locks)
+    held = Held(represented, form, task.kind)
+    memory.trim()
+    return held
