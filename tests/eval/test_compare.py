@@ -68,7 +68,7 @@ def test_the_judge_agrees_with_openspiels_python_tools(name):
     table = policy_lib.tabular_policy(instance.tree, strategy)
     slow = openspiel_evaluator.evaluate(instance.game, table)
     quick = referee.final(strategy)
-    assert quick.by == "OpenSpiel"
+    assert quick.evaluator == "OpenSpiel"
     assert quick.nash_conv == pytest.approx(slow.nash_conv, abs=1e-9)
     assert quick.game_value == pytest.approx(slow.game_value, abs=1e-9)
     assert referee.curve_point(strategy) == pytest.approx(slow.nash_conv, abs=1e-9)

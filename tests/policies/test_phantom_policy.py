@@ -15,7 +15,7 @@ from spiel_cr.policies.phantom_policy import (
     ask,
     behaviour_from_policy,
 )
-from spiel_cr.solvers.representation import Choice
+from spiel_cr.solvers.representation import Reason
 from tests.support.hidden_boards import Drawn
 
 TINY, SMALL = "dark_hex(num_rows=2,num_cols=2)", "dark_hex(num_rows=2,num_cols=3)"
@@ -30,7 +30,7 @@ def solved():
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    monkeypatch.setattr(opponent, "prefer", lambda *_: Choice("phantom"))
+    monkeypatch.setattr(opponent, "choose_form", lambda *_: Reason("phantom"))
 
 
 def test_openspiel_judges_it_alike(solved):

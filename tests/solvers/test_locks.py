@@ -117,7 +117,7 @@ def test_best_responses_keep_the_lock():
         )
         assert list(found.responses[0].action_probabilities(state).values()) == row
     config = spiel_cr.ResponseConfig("ismcts")
-    with pytest.raises(ValueError, match="searches without them"):
+    with pytest.raises(ValueError, match="does not support node locks"):
         spiel_cr.best_response(tree, policy, 0, config, locks=locks)
 
 
