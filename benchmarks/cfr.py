@@ -15,11 +15,11 @@ from benchmarks.document import Column, over_seeds, ratio, spaced
 from benchmarks.frame import Axis, Benchmark, Row, Table
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.common.exact_evaluator import ExactEvaluator
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
 from spiel_cr.eval.comparison.measure import work
-from spiel_cr.eval.contestants import registry
 
 GAMES = ("kuhn", "leduc", "goofspiel4", "goofspiel5", "liars_dice4", "liars_dice6")
 # The C reference follows the solver that is compared with it.
@@ -53,7 +53,7 @@ def measure(game: str, seed: int, solver: str, seconds: float) -> Row:
 
 
 def _solve(solver: peers.Solver, game: str, seed: int, seconds: float) -> Row:
-    missing = registry.why_missing(solver.entry)
+    missing = registry.missing_reason(solver.entry)
     if missing is not None:
         raise MissingError(missing)
     instance = GameInstance(string_of(game), observations=False)

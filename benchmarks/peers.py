@@ -1,6 +1,6 @@
 """Solvers of the `cfr` benchmark: spiel_cr, OpenSpiel, LiteEFG and plain C.
 
-Adapters of spiel_cr and OpenSpiel are those of `spiel_cr.eval.contestants`; this module
+Adapters of spiel_cr and OpenSpiel are those of `spiel_cr.eval.adapters`; this module
 adds the others. Every solver runs in the form that its authors ship for speed: peers
 get OpenSpiel's cached tree for Python games, and JAX functions are compiled before the
 clock starts.
@@ -14,8 +14,8 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.c_reference import CReference
+from spiel_cr.eval.adapters import protocol, registry
 from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.eval.contestants import protocol, registry
 from spiel_cr.games.sequence_form import forced
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
@@ -113,7 +113,7 @@ def find(name: str) -> Solver:
         return _PEERS[name]
     algorithm, _, dtype = name.partition("/")
     entry = registry.find(algorithm)
-    if not entry.ours:
+    if not entry.is_spiel_cr:
         return Solver(entry, "openspiel")
     if not dtype:
         return Solver(entry, "spiel_cr", "float32" if entry.samples else "float64")

@@ -43,7 +43,7 @@ _ORDERS = ("ascending", "descending")
 _RETURNS = ("win_loss", "point_difference")
 
 # Who took a point card: player 0, player 1 or nobody, and how strings write that.
-NOBODY = 2
+TIE = 2
 _WINNER_SIGNS = "01="
 
 _GAME_TYPE = base.game_type(
@@ -68,9 +68,9 @@ def point_cards(num_cards: int, points_order: str) -> tuple[int, ...]:
 
 
 def round_winner(bid0: int, bid1: int) -> int:
-    """Returns who takes the point card: 0, 1 or `NOBODY`."""
+    """Returns who takes the point card: 0, 1 or `TIE`."""
     if bid0 == bid1:
-        return NOBODY
+        return TIE
     return 0 if bid0 > bid1 else 1
 
 
@@ -186,7 +186,7 @@ class IIGoofspielState(base.State):
         return len(self.bids) == 2 * self.rules.num_cards
 
     def round_winners(self) -> list[int]:
-        """Returns who won each complete round: 0, 1 or `NOBODY`."""
+        """Returns who won each complete round: 0, 1 or `TIE`."""
         return [_WINNER_SIGNS.index(sign) for sign in self.winners]
 
     def points(self) -> tuple[int, int]:
@@ -212,14 +212,14 @@ class IIGoofspielObserver(base.Observer):
 
     def __init__(self, shows: pyspiel.IIGObservationType, num_cards: int) -> None:
         self._num_cards = num_cards
-        own: dict[str, base.Shape] = {"hand": (num_cards,)}
+        private: dict[str, base.Shape] = {"hand": (num_cards,)}
         public: dict[str, base.Shape] = {"turn": (2 * num_cards + 1,)}
         if shows.perfect_recall:
-            own = {"bids": (num_cards, num_cards)}
+            private = {"bids": (num_cards, num_cards)}
             public["winners"] = (num_cards, 3)
         else:
             public["points"] = (2,)
-        super().__init__(shows, own, public)
+        super().__init__(shows, private, public)
 
     def _set_private(
         self, pieces: base.Pieces, state: IIGoofspielState, owner: int
@@ -245,7 +245,7 @@ class IIGoofspielObserver(base.Observer):
 
     def _public_text(self, state: IIGoofspielState) -> str:
         if self._recall:
-            return _won_text(len(state.bids), state.winners)
+            return _winners_text(len(state.bids), state.winners)
         points0, points1 = state.points()
         return f"turn {len(state.bids)} points {points0}-{points1}"
 
@@ -311,28 +311,28 @@ class BatchedIIGoofspiel:
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of `IIGoofspielObserver` for perfect recall."""
         texts = []
-        for turn, bids, won in self.information_state(states, player).tolist():
+        for turn, bids, winners in self.information_state(states, player).tolist():
             cards = [int(digit, 16) - 1 for digit in f"{bids:x}"] if bids else []
-            signs = [_WINNER_SIGNS[won // 3**i % 3] for i in range(turn // 2)]
-            public = _won_text(turn, "".join(reversed(signs)))
+            signs = [_WINNER_SIGNS[winners // 3**i % 3] for i in range(turn // 2)]
+            public = _winners_text(turn, "".join(reversed(signs)))
             texts.append(f"{_bids_text(player, cards)} {public}")
         return texts
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns bool [n, F], the tensors of `IIGoofspielObserver`, perfect recall."""
         count, size = len(states), self._rules.num_cards
-        turn, won = states[:, 0], states[:, 3, None]
+        turn, winners = states[:, 0], states[:, 3, None]
         # The latest bid and winner are the last digits.
         later = ((turn + 1 - player) // 2)[:, None] - 1 - self._cards
         bids = states[:, 1 + player, None] >> 4 * np.maximum(later, 0) & 15
         bids = np.where(later < 0, 0, bids)
         later = (turn // 2)[:, None] - 1 - self._cards
-        won = np.where(later < 0, -1, won // 3 ** np.maximum(later, 0) % 3)
+        winners = np.where(later < 0, -1, winners // 3 ** np.maximum(later, 0) % 3)
         pieces = (
             np.broadcast_to(np.arange(base.NUM_PLAYERS) == player, (count, 2)),
             bids[:, :, None] == 1 + self._cards,
             turn[:, None] == np.arange(2 * size + 1),
-            won[:, :, None] == np.arange(3),
+            winners[:, :, None] == np.arange(3),
         )
         return np.concatenate([piece.reshape(count, -1) for piece in pieces], axis=1)
 
@@ -341,7 +341,7 @@ def _bids_text(player: int, bids: Iterable[int]) -> str:
     return f"p{player} bids {_cards(bids)}"
 
 
-def _won_text(turn: int, winners: str) -> str:
+def _winners_text(turn: int, winners: str) -> str:
     return f"turn {turn} won {winners or '-'}"
 
 

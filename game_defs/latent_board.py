@@ -41,21 +41,21 @@ _Bits = TypeVar("_Bits", int, np.ndarray)
 
 def legal_cells(board: _Bits) -> _Bits:
     """Returns the cells that are empty as far as the player to move knows."""
-    own_shift = NUM_CELLS * (board >> TURN)
-    own = board >> own_shift
-    other = board >> (NUM_CELLS - own_shift)
+    player_shift = NUM_CELLS * (board >> TURN)
+    player_cells = board >> player_shift
+    other = board >> (NUM_CELLS - player_shift)
     hidden = board >> _LAST
-    return FULL & ~(own | (other & ~hidden))
+    return FULL & ~(player_cells | (other & ~hidden))
 
 
 def play(board: _Bits, mark: _Bits) -> _Bits:
     """Returns the board after a mark on a legal cell, given as its bit."""
-    own_shift = NUM_CELLS * (board >> TURN)
-    later = mark & (board >> (NUM_CELLS - own_shift))
+    player_shift = NUM_CELLS * (board >> TURN)
+    later = mark & (board >> (NUM_CELLS - player_shift))
     kept = board & ((1 << _LAST) - 1)
     turn = ((board >> TURN) ^ 1) << TURN
-    first = (mark ^ later) << own_shift
-    return kept | first | (later << (own_shift + LATER)) | (mark << _LAST) | turn
+    first = (mark ^ later) << player_shift
+    return kept | first | (later << (player_shift + LATER)) | (mark << _LAST) | turn
 
 
 def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
@@ -66,15 +66,15 @@ def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
     return first & FULL
 
 
-def known_map(board: _Bits, player: int, keep: bool) -> _Bits:
+def visible_map(board: _Bits, player: int, keep: bool) -> _Bits:
     """Returns what the player to move has on its own map, in whatever order it came.
 
     Nine bits for its own cells, then nine for those of the opponent that it knows of. A
     cell that both have marked is its own, if the variant lets it keep such a cell.
     """
-    own = cells_of(board, player, keep)
+    player_cells = cells_of(board, player, keep)
     other = (public_part(board) >> (NUM_CELLS * (1 - player))) & FULL
-    return own | ((other & ~own) << NUM_CELLS)
+    return player_cells | ((other & ~player_cells) << NUM_CELLS)
 
 
 def utility(board: _Bits, keep: bool) -> _Bits:

@@ -133,7 +133,7 @@ class LatentTicTacToeState(base.State):
 
         A key of imperfect recall: what a player forgets is when it learned what.
         """
-        return latent_board.known_map(self.board, player, self.keep)
+        return latent_board.visible_map(self.board, player, self.keep)
 
     def __str__(self) -> str:
         """The board in three rows; a capital holds a cell that both have marked."""
@@ -157,24 +157,24 @@ class LatentTicTacToeObserver(base.Observer):
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, max_moves: int) -> None:
-        own: dict[str, base.Shape] = {"last_mark": (NUM_CELLS,)}
+        private: dict[str, base.Shape] = {"last_mark": (NUM_CELLS,)}
         public: dict[str, base.Shape] = {"turn": (max_moves + 1,)}
         if shows.perfect_recall:
-            own = {"marks": ((max_moves + 1) // 2, NUM_CELLS)}
+            private = {"marks": ((max_moves + 1) // 2, NUM_CELLS)}
             public["shown"] = (max_moves - 1, NUM_CELLS)
         else:
             public["board"] = public["later"] = (base.NUM_PLAYERS, NUM_CELLS)
-        super().__init__(shows, own, public)
+        super().__init__(shows, private, public)
         self._names = ("p0:", "p1:") if "player" in self.dict else ("", "")
 
     def _set_private(
         self, pieces: base.Pieces, state: LatentTicTacToeState, owner: int
     ) -> None:
-        own = state.cells()[owner::2]
+        player_marks = state.cells()[owner::2]
         if self._recall:
-            base.mark(pieces["marks"], own)
+            base.mark(pieces["marks"], player_marks)
         else:
-            pieces["last_mark"][own[-1:]] = 1
+            pieces["last_mark"][player_marks[-1:]] = 1
 
     def _set_public(self, pieces: base.Pieces, state: LatentTicTacToeState) -> None:
         cells = state.cells()
@@ -200,11 +200,11 @@ class LatentTicTacToeObserver(base.Observer):
             return self._names[player] + moves
         parts = [self._names[player]] if self._names[player] else []
         for owner in owners:
-            own = [LETTERS[owner] + cell for cell in moves[2 * owner + 1 :: 4]]
+            text = [LETTERS[owner] + cell for cell in moves[2 * owner + 1 :: 4]]
             if self._recall:
-                parts += own
-            elif own:
-                parts.append(f"last {own[-1]}")
+                parts += text
+            elif text:
+                parts.append(f"last {text[-1]}")
         if self._public:
             board = _board_text(latent_board.public_part(state.board))
             parts.append(f"turn {len(moves) // 2} board {board}")
@@ -259,7 +259,7 @@ class BatchedLatentTicTacToe:
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int64 [n], the keys of `LatentTicTacToeState.bucket_key`."""
-        return latent_board.known_map(states[:, 0], player, self._keep)
+        return latent_board.visible_map(states[:, 0], player, self._keep)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of `LatentTicTacToeObserver` for perfect recall."""

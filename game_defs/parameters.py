@@ -37,8 +37,8 @@ def merge(
     """
     game = game_type.short_name
     defaults = game_type.parameter_specification
-    given = dict(params or {})
-    for name, value in given.items():
+    specified = dict(params or {})
+    for name, value in specified.items():
         if name not in defaults:
             raise ValueError(
                 f"{game}: unknown parameter {name!r}; {_hint(name, defaults)}it has "
@@ -50,7 +50,7 @@ def merge(
                 f"{game}: {name}={value!r} is {_article(value)}; "
                 f"give {_article(defaults[name])}, as {name}={defaults[name]!r}"
             )
-    merged = {**defaults, **given}
+    merged = {**defaults, **specified}
     for name, values in allowed.items():
         check(game, name, merged[name], values)
     return merged
@@ -71,9 +71,9 @@ def check(game: str, name: str, value: Any, allowed: Allowed) -> None:
     )
 
 
-def _hint(value: str, known: Iterable[str]) -> str:
+def _hint(value: str, names: Iterable[str]) -> str:
     """A question about the one that was perhaps meant, or nothing."""
-    close = difflib.get_close_matches(value, list(known), n=1)
+    close = difflib.get_close_matches(value, list(names), n=1)
     return f"did you mean {close[0]!r}? " if close else ""
 
 

@@ -97,7 +97,7 @@ class PokerState(base.State):
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """Returns the cards that can be dealt, with their probabilities."""
-        return self.deck.odds(self.cards)
+        return self.deck.deal_probabilities(self.cards)
 
     def _apply_action(self, action: int) -> None:
         children = self.tree.children[self.row]
@@ -133,10 +133,10 @@ class PokerState(base.State):
 
     def __str__(self) -> str:
         bets = self.bets()
-        own = " ".join(self.deck.text(self.cards, i) for i in range(base.NUM_PLAYERS))
+        hands = " ".join(self.deck.text(self.cards, i) for i in range(base.NUM_PLAYERS))
         public = _public_text(self.deck, self.cards)
         chips0, chips1 = bets.chips
-        return f"cards {own} {public} bets {bets.text} chips {chips0} {chips1}"
+        return f"cards {hands} {public} bets {bets.text} chips {chips0} {chips1}"
 
 
 class PokerObserver(base.Observer):
@@ -184,7 +184,7 @@ class PokerObserver(base.Observer):
         pieces["raises"][bets.raises] = 1
 
     def _private_text(self, state: PokerState, owner: int) -> str:
-        return _own_text(state.deck, state.cards, owner)
+        return _card_text(state.deck, state.cards, owner)
 
     def _public_text(self, state: PokerState) -> str:
         bets = state.bets()
@@ -256,17 +256,17 @@ class BatchedPoker:
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
         """Returns float64 [n, A], the probability of each card."""
-        odds = self._left(states)
-        odds /= self._full.sum() - self._num_deals[states[:, :1]]
-        return odds
+        probabilities = self._left(states)
+        probabilities /= self._full.sum() - self._num_deals[states[:, :1]]
+        return probabilities
 
     def _left(self, states: np.ndarray) -> np.ndarray:
         """float64 [n, A], how many of each card are in the deck before a deal."""
         left = np.repeat(self._full[None], len(states), axis=0)
         for number in range(self._tree.num_deals - 1):
             card = poker_deck.card_of(states[:, 1], number)
-            known = np.flatnonzero(card)
-            left[known, card[known] - 1] -= 1
+            dealt = np.flatnonzero(card)
+            left[dealt, card[dealt] - 1] -= 1
         return left
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -297,24 +297,25 @@ class BatchedPoker:
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int32 [n]: the own card and the public ones, up to names of suits."""
         cards = states[:, 1]
-        own = poker_deck.card_of(cards, player)
+        card = poker_deck.card_of(cards, player)
         public = cards >> (poker_deck.CARD_BITS * base.NUM_PLAYERS)
-        return self._signal[own | public << poker_deck.CARD_BITS]
+        return self._signal[card | public << poker_deck.CARD_BITS]
 
     def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Returns the own card and, after a bar, the public ones: "Kh | 5c 9d"."""
         deck, names = self._deck, []
         for cards in states[:, 1].tolist():
             dealt = [deck.text(cards, number) for number in _seen_by(player, deck)]
-            own, *public = [text for text in dealt if text != poker_deck.UNSEEN]
-            names.append(f"{own} | {' '.join(public)}" if public else own)
+            card, *public = [text for text in dealt if text != poker_deck.UNSEEN]
+            names.append(f"{card} | {' '.join(public)}" if public else card)
         return names
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns the strings of `PokerObserver` for perfect recall."""
+        """Return the strings of `PokerObserver` for perfect recall."""
+        deck, bets = self._deck, self._tree.bets
         return [
-            f"{_own_text(self._deck, cards, player)} {_public_text(self._deck, cards)} "
-            f"{_bets_text(self._tree.bets[row])}"
+            f"{_card_text(deck, cards, player)} {_public_text(deck, cards)} "
+            f"{_bets_text(bets[row])}"
             for row, cards in states.tolist()
         ]
 
@@ -342,13 +343,13 @@ def _signals(deck: Deck) -> np.ndarray:
     for number in range(seen):
         card = poker_deck.card_of(packed, number)
         suit, dealt = (card - 1) % deck.suits, card > 0
-        known = name[suit, packed]
-        new = dealt & (known == 0)
+        name_of_suit = name[suit, packed]
+        new = dealt & (name_of_suit == 0)
         named[new] += 1
         name[suit[new], packed[new]] = named[new]
         rank = (card - 1) // deck.suits
-        here = rank * deck.suits + name[suit, packed]
-        result = result * (len(deck.names) + 1) + np.where(dealt, here, 0)
+        code = rank * deck.suits + name[suit, packed]
+        result = result * (len(deck.names) + 1) + np.where(dealt, code, 0)
     return result.astype(np.int32)
 
 
@@ -356,7 +357,7 @@ def _piece(name: str) -> str:
     return f"{name}_card"
 
 
-def _own_text(deck: Deck, cards: int, player: int) -> str:
+def _card_text(deck: Deck, cards: int, player: int) -> str:
     return f"p{player} card {deck.text(cards, player)}"
 
 

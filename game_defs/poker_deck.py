@@ -1,9 +1,9 @@
-"""The cards of poker games: what can be dealt, and who wins the showdown.
+"""Cards of poker games: possible deals, and winners of showdowns.
 
-Each player gets one card, then public cards follow. The cards dealt share one integer,
-so that a state on arrays is small: six bits for each deal, in order, which hold the
-card plus 1, or 0 as long as it is not dealt. The functions of packed cards take numpy
-arrays just as well as integers, elementwise, but for `Deck.odds` and `Deck.text`.
+Each player gets one card, then public cards follow. The dealt cards share one integer,
+so that states in arrays are small: six bits for each deal, in order, which hold the
+card plus 1, or 0 before the deal. Functions of packed cards accept integers and numpy
+arrays (elementwise), except `Deck.deal_probabilities` and `Deck.text`.
 """
 
 import dataclasses
@@ -62,7 +62,7 @@ class Deck(Shared):
         """Pickled as what made it."""
         return self.source
 
-    def odds(self, cards: int) -> list[tuple[int, float]]:
+    def deal_probabilities(self, cards: int) -> list[tuple[int, float]]:
         """Returns the cards that can be dealt next and their probabilities."""
         left = [self.copies] * len(self.names)
         total = self.copies * len(self.names)

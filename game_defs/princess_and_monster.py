@@ -195,10 +195,10 @@ class PrincessAndMonsterObserver(base.Observer):
     def __init__(
         self, shows: pyspiel.IIGObservationType, horizon: int, num_squares: int
     ) -> None:
-        own: dict[str, base.Shape] = {"square": (num_squares,)}
+        private: dict[str, base.Shape] = {"square": (num_squares,)}
         if shows.perfect_recall:
-            own = {"path": (horizon + 1, num_squares)}
-        super().__init__(shows, own, {"moves": (2 * horizon + 1,), "caught": (1,)})
+            private = {"path": (horizon + 1, num_squares)}
+        super().__init__(shows, private, {"moves": (2 * horizon + 1,), "caught": (1,)})
 
     def _set_private(
         self, pieces: base.Pieces, state: PrincessAndMonsterState, owner: int
@@ -214,7 +214,7 @@ class PrincessAndMonsterObserver(base.Observer):
 
     def _private_text(self, state: PrincessAndMonsterState, owner: int) -> str:
         path = state.squares[owner::2]
-        return _own_text(owner, path if self._recall else path[-1:])
+        return _private_path_text(owner, path if self._recall else path[-1:])
 
     def _public_text(self, state: PrincessAndMonsterState) -> str:
         return _moves_text(state.num_moves()) + " caught" * state.is_caught()
@@ -282,12 +282,12 @@ class BatchedPrincessAndMonster:
         """Returns the strings of the observer for perfect recall, where nobody won."""
         texts = []
         for moves, *path in self.information_state(states, player).tolist():
-            own = path[: 1 + (moves + 1 - player) // 2]
-            texts.append(f"{_own_text(player, own)} {_moves_text(moves)}")
+            visited = path[: 1 + (moves + 1 - player) // 2]
+            texts.append(f"{_private_path_text(player, visited)} {_moves_text(moves)}")
         return texts
 
 
-def _own_text(player: int, path: Iterable[int]) -> str:
+def _private_path_text(player: int, path: Iterable[int]) -> str:
     return f"p{player} at {_path(path)}"
 
 

@@ -134,8 +134,8 @@ class RockPaperScissorsObserver(base.Observer):
             pieces["result"][_result(state)] = 1
 
     def _private_text(self, state: RockPaperScissorsState, owner: int) -> str:
-        own = state.choices[owner : owner + 1]
-        return f"p{owner} chose {own[0] + 1 if own else '-'}"
+        action = state.choices[owner : owner + 1]
+        return f"p{owner} chose {action[0] + 1 if action else '-'}"
 
     def _public_text(self, state: RockPaperScissorsState) -> str:
         text = f"moves {len(state.choices)}"

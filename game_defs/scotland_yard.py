@@ -174,7 +174,7 @@ class ScotlandYardObserver(base.Observer):
         self._rules = rules
         columns, team = len(rules.moves), len(rules.detectives)
         most_trips, num_draws = team * rules.rounds, int(len(rules.starts) > 1)
-        own = {"nodes": (team, columns)}
+        private = {"nodes": (team, columns)}
         public = {
             "steps": (1, num_draws + rules.rounds + most_trips + 1),
             "caught": (1, 2),
@@ -183,18 +183,18 @@ class ScotlandYardObserver(base.Observer):
             seen = len(rules.shown) if shows.perfect_recall else 1
             public["seen"] = (seen, columns)
         if shows.perfect_recall:
-            own = {"path": (team + most_trips, columns)}
+            private = {"path": (team + most_trips, columns)}
             public["trips"] = (most_trips, len(rules.targets))
         else:
             public["detectives"] = (team, columns)
             public["tickets"] = (team * len(KINDS), max(rules.tickets) + 1)
-        super().__init__(shows, own, public)
+        super().__init__(shows, private, public)
 
     def _set_private(
         self, pieces: base.Pieces, state: ScotlandYardState, owner: int
     ) -> None:
         for rows in pieces.values():
-            base.mark(rows, self._own(state, owner))
+            base.mark(rows, self._private_pieces(state, owner))
 
     def _set_public(self, pieces: base.Pieces, state: ScotlandYardState) -> None:
         for name, numbers in self._shown(state).items():
@@ -202,14 +202,14 @@ class ScotlandYardObserver(base.Observer):
 
     def _private_text(self, state: ScotlandYardState, owner: int) -> str:
         name = "path" if self._recall else "nodes"
-        return f"p{owner} {name} {_text(self._own(state, owner))}"
+        return f"p{owner} {name} {_text(self._private_pieces(state, owner))}"
 
     def _public_text(self, state: ScotlandYardState) -> str:
         names = {"trips": self._rules.names}
         shown = self._shown(state).items()
         return " ".join(f"{key} {_text(n, names.get(key, ()))}" for key, n in shown)
 
-    def _own(self, state: ScotlandYardState, owner: int) -> Sequence[int]:
+    def _private_pieces(self, state: ScotlandYardState, owner: int) -> Sequence[int]:
         """Where a player's pieces were, or are."""
         path, trail = state.position.path, state.position.trail
         if owner == _FUGITIVE:

@@ -95,9 +95,9 @@ class BatchedScotlandYard:
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
         """Returns float64 [n, A]: all starts are equally likely."""
-        odds = np.zeros((len(states), self._width))
-        odds[:, : len(self._starts)] = 1.0 / len(self._starts)
-        return odds
+        probabilities = np.zeros((len(states), self._width))
+        probabilities[:, : len(self._starts)] = 1.0 / len(self._starts)
+        return probabilities
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Returns the states after a move or a draw each."""

@@ -71,7 +71,7 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
             arcs |= {(node, kind, other), (other, kind, node)}
     actions = sorted({(target, kind) for target, kind, _ in arcs})
     starts = tuple(data["fugitive"])
-    known = {0} if data["start_public"] or len(starts) == 1 else set()
+    shown = {0} if data["start_public"] or len(starts) == 1 else set()
     rules = Rules(
         rounds=rounds,
         targets=(0, *(target for target, _ in actions)),
@@ -84,7 +84,7 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
         starts=starts,
         detectives=tuple(data["detectives"][:detectives]),
         tickets=tuple(data["tickets"][name] for name in KINDS),
-        shown=tuple(n for n in sorted(known | set(data["reveal"])) if n <= rounds),
+        shown=tuple(n for n in sorted(shown | set(data["reveal"])) if n <= rounds),
     )
     # States are judged after moves and draws; here there has been neither.
     if len(starts) == 1 and utility(rules, first_position(rules)):

@@ -23,7 +23,7 @@ import jax
 import pytest
 from absl import flags, logging
 
-from spiel_cr.common import jax_utils, memory, program_cache
+from spiel_cr.common import compilation_cache, jax_utils, memory
 from spiel_cr.games.tree import compiler, numbering
 from tests.support import games
 
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("SPIEL_CR_TEST_COMPILER", "quick") != "quick":
         return
     if hasattr(config, "workerinput") and config.option.markexpr == "not slow":
-        program_cache.keep_programs(_PROGRAMS)
+        compilation_cache.use_compilation_cache(_PROGRAMS)
     # XLA ends a process whose flags it does not know, so one of them is tried first.
     if quick and jax_utils.quick_options() is not None:
         flags_given = os.environ.get("XLA_FLAGS", "")

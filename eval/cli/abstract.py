@@ -18,9 +18,8 @@ import numpy as np
 import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.abstraction.methods import METHODS
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations, read_budget
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame

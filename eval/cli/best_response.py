@@ -45,9 +45,8 @@ import dataclasses
 import sys
 from typing import Any
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation.best_response import respond
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import (

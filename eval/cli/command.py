@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.executing import Executor
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.executor import Executor
+from spiel_cr.common.messages import one_line
 from spiel_cr.common.parameters import read_number
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 

@@ -31,12 +31,12 @@ import zlib
 from typing import Any
 
 from spiel_cr.common import memory
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
+from ..adapters import registry
 from ..common.budget import Budget
 from ..comparison import comparisons
-from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
 from .command import Arguments, Commands, add_command, report_problem
@@ -110,7 +110,7 @@ def _compare(arguments: Arguments) -> dict[str, object]:
     written = page not in arguments.unwritten
     if written:
         print(f"report: {one_line(page)}")
-    useless = all(record["nash_conv"] is None for record in result.asked)
+    useless = all(record["nash_conv"] is None for record in result.requested)
     if useless:
         report_problem(
             "error", "nothing gave a number; see above why, and choose others"

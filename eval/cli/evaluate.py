@@ -32,7 +32,7 @@ same command continues an interrupted evaluation.
 import pathlib
 from typing import Any
 
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.evaluation import evaluate
 from spiel_cr.evaluation.result import Evaluation

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game

@@ -33,9 +33,9 @@ from jax.errors import JaxRuntimeError
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.common import announcing, atomic, plugins, program_cache
+from spiel_cr.common import atomic, compilation_cache, messages, plugins
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning, WorkerFailedError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening import game_strings
 
 from ..common import help_pages
@@ -72,7 +72,7 @@ def main(*, owns_process: bool = False) -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     arguments = _parse(sys.argv)
     if not arguments.no_program_cache:
-        program_cache.keep_programs()
+        compilation_cache.use_compilation_cache()
     _run(arguments, owns_process=owns_process)
 
 
@@ -146,7 +146,7 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
     interrupting = signals.interrupting(farewell if owns_process else None)
     try:
         plugins.import_from_environment()
-        plugins.import_own(getattr(arguments, "imports", ()))
+        plugins.import_user_modules(getattr(arguments, "imports", ()))
         # What cannot be written must be said before the work, not after it.
         check_arguments(arguments)
         with interrupting, _warnings_in_lines(arguments), _announcing():
@@ -203,7 +203,7 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
 @contextlib.contextmanager
 def _announcing() -> Iterator[None]:
     """No phase is silent on stderr; what is written to stdout stays as it is."""
-    with announcing.listening(), program_cache.announcing_programs():
+    with messages.listening(), compilation_cache.compilation_messages():
         yield
 
 
@@ -234,7 +234,7 @@ def _own_module(error: Exception) -> str | None:
     place = plugins.origin(error)
     if place is None:
         return None
-    own = plugins.own_modules - set(plugins.PACKAGES)
+    own = plugins.user_modules - set(plugins.PACKAGES)
     if plugins.package_of(error) not in own:
         return None
     return str(place.tb_frame.f_globals.get("__name__"))

@@ -28,7 +28,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game

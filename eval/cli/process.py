@@ -7,7 +7,7 @@ import select
 import sys
 from typing import Any, TextIO
 
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.messages import announce
 
 from ..common import help_pages
 

@@ -20,11 +20,10 @@ import tqdm
 
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.push_fold import charts, equities, one_sided, solve
 from spiel_cr.push_fold.engine import Engine
-from spiel_cr.push_fold.outer import ALGORITHMS, Round
+from spiel_cr.push_fold.outer import ALGORITHMS, OuterRound
 
 from ..reporting import push_charts
 from .command import Arguments, Commands, add_command
@@ -144,11 +143,11 @@ def _strength(sets: np.ndarray) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _bar(settings: solve.SolveSettings) -> Iterator[Callable[[int, Round], None]]:
+def _bar(settings: solve.SolveSettings) -> Iterator[Callable[[int, OuterRound], None]]:
     """Progress on stderr, round by round."""
     with tqdm.tqdm(unit=" rounds", desc=settings.algorithm, leave=False) as bar:
 
-        def tell(players: int, last: Round) -> None:
+        def tell(players: int, last: OuterRound) -> None:
             change = f"{last.change:.1e}"
             bar.set_postfix(players=players, change=change, refresh=False)
             bar.update()

@@ -13,8 +13,8 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.representation import GameOptions, represent
 
+from ..adapters import registry
 from ..comparison.measure import LastGame, Run, measure_run
-from ..contestants import registry
 from .command import Arguments, Commands, add_command
 from .solve import (
     add_form_option,

@@ -27,10 +27,9 @@ from collections.abc import Sequence
 
 import spiel_cr
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -177,9 +176,9 @@ def _choose(
 ) -> list[infoset_view.InfosetView]:
     found = [v for v in views if find is None or find.lower() in v.key.lower()]
     if sort == "reach":
-        found.sort(key=lambda view: -view.own_reach * view.others_reach)
+        found.sort(key=lambda view: -view.player_reach * view.others_reach)
     elif sort == "gain":
-        found.sort(key=lambda view: -view.own_reach * view.gain)
+        found.sort(key=lambda view: -view.player_reach * view.gain)
     return found
 
 
@@ -192,7 +191,10 @@ def _print_player(
     values = (action.value for view in views for action in view.actions)
     rounding = 1e-12 * max(map(abs, values), default=0.0)
     for view in views[:limit]:
-        own, others = _number(view.own_reach, 1e-12), _number(view.others_reach, 1e-12)
+        own, others = (
+            _number(view.player_reach, 1e-12),
+            _number(view.others_reach, 1e-12),
+        )
         value = _number(view.value, rounding)
         gain = _number(max(view.gain, 0.0), rounding)
         key = " / ".join(part for part in view.key.splitlines() if part.strip())

@@ -5,9 +5,8 @@ import re
 
 import pyspiel
 
-from spiel_cr.common import pictures
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common import figures
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.poker import answers
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.solvers.policy_files import load_policy
@@ -43,7 +42,7 @@ def check(arguments: Arguments, signals: bool) -> None:
             remedy = "solved with --form public-tree; leave it out"
         raise ValueError(f"--{name} {value} is for policies {remedy}")
     if signals and arguments.plot:
-        pictures.check(arguments.plot)
+        figures.check(arguments.plot)
 
 
 def show(arguments: Arguments) -> dict[str, object]:

@@ -6,10 +6,9 @@ import time
 from typing import Any
 
 import spiel_cr
-from spiel_cr.common import atomic, memory, pictures
-from spiel_cr.common.announcing import announce
+from spiel_cr.common import atomic, figures, memory
 from spiel_cr.common.checks import check_number
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.tree.tree import GameTree
@@ -175,7 +174,7 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     if arguments.plot:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
-        pictures.check(arguments.plot)
+        figures.check(arguments.plot)
     how: dict[str, Any] = {
         "goal": spiel_cr.Goal(
             **arguments.given("iterations", "seconds", "until", "eval_every")

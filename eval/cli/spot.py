@@ -20,8 +20,8 @@ examples:
 import pathlib
 
 from spiel_cr.common import atomic
-from spiel_cr.common.one_line import one_line
-from spiel_cr.poker import Answers, answers, spot
+from spiel_cr.common.messages import one_line
+from spiel_cr.poker import HandAnswers, answers, spot
 from spiel_cr.poker.answers import json_number
 from spiel_cr.policies.public_node_names import find_actions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -126,7 +126,7 @@ def _spot(arguments: Arguments) -> dict[str, object]:
     }
 
 
-def text_of(found: Answers) -> str:
+def text_of(found: HandAnswers) -> str:
     """What the whole range of the player who acts does, and what it is worth."""
     after = " ".join(found.path) or "the deal"
     if not found.likelihood.any():
@@ -142,7 +142,7 @@ def text_of(found: Answers) -> str:
     )
 
 
-def write_answers(path: pathlib.Path, found: Answers) -> None:
+def write_answers(path: pathlib.Path, found: HandAnswers) -> None:
     """Writes a table of hands, with a column for each action."""
     rows = []
     for row in found.rows():

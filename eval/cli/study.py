@@ -10,16 +10,15 @@ longer than alone.
 
 import time
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
+from spiel_cr.common.messages import announce
 
-from ..studies import gameshrink, hidden_boards, kuhn, leduc
+from ..studies import game_values, gameshrink
 from ..studies.study import Line, Study
 from .command import Arguments, Commands, add_command
 
 STUDIES: dict[str, Study] = {
-    module.STUDY.name: module.STUDY
-    for module in (kuhn, leduc, gameshrink, hidden_boards)
+    study.name: study for study in (*game_values.STUDIES, gameshrink.STUDY)
 }
 
 
@@ -57,5 +56,5 @@ def _study(arguments: Arguments) -> dict[str, object]:
 
 def _shown(line: Line) -> str:
     verdict = {True: "agrees", False: "DIFFERS", None: "no verdict"}[line.agrees]
-    head = f"{line.what}: {verdict}"
-    return f"{head}\n  published  {line.published}\n  ours       {line.ours}"
+    head = f"{line.quantity}: {verdict}"
+    return f"{head}\n  published  {line.published}\n  ours       {line.computed}"

@@ -15,9 +15,8 @@ import pathlib
 from typing import Any, get_args
 
 import spiel_cr
-from spiel_cr.common import atomic, pictures
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common import atomic, figures
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation import one_step, openspiel_evaluator
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
@@ -61,7 +60,7 @@ def add(commands: Commands) -> None:
 
 def _subgame(arguments: Arguments) -> dict[str, object]:
     if arguments.plot:
-        pictures.check(arguments.plot)
+        figures.check(arguments.plot)
     config = one_step.OneStepConfig(
         **arguments.given("iterations", "trunk_iterations", "algorithm"),
         **arguments.given("values", "noise", "seed", "gadget"),

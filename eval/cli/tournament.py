@@ -38,7 +38,7 @@ import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.matches import Slot
 from spiel_cr.players import bot_strings
 
@@ -163,7 +163,11 @@ def _sessions(
         f"of at most {counted(config.rounds, 'hand')}, with stacks of {config.stack:g}"
     )
     tables = [
-        ("share of sessions that the row wins", result.won, result.won_half_width),
+        (
+            "share of sessions that the row wins",
+            result.win_share,
+            result.win_share_half_width,
+        ),
         ("chips that it wins per hand", result.chips, result.chips_half_width),
     ]
     plain, half = result.plain_chips, result.plain_chips_half_width
@@ -253,5 +257,5 @@ def _print_table(result: tournament.Tournament) -> None:
         if effort.unmet_share is not None:
             print(
                 f"{number} is uniform at infosets that it never met: "
-                f"{effort.unmet_share:.1%} of {effort.asked:,} decisions"
+                f"{effort.unmet_share:.1%} of {effort.queried:,} decisions"
             )

@@ -180,7 +180,7 @@ def end(code: int, farewell: Callable[[], None] = lambda: None) -> NoReturn:
       farewell: Function that prints the last lines.
     """
     processes.kill_all()
-    atomic.remove_own_files()
+    atomic.remove_process_files()
 
     def tell() -> None:
         with contextlib.suppress(Exception):

@@ -13,15 +13,15 @@ from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts, memory
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, Key, Record
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
+from ..adapters import registry
 from ..common import conditions
 from ..common.budget import Budget
-from ..contestants import registry
 from ..reporting import report
 from .measure import KEY, Run, failed, measurer
 from .run_folder import distinct_games, open_folder
@@ -35,13 +35,13 @@ class Comparison(NamedTuple):
       settings: of the comparison.
       records: the lines of `results.jsonl`, the newest of each run, in the order of
         the plan.
-      asked: those of them that this call was about; a folder may hold more.
+      requested: those of them that this call was about; a folder may hold more.
     """
 
     folder: pathlib.Path
     settings: Record
     records: list[Record]
-    asked: list[Record]
+    requested: list[Record]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,9 +113,9 @@ def compare(
     with open_folder(folder, settings) as log:
         log.begin()
         # The folder's words for a game tell its runs apart.
-        known = distinct_games(log.settings["games"])
+        names_of_games = distinct_games(log.settings["games"])
         runs = plan(
-            [known[key] for key in distinct_games(games)],
+            [names_of_games[key] for key in distinct_games(games)],
             algorithms,
             budget,
             config.seeds,
@@ -125,7 +125,7 @@ def compare(
             for run in runs
             if not _finished(log.records.get(run.key), config.retry)
         }
-        if executor.patience is None and not executor.is_here:
+        if executor.patience is None and not executor.is_in_process:
             patience = 600.0 + 30.0 * (budget.seconds or 0.0)
             executor = dataclasses.replace(executor, patience=patience)
         records = log.map(
@@ -139,7 +139,7 @@ def compare(
                 log, {**record, "workers": log.settings["workers"]}
             ),
             order=lambda: (run.key for run in _planned(log)),
-            lost=lambda key, why: failed(left[key], why),
+            lost=lambda key, reason: failed(left[key], reason),
             named=lambda key: "{1} on {0}, seed {2}".format(*key),
         )
         try:
@@ -149,8 +149,8 @@ def compare(
             # Only this thread can write the report, which an interruption includes.
             with interrupts.saving(lambda: False):
                 report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
-    asked = [log.records[run.key] for run in runs]
-    return Comparison(folder, log.settings, _ordered(log), asked)
+    requested = [log.records[run.key] for run in runs]
+    return Comparison(folder, log.settings, _ordered(log), requested)
 
 
 def plan(
@@ -193,8 +193,12 @@ def _finished(record: Record | None, retry: bool) -> bool:
 
 
 def _keep(log: JsonLog, record: Record) -> None:
-    known = log.records.get(tuple(record[name] for name in KEY))
-    if known and known.get("missing") and known["missing"] == record.get("missing"):
+    previous = log.records.get(tuple(record[name] for name in KEY))
+    if (
+        previous
+        and previous.get("missing")
+        and previous["missing"] == record.get("missing")
+    ):
         return
     log.add(record, sync=True)
 
@@ -225,10 +229,10 @@ def _planned(log: JsonLog) -> list[Run]:
     """All runs of a folder that may have been done."""
     settings = log.settings
     # A folder may name more seeds than it has, or than anybody could count.
-    known = max((record["seed"] for record in log.records.values()), default=-1)
+    last_seed = max((record["seed"] for record in log.records.values()), default=-1)
     return plan(
         settings["games"],
         settings["algorithms"],
         Budget(**settings["budget"]),
-        min(settings["seeds"], known + 1),
+        min(settings["seeds"], last_seed + 1),
     )

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import Record
 
+from ..adapters import registry
+from ..adapters.protocol import Entry, SolverAdapter
 from ..common import conditions
 from ..common.budget import Budget
 from ..common.exact_evaluator import ExactEvaluator
 from ..common.game_instance import GameInstance, MissingError
-from ..contestants import registry
-from ..contestants.protocol import Entry, SolverAdapter
 
 # Approximate seconds of work between two readings of the clock.
 _CHUNK_SECONDS = 0.5
@@ -124,7 +124,7 @@ def measure_run(cache: LastGame, run: Run) -> Record:
     record = failed(run, None)
     try:
         entry = registry.find(run.algorithm)
-        reason = registry.why_missing(entry)
+        reason = registry.missing_reason(entry)
         if reason is not None:
             raise MissingError(reason)
         record.update(_measure(entry, run, *cache.load(run.game, run.memory_limit)))
@@ -160,7 +160,7 @@ def _measure(
             [p.spent.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
         ],
         "curve_evaluator": evaluator.curve_by,
-        "setup_seconds": setup + (instance.walk_seconds if entry.ours else 0.0),
+        "setup_seconds": setup + (instance.walk_seconds if entry.is_spiel_cr else 0.0),
         "compile_seconds": adapter.compile_seconds,
         "cpu_seconds": last.spent.cpu_seconds,
         "note": adapter.note,

@@ -10,11 +10,11 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common import atomic
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
 from spiel_cr.games.opening.opened import open_game
 
-from ..contestants import registry
+from ..adapters import registry
 from .measure import KEY
 
 
@@ -34,7 +34,7 @@ def open_folder(path: atomic.Path, settings: Record) -> JsonLog:
 
 def _is_point(value: Any) -> bool:
     """Whether a value is [seconds, iterations, NashConv]."""
-    tests = checks.is_duration, checks.optional(checks.is_whole), checks.is_number
+    tests = checks.is_duration, checks.optional(checks.is_count), checks.is_number
     return checks.is_list(lambda _: True, 3)(value) and all(
         test(one) for test, one in zip(tests, value, strict=True)
     )
@@ -44,19 +44,19 @@ def _is_point(value: Any) -> bool:
 _LINE: dict[str, checks.Test] = {
     "game": checks.is_text,
     "algorithm": checks.is_text,
-    "seed": checks.is_whole,
+    "seed": checks.is_count,
     "error": checks.optional(checks.is_text),
     "nash_conv": checks.optional(checks.is_number),
     "machine": checks.is_text,
     "source": checks.is_text,
     "finished": checks.is_text,
     "optional_versions": checks.is_table(checks.is_text),
-    "workers": lambda value: checks.is_whole(value) or value == "ray",
+    "workers": lambda value: checks.is_count(value) or value == "ray",
 }
 _NUMBERS: dict[str, checks.Test] = {
     **dict.fromkeys(("seconds", "setup_seconds", "compile_seconds"), checks.is_number),
     "cpu_seconds": checks.is_number,
-    "iterations": checks.optional(checks.is_whole),
+    "iterations": checks.optional(checks.is_count),
     "game_value": checks.is_number,
     "evaluator": checks.is_text,
     "evaluator_reason": checks.optional(checks.is_text),
@@ -77,39 +77,39 @@ def _check_line(record: Record) -> None:
 
 def distinct_games(games: Iterable[str]) -> dict[str, str]:
     """The first words for each game, by what it is: kuhn_poker is kuhn_poker()."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for game in games:
         try:
             key = str(open_game(game).game)
         except (pyspiel.SpielError, ValueError):
             # A folder's; today's games are checked elsewhere.
             key = game
-        found.setdefault(key, game)
-    return found
+        names.setdefault(key, game)
+    return names
 
 
-def _merged(found: Record, new: Record) -> Record:
-    same_settings(found, {name: new[name] for name in ("budget", "versions")})
+def _merged(settings: Record, new: Record) -> Record:
+    same_settings(settings, {name: new[name] for name in ("budget", "versions")})
     texts = checks.is_list(checks.is_text)
-    tests = {"games": texts, "algorithms": texts, "seeds": checks.is_whole}
+    tests = {"games": texts, "algorithms": texts, "seeds": checks.is_count}
     try:
-        checks.check_fields(found, tests)
+        checks.check_fields(settings, tests)
     except ValueError as error:
         raise OtherRunError(
             f"has a settings.json of no comparison: it {error}"
         ) from None
-    for name in found["algorithms"]:
-        _check_known(name)
-    names = dict.fromkeys([*found["algorithms"], *new["algorithms"]])
+    for name in settings["algorithms"]:
+        _check_algorithm(name)
+    names = dict.fromkeys([*settings["algorithms"], *new["algorithms"]])
     return {
         **new,
-        "games": list(distinct_games([*found["games"], *new["games"]]).values()),
+        "games": list(distinct_games([*settings["games"], *new["games"]]).values()),
         "algorithms": list(names),
-        "seeds": max(found["seeds"], new["seeds"]),
+        "seeds": max(settings["seeds"], new["seeds"]),
     }
 
 
-def _check_known(name: str) -> None:
+def _check_algorithm(name: str) -> None:
     """Otherwise its runs would be done, and their report could not be written."""
     try:
         registry.find(name)

@@ -94,17 +94,19 @@ def hand_grid(
             f"board: {len(names):,} signals on {len(kinds):,} boards are too many to "
             f"show; choose one with --board, such as {_some(kinds)}"
         )
-    mine = [s for s, public in enumerate(boards) if public in kinds]
-    rows, columns, place = _places([hands[s] for s in mine], [boards[s] for s in mine])
-    cells = _means(played[mine], place, (len(rows), len(columns)))
+    shown = [s for s, public in enumerate(boards) if public in kinds]
+    rows, columns, place = _places(
+        [hands[s] for s in shown], [boards[s] for s in shown]
+    )
+    cells = _means(played[shown], place, (len(rows), len(columns)))
     return HandGrid(
         path,
         player,
         round,
         tuple(names_at(signals, number).values()),
-        tuple(hands[s] for s in mine),
-        tuple(boards[s] for s in mine),
-        played[mine],
+        tuple(hands[s] for s in shown),
+        tuple(boards[s] for s in shown),
+        played[shown],
         rows,
         columns,
         cells,
@@ -161,11 +163,11 @@ def text_of(grid: HandGrid) -> str:
     if grid.columns == ("",):
         return _table(grid.rows, grid.actions, grid.cells[:, 0])
     parts = []
-    there = ~np.isnan(grid.cells[..., 0])
-    across, down = there.any(axis=1), there.any(axis=0)
+    has_hand = ~np.isnan(grid.cells[..., 0])
+    across, down = has_hand.any(axis=1), has_hand.any(axis=0)
     rows, columns = (
-        list(itertools.compress(names, any_there))
-        for names, any_there in ((grid.rows, across), (grid.columns, down))
+        list(itertools.compress(names, keep))
+        for names, keep in ((grid.rows, across), (grid.columns, down))
     )
     for number, action in enumerate(grid.actions):
         table = _table(rows, columns, grid.cells[across][:, down, number])

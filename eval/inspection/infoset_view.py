@@ -36,7 +36,7 @@ class InfosetView(NamedTuple):
       player: who acts.
       number: of the infoset among the player's.
       key: information-state string.
-      own_reach: probability that the player's own actions lead here.
+      player_reach: probability that the player's own actions lead here.
       others_reach: the same of opponent and chance, summed over the histories.
       value: counterfactual value under the strategy, own perspective, the game's units,
         weighted by `others_reach`.
@@ -47,7 +47,7 @@ class InfosetView(NamedTuple):
     player: int
     number: int
     key: str
-    own_reach: float
+    player_reach: float
     others_reach: float
     value: float
     best_value: float
@@ -73,12 +73,12 @@ def view_infosets(
     of_actions, _ = conversions.action_values(tree, strategy)
     views: tuple[list[InfosetView], list[InfosetView]] = ([], [])
     for player, infosets in enumerate(tree.infosets):
-        own, other, count = strategy[player], reach[1 - player], len(infosets)
+        behaviour, other, count = strategy[player], reach[1 - player], len(infosets)
         decisions = infosets.decisions
         sequences = zip(
             infosets.actions.tolist(),
             action_names(tree, player),
-            own[1:].tolist(),
+            behaviour[1:].tolist(),
             of_actions[player][1:].tolist(),
             strict=True,
         )
@@ -89,7 +89,9 @@ def view_infosets(
             infosets.keys,
             reach[player][decisions.parent].tolist(),
             met.others_reach(tree, player, other).tolist(),
-            best_responses.infoset_values(form, player, other, own)[:count].tolist(),
+            best_responses.infoset_values(form, player, other, behaviour)[
+                :count
+            ].tolist(),
             best_responses.infoset_values(form, player, other)[:count].tolist(),
             (tuple(actions[a:b]) for a, b in zip([0, *ends], ends, strict=False)),
             strict=True,

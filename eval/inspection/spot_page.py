@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.poker.answers import Answers, answers
+from spiel_cr.poker.answers import HandAnswers, answers
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 from .strategy_page import strategy_page
@@ -42,24 +42,26 @@ def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
     """
     check_size(policy)
     betting, finder = policy.signals.betting, policy.signals.finder
-    there = np.flatnonzero((betting.player >= 0) & (betting.round == 0)).tolist()
+    node_ids = np.flatnonzero((betting.player >= 0) & (betting.round == 0)).tolist()
     hands: dict[int, Sequence[str]] = {}
     board = ""
     nodes = []
-    for node in there:
+    for node in node_ids:
         path = " ".join(map(str, betting.path(node)))
-        found = answers(policy, path, form=form)
-        hands[found.player] = [name.partition(" | ")[0] for name in found.names]
-        board = found.names[0].partition(" | ")[2]
+        node_answers = answers(policy, path, form=form)
+        hands[node_answers.player] = [
+            name.partition(" | ")[0] for name in node_answers.names
+        ]
+        board = node_answers.names[0].partition(" | ")[2]
         after = finder.children(node).tolist()
         nodes.append(
             {
-                "player": found.player,
-                "path": found.path,
-                "actions": found.actions,
-                "next": [there.index(c) if c in there else -1 for c in after],
-                "combos": found.combos.tolist(),
-                "numbers": _numbers(found),
+                "player": node_answers.player,
+                "path": node_answers.path,
+                "actions": node_answers.actions,
+                "next": [node_ids.index(c) if c in node_ids else -1 for c in after],
+                "combos": node_answers.combos.tolist(),
+                "numbers": _numbers(node_answers),
             }
         )
     data = {"board": board, "hands": hands, "nodes": nodes}
@@ -67,14 +69,20 @@ def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
     return strategy_page(__file__, title, lead, data)
 
 
-def _numbers(found: Answers) -> list[list[float | None]]:
+def _numbers(node_answers: HandAnswers) -> list[list[float | None]]:
     """By hand its weight, share of the range, equity, EV, frequencies, EV of actions.
 
     They have four digits, and are null where unknown.
     """
-    share = found.likelihood / (found.likelihood.sum() or 1.0)
-    columns = [found.weight, share, found.equity, found.ev, found.played]
-    numbers = np.column_stack([*columns, found.action_ev])
+    share = node_answers.likelihood / (node_answers.likelihood.sum() or 1.0)
+    columns = [
+        node_answers.weight,
+        share,
+        node_answers.equity,
+        node_answers.ev,
+        node_answers.played,
+    ]
+    numbers = np.column_stack([*columns, node_answers.action_ev])
     return [
         [None if np.isnan(x) else float(f"{x:.4g}") for x in row]
         for row in numbers.tolist()

@@ -84,15 +84,19 @@ class _Walk:
         """Walks through `most` histories, or little more."""
         waiting: list[tuple[float, int, pyspiel.State, tuple[float, float]]] = []
 
-        def add(row: list[Any], state: pyspiel.State, own: tuple[float, float]) -> None:
-            heapq.heappush(waiting, (-row[-1], len(self.nodes), state, own))
+        def add(
+            row: list[Any], state: pyspiel.State, reach_of_players: tuple[float, float]
+        ) -> None:
+            heapq.heappush(
+                waiting, (-row[-1], len(self.nodes), state, reach_of_players)
+            )
             value = state.player_return(0) if state.is_terminal() else None
             mover = int(state.current_player())
             self.nodes.append([*row[:3], mover, -1, row[3], value])
 
         add([-1, "", 1.0, 1.0], game.new_initial_state(), (1.0, 1.0))
         while waiting and len(self.nodes) < most:
-            _, number, state, own = heapq.heappop(waiting)
+            _, number, state, reach_of_players = heapq.heappop(waiting)
             node, player = self.nodes[number], state.current_player()
             if state.is_terminal():
                 continue
@@ -100,11 +104,14 @@ class _Walk:
             if player < 0:
                 steps = _outcomes(state)
             else:
-                node[4] = self._infoset(state, player, own[player])
+                node[4] = self._infoset(state, player, reach_of_players[player])
                 actions = self.infosets[player][node[4]][-1]
                 steps = [(action, name, share) for name, share, _, action in actions]
             for action, name, share in steps:
-                reach = [x * (share if p == player else 1) for p, x in enumerate(own)]
+                reach = [
+                    x * (share if p == player else 1)
+                    for p, x in enumerate(reach_of_players)
+                ]
                 row = [number, name, share, node[5] * share]
                 add(row, state.child(action), (reach[0], reach[1]))
         self.whole = not waiting
@@ -116,11 +123,11 @@ class _Walk:
             parent, _, share, _, _, reach, value = node
             if parent >= 0 and share > 0:
                 self.nodes[parent][6] += share * (math.nan if value is None else value)
-            known = value is not None and not math.isnan(value)
+            has_value = value is not None and not math.isnan(value)
             node[2], node[5] = short(share), short(reach)
-            node[6] = short(value) if known else None
+            node[6] = short(value) if has_value else None
 
-    def _infoset(self, state: pyspiel.State, player: int, own: float) -> int:
+    def _infoset(self, state: pyspiel.State, player: int, player_reach: float) -> int:
         """The number of an infoset, which is noted when it is met first."""
         key = state.information_state_string()
         if (player, key) in self._numbers:
@@ -130,11 +137,11 @@ class _Walk:
         legal = state.legal_actions()
         if view is None:
             nothing: float | None = None
-            numbers: list[Any] = [own, nothing, nothing, nothing]
+            numbers: list[Any] = [player_reach, nothing, nothing, nothing]
             shares = self._policy.action_probabilities(state)
             played = {a: (shares.get(a, 0.0), nothing) for a in legal}
         else:
-            numbers = [own, view.others_reach, view.value, view.gain]
+            numbers = [player_reach, view.others_reach, view.value, view.gain]
             played = {a.action: (a.probability, a.value) for a in view.actions}
         name = functools.partial(families.name_of, state)
         actions = [[name(a), *map(short, played[a]), a] for a in legal]

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import pictures
+from spiel_cr.common import figures
 
 from .html_page import number, text
 from .summary import CurveBand, GameSummary, Row
@@ -36,13 +36,13 @@ class Series(NamedTuple):
     Attributes:
       label: for people.
       points: x, NashConv, and its least and greatest over seeds.
-      ours: a thicker, unbroken line.
+      is_spiel_cr: a thicker, unbroken line.
       joined: whether a line joins the points.
     """
 
     label: str
     points: list[_Point]
-    ours: bool
+    is_spiel_cr: bool
     joined: bool
 
 
@@ -50,19 +50,19 @@ def chart(summary: GameSummary) -> str:
     """The text of an SVG file: a game's curves against seconds and iterations."""
     file = io.StringIO()
     # A line of the legend has four rows of the table.
-    axes = pictures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
-    said: list[list[str]] = []
+    axes = figures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
+    titles: list[list[str]] = []
     for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
         series = series_of(summary.rows, against=against)
-        _draw(axis, series, len(said))
+        _draw(axis, series, len(titles))
         axis.set_xlabel(words)
-        said += [[_words(one.label, p, words) for p in one.points] for one in series]
+        titles += [[_words(one.label, p, words) for p in one.points] for one in series]
     axes[0].set_ylabel("NashConv (game's units)")
     figure = axes[0].figure
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
-    pictures.save_svg(figure, file)
-    return _hovered(file.getvalue(), said)
+    figures.save_svg(figure, file)
+    return _hovered(file.getvalue(), titles)
 
 
 def _words(label: str, point: _Point, where: str) -> str:
@@ -72,22 +72,22 @@ def _words(label: str, point: _Point, where: str) -> str:
     return f"{label}: NashConv {values[0]}{band}, {where}: {x}"
 
 
-def _hovered(svg: str, said: Sequence[Sequence[str]]) -> str:
+def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
     """Gives the points of a picture their words, as titles, which browsers show."""
     words: Iterator[str] = iter(())
 
-    def titled(found: re.Match[str]) -> str:
+    def titled(match: re.Match[str]) -> str:
         nonlocal words
-        if found[1]:
-            words = iter(said[int(found[1])])
+        if match[1]:
+            words = iter(titles[int(match[1])])
         elif title := next(words, ""):
-            return f"{found[0][:-2]}><title>{text(title)}</title></use>"
-        return found[0]
+            return f"{match[0][:-2]}><title>{text(title)}</title></use>"
+        return match[0]
 
     return re.sub(r'<g id="points-(\d+)">|<use [^>]*/>', titled, svg)
 
 
-def _draw(axis: pictures.Axes, series: Sequence[Series], first: int = 0) -> None:
+def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
     """Both axes logarithmic; zeros and rounding errors are at the lower edge.
 
     Args:
@@ -100,14 +100,14 @@ def _draw(axis: pictures.Axes, series: Sequence[Series], first: int = 0) -> None
         # Without points it still has its colour, and its line of the legend.
         x, *values = np.array(one.points).reshape(-1, 4).T
         middle, low, high = np.maximum(values, _FLOOR * greatest)
-        colour, style = f"C{place}", "-" if one.ours else "--"
+        colour, style = f"C{place}", "-" if one.is_spiel_cr else "--"
         axis.fill_between(x, low, high, color=colour, alpha=0.15)
         axis.plot(
             x,
             middle,
             color=colour,
             linestyle=style if one.joined else "none",
-            linewidth=2 if one.ours else 1,
+            linewidth=2 if one.is_spiel_cr else 1,
             marker=_MARKS[place // 10 % len(_MARKS)],
             markersize=4,
             label=one.label,
@@ -136,7 +136,7 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
         if row.entry.way == "restarts":
             points = _ahead(points)
         joined = row.entry.way != "once"
-        series.append(Series(row.entry.title, points, row.entry.ours, joined))
+        series.append(Series(row.entry.title, points, row.entry.is_spiel_cr, joined))
     return series
 
 

@@ -17,14 +17,14 @@ class Table(NamedTuple):
       caption: a sentence about it.
       heads: of the columns.
       rows: cells as text, one a column.
-      ours: which rows are this project's.
+      is_spiel_cr: which rows are this project's.
       times: of each row, seconds of work and seconds of compiling; empty: of none.
     """
 
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    ours: Sequence[bool]
+    is_spiel_cr: Sequence[bool]
     times: Sequence[tuple[float, float]] = ()
 
 

@@ -18,7 +18,7 @@ def breakable(value: str) -> str:
     return text(value).replace("(", "<wbr>(").replace(",", ",<wbr>")
 
 
-def whole(value: float | None) -> str:
+def count(value: float | None) -> str:
     """A count; a dash where there is none."""
     return "–" if value is None else f"{value:,.0f}"
 

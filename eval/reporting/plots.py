@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cr.common.pictures import check, picture
+from spiel_cr.common.figures import check, saved_panels
 
 # Inches of a cell, and of a number of two digits.
 _WIDTH, _NUMBER = 0.46, 0.14
@@ -38,7 +38,9 @@ def plot_hands(
     names = sorted(actions, key=_rank)
     shares = cells[..., [actions.index(name) for name in names]]
     wide = _WIDTH * max(len(columns), 4)
-    with picture(path, size=(2.5 + wide, 1.6 + 0.34 * max(len(rows), 4))) as (axis,):
+    with saved_panels(path, size=(2.5 + wide, 1.6 + 0.34 * max(len(rows), 4))) as (
+        axis,
+    ):
         axis.grid(False)
         y, left = np.indices(shares.shape[:2], float).reshape(2, -1)
         for number, (name, colour) in enumerate(
@@ -50,10 +52,12 @@ def plot_hands(
             )
             left = left + 0.92 * share
             room = _NUMBER * len(columns) / wide
-            said = [f"{100 * x:.0f}" if x >= room else "" for x in share]
+            percentages = [f"{100 * x:.0f}" if x >= room else "" for x in share]
             # White is read on dark colours only.
             ink = "white" if np.dot(colour, (0.3, 0.6, 0.1)) < 0.45 else "black"
-            axis.bar_label(bars, said, label_type="center", color=ink, fontsize=6)
+            axis.bar_label(
+                bars, percentages, label_type="center", color=ink, fontsize=6
+            )
         axis.set_yticks(range(len(rows)), rows)
         axis.set_xticks([c + 0.5 for c in range(len(columns))], columns)
         axis.set_xlim(0, len(columns))

@@ -5,16 +5,16 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from spiel_cr.common.figures import available
 from spiel_cr.common.json_log import Record
-from spiel_cr.common.pictures import available
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
+from ..adapters import registry
 from ..common.budget import Budget
 from ..common.exact_evaluator import OPENSPIEL, OURS
 from ..common.plurals import counted
-from ..contestants import registry
 from . import curves, document
-from .html_page import number, whole
+from .html_page import count, number
 from .summary import GameSummary, Range, Row
 
 # Behind the name of an algorithm whose number means nothing.
@@ -38,7 +38,7 @@ def document_of(
     """
     budget = Budget(**settings["budget"])
     games, seeds = settings["games"], settings["seeds"]
-    what = games[0] if len(games) == 1 else f"{len(games)} games"
+    games_text = games[0] if len(games) == 1 else f"{len(games)} games"
     rows = [row for summary in summaries for row in summary.rows]
     shown = {row.entry.title: row.entry.how for row in rows}
     lead = (
@@ -61,7 +61,7 @@ def document_of(
         ],
     )
     return document.Document(
-        f"Comparison on {what}", lead, [*map(_of_game, summaries), how]
+        f"Comparison on {games_text}", lead, [*map(_of_game, summaries), how]
     )
 
 
@@ -94,15 +94,18 @@ def _outstanding(summary: GameSummary) -> list[str]:
             f"Not finished: {summary.done} of {counted(summary.expected, 'run')} are "
             f"there."
         )
-    ours, theirs = summary.best(ours=True), summary.best(ours=False)
-    both = [row for row in (ours, theirs) if row is not None]
+    best_spiel_cr, best_openspiel = (
+        summary.best(is_spiel_cr=True),
+        summary.best(is_spiel_cr=False),
+    )
+    both = [row for row in (best_spiel_cr, best_openspiel) if row is not None]
     if both:
         best = min(both, key=lambda row: row.nash_conv.median)
         line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
-        other = theirs if best is ours else ours
+        other = best_openspiel if best is best_spiel_cr else best_spiel_cr
         if other is not None:
-            whose = "bundled with OpenSpiel" if best is ours else "ours"
-            line += f"; of those {whose}: {_named(other)}{_ratio(best, other)}"
+            origin = "bundled with OpenSpiel" if best is best_spiel_cr else "ours"
+            line += f"; of those {origin}: {_named(other)}{_ratio(best, other)}"
         lines.append(f"{line}.")
     exact = summary.exact
     if exact is not None:
@@ -132,7 +135,7 @@ def _table(summary: GameSummary) -> document.Table:
         f"Final values, lowest NashConv first{over}.",
         list(columns[0]),
         [list(values.values()) for values in columns],
-        [row.entry.ours for row in summary.rows],
+        [row.entry.is_spiel_cr for row in summary.rows],
         [(row.seconds.median, row.compile_seconds.median) for row in summary.rows],
     )
 
@@ -146,7 +149,7 @@ def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
         "NashConv": number(row.nash_conv.median),
         **(ranges if several else {}),
         "seconds": number(row.seconds.median),
-        "iterations": whole(row.iterations),
+        "iterations": count(row.iterations),
         "game value": number(row.game_value.median, 6),
         "set-up s": number(row.setup_seconds.median, 2),
         "compiling s": number(row.compile_seconds.median, 2),
@@ -204,7 +207,7 @@ def _ratio(best: Row, other: Row) -> str:
 
 def _method(records: Sequence[Record], budget: Budget) -> list[str]:
     ways = _listed(_at_a_time(record["workers"]) for record in records)
-    own = [r for r in records if r.get("evaluator") == OURS]
+    by_spiel_cr = [r for r in records if r.get("evaluator") == OURS]
     way = sorted({r["game"] for r in records if r.get("curve_evaluator") == OURS})
     judged = (
         "Final values of NashConv and of the game come from OpenSpiel's exact tools "
@@ -213,8 +216,8 @@ def _method(records: Sequence[Record], budget: Budget) -> list[str]:
         "computed each of them too and had to agree to a millionth of the largest "
         "payoff."
     )
-    if own:
-        reasons = sorted({f"{r['game']}: {r['evaluator_reason']}" for r in own})
+    if by_spiel_cr:
+        reasons = sorted({f"{r['game']}: {r['evaluator_reason']}" for r in by_spiel_cr})
         judged += f" Exceptions, judged by spiel_cr alone: {'; '.join(reasons)}."
     if way:
         judged += (
@@ -255,8 +258,8 @@ def _at_a_time(workers: int | str) -> str:
 def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
     """Of machine and versions: all that runs met, since folders grow."""
     dates = sorted(record["finished"][:10] for record in records)
-    met = [record["optional_versions"] for record in records]
-    packages = dict.fromkeys(name for versions in met for name in versions)
+    versions_of_runs = [record["optional_versions"] for record in records]
+    packages = dict.fromkeys(name for versions in versions_of_runs for name in versions)
     loads = sorted({record["load"] for record in records if "load" in record})
     return [
         ("machine", _listed(record["machine"] for record in records)),
@@ -264,7 +267,10 @@ def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]
         ("date", " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))),
         *settings["versions"].items(),
         *(
-            (name, _listed(versions.get(name, "absent") for versions in met))
+            (
+                name,
+                _listed(versions.get(name, "absent") for versions in versions_of_runs),
+            )
             for name in packages
         ),
         ("source", _listed(record["source"] for record in records)),

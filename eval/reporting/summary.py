@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from spiel_cr.common.json_log import Record
 
-from ..contestants import registry
-from ..contestants.protocol import Entry
+from ..adapters import registry
+from ..adapters.protocol import Entry
 
 
 class Range(NamedTuple):
@@ -92,18 +92,20 @@ class GameSummary(NamedTuple):
     expected: int
     done: int
 
-    def best(self, *, ours: bool) -> Row | None:
+    def best(self, *, is_spiel_cr: bool) -> Row | None:
         """The iterative solver with the lowest NashConv."""
-        found = (
-            r for r in self.rows if r.entry.ours == ours and r.entry.way == "iterates"
+        rows = (
+            r
+            for r in self.rows
+            if r.entry.is_spiel_cr == is_spiel_cr and r.entry.way == "iterates"
         )
-        return next(found, None)
+        return next(rows, None)
 
     @property
     def exact(self) -> Row | None:
         """A linear program's row, which has the game's value."""
-        found = (r for r in self.rows if r.entry.name in ("lp", "openspiel-lp"))
-        return next(found, None)
+        rows = (r for r in self.rows if r.entry.name in ("lp", "openspiel-lp"))
+        return next(rows, None)
 
 
 def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
@@ -121,21 +123,30 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
         # Each reason once, in order.
         absent: dict[tuple[str, str], None] = {}
         failed: list[tuple[str, int, str]] = []
-        mine = [record for record in records if record["game"] == game]
+        records_of_game = [record for record in records if record["game"] == game]
         for entry in entries:
-            own = [record for record in mine if record["algorithm"] == entry.name]
-            for record in own:
+            runs = [
+                record
+                for record in records_of_game
+                if record["algorithm"] == entry.name
+            ]
+            for record in runs:
                 if record.get("missing"):
                     absent[entry.title, record["missing"]] = None
                 elif record["error"]:
                     failed.append((entry.title, record["seed"], record["error"]))
-            good = [record for record in own if record["nash_conv"] is not None]
+            good = [record for record in runs if record["nash_conv"] is not None]
             if good:
                 rows.append(_row(entry, good))
         rows.sort(key=lambda row: row.nash_conv.median)
         summaries.append(
             GameSummary(
-                game, tuple(rows), tuple(absent), tuple(failed), expected, len(mine)
+                game,
+                tuple(rows),
+                tuple(absent),
+                tuple(failed),
+                expected,
+                len(records_of_game),
             )
         )
     return summaries
@@ -163,8 +174,8 @@ def _range(values: Sequence[float]) -> Range:
 
 def _median(counts: Sequence[int | None]) -> float | None:
     """Of those that are there."""
-    there = [count for count in counts if count is not None]
-    return statistics.median(there) if there else None
+    present = [count for count in counts if count is not None]
+    return statistics.median(present) if present else None
 
 
 # Points of a curve, each [seconds, iterations, NashConv].

@@ -19,7 +19,7 @@ _GAME = "python_rhode_island_holdem"
 _ALGORITHM = "cfr+"
 _ITERATIONS = 200
 # The LP without abstraction and with it.
-_WHOLE_ROWS = 91_224_226
+_FULL_ROWS = 91_224_226
 _ROWS, _NONZEROS = 1_237_238, 50_428_638
 # The classes by round that make these rows.
 _CLASSES = [13, 205, 1774]
@@ -57,7 +57,7 @@ def _partitions() -> Iterator[Line]:
     counts = gameshrink.count(game)
     histograms = gameshrink.histogram_partition(game, counts=counts)
     seconds = time.perf_counter() - started
-    yield _whole(game)
+    yield _full_game(game)
     yield from _sizes(game, histograms, seconds)
     yield _test(game, histograms, counts)
     started = time.perf_counter()
@@ -72,7 +72,7 @@ def _partitions() -> Iterator[Line]:
     )
 
 
-def _whole(game: PublicTreeGame) -> Line:
+def _full_game(game: PublicTreeGame) -> Line:
     """The LP of the game as it is, each card a card of its own."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
@@ -80,9 +80,9 @@ def _whole(game: PublicTreeGame) -> Line:
     rows = gameshrink.lp_rows(game.betting, [deals, deals])
     return Line(
         "LP rows without abstraction",
-        f"{_WHOLE_ROWS:,} ({_PAPER})",
+        f"{_FULL_ROWS:,} ({_PAPER})",
         f"{rows:,}",
-        rows == _WHOLE_ROWS,
+        rows == _FULL_ROWS,
     )
 
 
@@ -90,12 +90,12 @@ def _sizes(
     game: PublicTreeGame, partition: Partition, seconds: float
 ) -> Iterator[Line]:
     """What the test by histograms leaves."""
-    found = [partition.num_classes(player) for player in range(2)]
+    classes = [partition.num_classes(player) for player in range(2)]
     yield Line(
         "classes by round, equal histograms of wins, ties and losses",
         f"{_CLASSES} (they give the rows of {_PAPER})",
         f"{_listed(partition)}; found in {seconds:.2f} s",
-        found == [_CLASSES, _CLASSES],
+        classes == [_CLASSES, _CLASSES],
     )
     size = gameshrink.lp_size(gameshrink.coarsen(game, partition))
     yield Line("LP rows", f"{_ROWS:,} ({_PAPER})", f"{size.rows:,}", size.rows == _ROWS)
@@ -110,7 +110,7 @@ def _sizes(
 
 
 def _test(
-    game: PublicTreeGame, partition: Partition, counts: gameshrink.Counts
+    game: PublicTreeGame, partition: Partition, counts: gameshrink.DealCounts
 ) -> Line:
     """Two signals that have equal histograms and are not alike.
 
@@ -118,26 +118,29 @@ def _test(
     do not look for. That its program merged by histograms is our conclusion from rows
     and nonzeros.
     """
-    found = gameshrink.difference(game, partition, counts)
-    ours = "it does"
-    if found is not None:
+    difference = gameshrink.difference(game, partition, counts)
+    computed = "it does"
+    if difference is not None:
         one, other = (
-            game.reader.name(found.player, found.round, signal)
-            for signal in found.signals
+            game.reader.name(difference.player, difference.round, signal)
+            for signal in difference.signals
         )
-        first = partition.first(1 - found.player, found.round)
-        met = "own cards to come"
-        if found.kernel >= 0:
-            name = game.reader.name(1 - found.player, found.round, first[found.other])
-            met = f"the opponent's class of {name}"
-        ours = (
-            f"it does not: {one} and {other} are of one class, and meet {met} with the "
-            f"weights {found.shares[0]:g} and {found.shares[1]:g}"
+        first = partition.first(1 - difference.player, difference.round)
+        opponent_cards = "own cards to come"
+        if difference.kernel >= 0:
+            name = game.reader.name(
+                1 - difference.player, difference.round, first[difference.other]
+            )
+            opponent_cards = f"the opponent's class of {name}"
+        computed = (
+            f"it does not: {one} and {other} are of one class, and meet "
+            f"{opponent_cards} with the weights {difference.shares[0]:g} and "
+            f"{difference.shares[1]:g}"
         )
     return Line(
         "whether a signal of a class says nothing more about the opponent's class",
         "needed to lose nothing; not tested by histograms",
-        ours,
+        computed,
         None,
     )
 
@@ -156,8 +159,8 @@ def _solved(
     average = solver.average(0), solver.average(1)
     lifted = gameshrink.lift(game, partition, average)
     pairs = (form, average), (game.sequence_form, lifted)
-    inside, whole = (best_responses.nash_conv(*pair) for pair in pairs)
-    return inside, whole
+    inside, full_game = (best_responses.nash_conv(*pair) for pair in pairs)
+    return inside, full_game
 
 
 def _listed(partition: Partition) -> str:

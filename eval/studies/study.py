@@ -3,24 +3,24 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 
 
 class Line(NamedTuple):
     """A published figure beside ours.
 
     Attributes:
-      what: is compared.
+      quantity: is compared.
       published: the figure as it was published, and by whom; or a claim.
-      ours: the figure computed now.
+      computed: the figure computed now.
       agrees: whether the two agree within what the study states; None: there is nothing
         that ours could be held against, and `published` says why: no figure, another
         experiment, or a faulty program's.
     """
 
-    what: str
+    quantity: str
     published: str
-    ours: str
+    computed: str
     agrees: bool | None
 
 
@@ -42,7 +42,7 @@ class Study(NamedTuple):
     run: Callable[..., Iterable[Line]]
     parts: Sequence[tuple[Any, ...]]
 
-    def lines(self, share: float, executor: Executor = HERE) -> Iterator[Line]:
+    def lines(self, share: float, executor: Executor = IN_PROCESS) -> Iterator[Line]:
         """Computes the lines.
 
         Args:

@@ -22,15 +22,15 @@ def latent_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
     owners: list[str] = [""] * 9
     keep = look.parameters["conflict"] == "keep"
     for letter, number in re.findall(r"([xo])(\d)", moves):
-        here = owners[int(number)]
-        if not here or (keep and letter not in here):
-            owners[int(number)] = here + letter
-    own = _LETTERS[look.player]
+        owners_of_cell = owners[int(number)]
+        if not owners_of_cell or (keep and letter not in owners_of_cell):
+            owners[int(number)] = owners_of_cell + letter
+    mark = _LETTERS[look.player]
     rows = _rows(owners, 3, look, _square_name)
     hidden = "?" in moves
     parts: list[Part] = [
         facts(
-            ("You are", own),
+            ("You are", mark),
             ("Bot's last mark", "hidden" if hidden else "shown" if moves else "–"),
         ),
         grid(_title(other), rows),
@@ -49,11 +49,11 @@ def _marks(moves: str) -> str:
 
 def phantom_rules(look: Look, other: Look | None) -> Drawing:
     """OpenSpiel's phantom tic-tac-toe and dark hex: what was seen, then the moves."""
-    given = look.parameters
-    hexagons = "num_rows" in given
-    columns = given.get("num_cols", 3)
-    marks = _seen(look, other, given.get("num_rows", 3))
-    own = _LETTERS[look.player]
+    parameters = look.parameters
+    hexagons = "num_rows" in parameters
+    columns = parameters.get("num_cols", 3)
+    marks = _seen(look, other, parameters.get("num_rows", 3))
+    mark = _LETTERS[look.player]
 
     def name(number: int) -> str:
         if not hexagons:
@@ -61,27 +61,27 @@ def phantom_rules(look: Look, other: Look | None) -> Drawing:
         return f"{chr(ord('a') + number % columns)}{number // columns + 1}"
 
     goal = "top and bottom" if look.player == 0 else "left and right"
-    about = ("You join", goal) if hexagons else ("Your marks", marks.count(own))
-    abrupt = given["gameversion"] in ("adh", "abrupt")
+    about = ("You join", goal) if hexagons else ("Your marks", marks.count(mark))
+    abrupt = parameters["gameversion"] in ("adh", "abrupt")
     then = "; your turn is over." if abrupt else ", and you try again."
-    mine = (
-        name(n) if hexagons else str(n + 1) for n, m in enumerate(marks) if own in m
+    cells = (
+        name(n) if hexagons else str(n + 1) for n, m in enumerate(marks) if mark in m
     )
     return Drawing(
         [
-            facts(("You are", own), about),
+            facts(("You are", mark), about),
             grid(_title(other), _rows(marks, columns, look, name), hexagons=hexagons),
             note(f"A click on a cell that the bot has taken shows it{then}"),
         ],
-        holds=f"{own} at {', '.join(mine) or '–'}",
+        holds=f"{mark} at {', '.join(cells) or '–'}",
     )
 
 
 def _seen(look: Look, other: Look | None, rows: int) -> list[str]:
     """What is known of each cell; of both players together at the end."""
     marks: list[str] = []
-    for known in filter(None, (look, other)):
-        lines = known.text.splitlines()[:rows]
+    for view in filter(None, (look, other)):
+        lines = view.text.splitlines()[:rows]
         signs = [_STONES[sign] for line in lines for sign in line]
         marks = [a or b for a, b in zip(marks or signs, signs, strict=True)]
     return marks
@@ -113,25 +113,25 @@ def princess_and_monster(look: Look, other: Look | None) -> Drawing:
     """The project's princess and monster: "p0 at 0>3 moves 2"."""
     rows, columns = look.parameters["rows"], look.parameters["columns"]
     path = _path(look.text)
-    there = divmod(path[-1], columns)
+    position = divmod(path[-1], columns)
     targets = {
-        (there[0] + down) * columns + there[1] + right: action
+        (position[0] + down) * columns + position[1] + right: action
         for action, (_, down, right) in enumerate(DIRECTIONS)
         if action in look.legal
     }
     roles = ("princess", "monster")
-    mine, theirs = roles[look.player], roles[1 - look.player]
-    hers = _path(other.text) if other is not None else []
+    role, bot_role = roles[look.player], roles[1 - look.player]
+    bot_path = _path(other.text) if other is not None else []
     cells = []
     for number in range(rows * columns):
         mark, style = "", ""
-        if number in path[:-1] + hers[:-1]:
+        if number in path[:-1] + bot_path[:-1]:
             mark, style = "·", "soft"
-        if hers and number == hers[-1]:
-            mark, style = theirs[0].upper(), "other"
+        if bot_path and number == bot_path[-1]:
+            mark, style = bot_role[0].upper(), "other"
         if number == path[-1]:
-            caught = bool(hers) and number == hers[-1]
-            mark = "P M" if caught else mine[0].upper()
+            caught = bool(bot_path) and number == bot_path[-1]
+            mark = "P M" if caught else role[0].upper()
             style = "own"
         place = _place(number, columns)
         cells.append(cell(mark, targets.get(number), place, style))
@@ -141,7 +141,7 @@ def princess_and_monster(look: Look, other: Look | None) -> Drawing:
     return Drawing(
         [
             facts(
-                ("You are", f"the {mine}"),
+                ("You are", f"the {role}"),
                 ("You want to", "hide" if look.player == 0 else "catch the princess"),
                 ("Moves left", horizon - (moves + 1 - look.player) // 2),
             ),
@@ -165,8 +165,8 @@ def _way(path: list[int], columns: int) -> str:
     """The steps that led there, as arrows."""
     arrows = {-columns: "↑", columns: "↓", 1: "→", -1: "←"}
     steps = (arrows[b - a] for a, b in zip(path, path[1:], strict=False))
-    made = "".join(steps)
-    return f" ({made})" if made else ""
+    arrows_of_path = "".join(steps)
+    return f" ({arrows_of_path})" if arrows_of_path else ""
 
 
 def scotland_yard(look: Look, other: Look | None) -> Drawing:
@@ -202,8 +202,8 @@ def _fields(text: str) -> list[str]:
     """Path, steps, caught, seen and trips; a dash where there is nothing."""
     names = ("path", "steps", "caught", "seen", "trips")
     end = rf"(?= (?:{'|'.join(names)}) |$)"
-    found = (re.search(rf" {name} (.*?){end}", text) for name in names)
-    return [match[1] if match else "-" for match in found]
+    matches = (re.search(rf" {name} (.*?){end}", text) for name in names)
+    return [match[1] if match else "-" for match in matches]
 
 
 def _map(data: dict, detectives: list[int], fugitive: int | None, look: Look) -> Part:

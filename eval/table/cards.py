@@ -1,14 +1,15 @@
-"""Games of cards, drawn: poker, goofspiel, rock-paper-scissors."""
+"""Drawings of card games, liar's dice and rock-paper-scissors."""
 
 import re
 from collections.abc import Sequence
 
-from .drawing import Drawing, Look, Part, back, card, facts, hand, note, poker
+from .drawing import Drawing, Look, Part, back, card, dice, facts, hand, note, poker
 
 _HIGH = {1: "A", 11: "J", 12: "Q", 13: "K", 14: "A"}
 _SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 _FOLD, _CALL, _RAISE = 0, 1, 2
 _LEDUC = str.maketrans("012", "fcr")
+_DIE_FACES = " ⚀⚁⚂⚃⚄⚅"
 _FACED = {"f": "fold", "c": "call", "r": "raise"}
 _UNFACED = {"f": "fold", "c": "check", "r": "bet"}
 
@@ -23,7 +24,7 @@ def kuhn(look: Look, other: Look | None) -> Drawing:
     """Kuhn poker: information states are the card and the actions, such as "2pb"."""
     count = look.parameters["players"] + 1
     bets = look.text.lstrip("0123456789")
-    mine, theirs = (
+    player_card, bot_card = (
         card(_rank(int(one.text.rstrip("pb")), count), "♠") if one else back()
         for one in (look, other)
     )
@@ -34,23 +35,23 @@ def kuhn(look: Look, other: Look | None) -> Drawing:
     paid = [1 + bets[player::2].count("b") for player in (look.player, 1 - look.player)]
     words = ("Fold", "Call") if bet else ("Check", "Bet")
     labels = dict(zip(look.legal, words, strict=False))
-    said = [_said(letters, look.player)]
-    table = poker(([mine], [theirs]), [], _put_in(paid), sum(paid), said)
-    return Drawing([table], labels, mine["text"])
+    actions = [_action_words(letters, look.player)]
+    table = poker(([player_card], [bot_card]), [], _put_in(paid), sum(paid), actions)
+    return Drawing([table], labels, player_card["text"])
 
 
 def _put_in(paid: Sequence[int]) -> tuple[str, str]:
     return f"put in {paid[0]}", f"put in {paid[1]}"
 
 
-def _said(letters: str, player: int) -> list[str]:
+def _action_words(letters: str, player: int) -> list[str]:
     """A round of bets in words, of (f)olds, (c)alls and (r)aises; player 0 begins."""
-    said = []
+    actions = []
     for place, letter in enumerate(letters):
         names = _FACED if "r" in letters[:place] else _UNFACED
         word = names[letter]
-        said.append(f"you {word}" if place % 2 == player else f"bot {word}s")
-    return said
+        actions.append(f"you {word}" if place % 2 == player else f"bot {word}s")
+    return actions
 
 
 def _unfaced(look: Look) -> dict[int, str]:
@@ -72,19 +73,21 @@ def leduc(look: Look, other: Look | None) -> Drawing:
             return card(_rank(value, count))
         return card(_rank(value // 2, count), "♠♥"[value % 2])
 
-    mine = name(fields["Private"])
-    theirs = back()
+    player_card = name(fields["Private"])
+    bot_card = back()
     if other is not None:
-        theirs = name(re.search(r"\[Private: (\d+)\]", other.text)[1])  # type: ignore[index]
+        bot_card = name(re.search(r"\[Private: (\d+)\]", other.text)[1])  # type: ignore[index]
     board = name(fields["Public"]) if "Public" in fields else {"empty": True}
     rounds = [fields.get(f"Round{i}", "").replace(" ", "") for i in (1, 2)]
-    said = [_said(bets.translate(_LEDUC), look.player) for bets in rounds if bets]
+    actions = [
+        _action_words(bets.translate(_LEDUC), look.player) for bets in rounds if bets
+    ]
     money = fields["Money"].split()
     chips = f"{money[look.player]} chips", f"{money[1 - look.player]} chips"
     # At the end it has been paid out.
     pot = None if look.over else int(fields["Pot"])
-    table = poker(([mine], [theirs]), [board], chips, pot, said)
-    return Drawing([table], _unfaced(look), mine["text"] + mine["suit"])
+    table = poker(([player_card], [bot_card]), [board], chips, pot, actions)
+    return Drawing([table], _unfaced(look), player_card["text"] + player_card["suit"])
 
 
 def chips_poker(look: Look, other: Look | None) -> Drawing:
@@ -97,8 +100,8 @@ def chips_poker(look: Look, other: Look | None) -> Drawing:
 
     words = look.text.split()
     shown = dict(zip(words[1::2], words[2::2], strict=False))
-    mine = name(shown["card"])
-    theirs = back() if other is None else name(other.text.split()[2])
+    player_card = name(shown["card"])
+    bot_card = back() if other is None else name(other.text.split()[2])
     board = [
         {"empty": True} if shown[street] == "-" else name(shown[street])
         for street in ("public", "flop", "turn")
@@ -106,9 +109,9 @@ def chips_poker(look: Look, other: Look | None) -> Drawing:
     ]
     rounds = re.split("d+", shown["bets"].lstrip("d"))
     paid = look.chips[look.player], look.chips[1 - look.player]
-    said = [_said(letters, look.player) for letters in rounds if letters]
-    table = poker(([mine], [theirs]), board, _put_in(paid), sum(paid), said)
-    return Drawing([table], _unfaced(look), mine["text"] + mine["suit"])
+    actions = [_action_words(letters, look.player) for letters in rounds if letters]
+    table = poker(([player_card], [bot_card]), board, _put_in(paid), sum(paid), actions)
+    return Drawing([table], _unfaced(look), player_card["text"] + player_card["suit"])
 
 
 def _suited(text: str) -> Part:
@@ -125,42 +128,42 @@ def spot(look: Look, other: Look | None) -> Drawing:
 
     head, _, bets = look.text.partition(" bets ")
     words = head.split()
-    mine = cards(words[2])
-    theirs = [back()] * 2 if other is None else cards(other.text.split()[2])
-    said = [bets.replace("-", " ").replace(" ", ", ") or "–"]
-    table = poker((mine, theirs), cards(words[4]), ("", ""), None, [said])
+    player_cards = cards(words[2])
+    bot_cards = [back()] * 2 if other is None else cards(other.text.split()[2])
+    actions = [bets.replace("-", " ").replace(" ", ", ") or "–"]
+    table = poker((player_cards, bot_cards), cards(words[4]), ("", ""), None, [actions])
     pot, stack = look.parameters["pot"], look.parameters["stack"]
-    begun = facts(("Pot at first", pot), ("Stack at first", stack))
-    holds = " ".join(one["text"] + one["suit"] for one in mine)
-    return Drawing([table, begun], holds=holds)
+    setup = facts(("Pot at first", pot), ("Stack at first", stack))
+    holds = " ".join(one["text"] + one["suit"] for one in player_cards)
+    return Drawing([table, setup], holds=holds)
 
 
 def goofspiel(look: Look, other: Look | None) -> Drawing:
     """The project's goofspiel: "p0 bids 3,4 turn 3 won =" ."""
     count = look.parameters["num_cards"]
     words = look.text.split()
-    mine = [] if words[2] == "-" else words[2].split(",")
-    won = "" if words[6] == "-" else words[6]
+    player_bids = [] if words[2] == "-" else words[2].split(",")
+    winners = "" if words[6] == "-" else words[6]
     # Player 0 bids first in each turn, so this is how often the other one did.
     turns = int(words[4])
     bids = (turns + 1) // 2 if look.player == 1 else turns // 2
-    theirs = [back()] * bids
+    bot_bids = [back()] * bids
     if other is not None:
-        theirs = [card(text) for text in other.text.split()[2].split(",")]
+        bot_bids = [card(text) for text in other.text.split()[2].split(",")]
     order = list(range(1, count + 1))
     if look.parameters["points_order"] == "descending":
         order.reverse()
     points = {"0": 0, "1": 0}
-    for prize, winner in zip(order, won, strict=False):
+    for prize, winner in zip(order, winners, strict=False):
         if winner in points:
             points[winner] += prize
-    who = {str(look.player): "you", str(1 - look.player): "bot", "=": "nobody"}
+    names = {str(look.player): "you", str(1 - look.player): "bot", "=": "nobody"}
     rounds = ", ".join(
-        f"{prize} to {who[sign]}" for prize, sign in zip(order, won, strict=False)
+        f"{prize} to {names[sign]}" for prize, sign in zip(order, winners, strict=False)
     )
     # The last bid of all is forced, and the round is over after it.
-    now = order[len(won)] if len(won) < count else "–"
-    kept = [n for n in range(1, count + 1) if str(n) not in mine]
+    now = order[len(winners)] if len(winners) < count else "–"
+    kept = [n for n in range(1, count + 1) if str(n) not in player_bids]
     return Drawing(
         [
             facts(
@@ -169,15 +172,17 @@ def goofspiel(look: Look, other: Look | None) -> Drawing:
                 ("Bot's points", points[str(1 - look.player)]),
                 ("Rounds", rounds or "–"),
             ),
-            hand("Bot's bids", theirs or [{"empty": True}]),
-            hand("Your bids", [card(text) for text in mine] or [{"empty": True}]),
+            hand("Bot's bids", bot_bids or [{"empty": True}]),
+            hand(
+                "Your bids", [card(text) for text in player_bids] or [{"empty": True}]
+            ),
             hand(
                 "Your cards",
                 [card(str(n), "", n - 1 if n - 1 in look.legal else None) for n in kept]
                 or [{"empty": True}],
             ),
         ],
-        holds="bids " + ", ".join(mine) if mine else "no bid yet",
+        holds="bids " + ", ".join(player_bids) if player_bids else "no bid yet",
     )
 
 
@@ -191,18 +196,50 @@ def rock_paper_scissors(look: Look, other: Look | None) -> Drawing:
         return signs.get(text, text)
 
     chosen = look.text.split()[2]
-    mine = [{"empty": True}] if chosen == "-" else [card(name(chosen))]
+    player_sign = [{"empty": True}] if chosen == "-" else [card(name(chosen))]
     # Player 0 chooses first; what the other one chose is hidden until the end.
     moved = "moves 1" in look.text and look.player == 1
-    theirs: Part = back() if moved else {"empty": True}
+    bot_sign: Part = back() if moved else {"empty": True}
     if other is not None:
-        theirs = card(name(other.text.split()[2]))
+        bot_sign = card(name(other.text.split()[2]))
     half = (count - 1) // 2
     rule = "equal signs draw"
     if count > 3:
         rule = f"of numbers more than {half} apart the higher one wins, else the lower"
     return Drawing(
-        [hand("Bot", [theirs]), hand("You", mine), note(f"Rule: {rule}.")],
+        [hand("Bot", [bot_sign]), hand("You", player_sign), note(f"Rule: {rule}.")],
         {action: name(str(action + 1)) for action in look.legal},
         name(chosen),
     )
+
+
+def liars_dice(look: Look, other: Look | None) -> Drawing:
+    """OpenSpiel's liar's dice: own dice, then the bids, such as "35 4-5 4-6"."""
+    player_dice, *bids = look.text.split()
+    bot_dice: list[int | None] = [None] * len(player_dice)
+    if other is not None:
+        bot_dice = [int(digit) for digit in other.text.split()[0]]
+    actions = []
+    for number, bid in enumerate(bids):
+        bidder = "you" if number % 2 == look.player else "bot"
+        actions.append(f"{bidder} {_bid_name(bid)}")
+    return Drawing(
+        [
+            dice("Bot's dice", bot_dice),
+            facts(
+                ("Last bid", actions[-1] if actions else "–"),
+                ("Bids", ", ".join(actions) or "–"),
+            ),
+            dice("Your dice", [int(digit) for digit in player_dice]),
+        ],
+        {action: _bid_name(name) for action, name in look.legal.items()},
+        " ".join(player_dice),
+    )
+
+
+def _bid_name(bid: str) -> str:
+    """ "2-6" is a bid of two sixes; "Liar" ends the match."""
+    count, dash, face = bid.partition("-")
+    if not dash:
+        return bid
+    return f"{count} × {_DIE_FACES[int(face)] if int(face) < len(_DIE_FACES) else face}"

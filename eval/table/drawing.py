@@ -94,7 +94,7 @@ def poker(
     board: list[Part],
     chips: tuple[str, str],
     pot: int | None,
-    said: list[list[str]],
+    actions: list[list[str]],
 ) -> Part:
     """A table of poker.
 
@@ -103,11 +103,11 @@ def poker(
       board: public cards; empty where there are none in the game.
       chips: of both, in words.
       pot: None: it has been paid out.
-      said: who did what, a list for each round.
+      actions: who did what, a list for each round.
     """
     you, bot = ({"cards": c, "chips": n} for c, n in zip(cards, chips, strict=True))
-    words = {"pot": pot, "said": said}
-    return {"type": "poker", "sides": [you, bot], "board": board, **words}
+    fields = {"pot": pot, "said": actions}
+    return {"type": "poker", "sides": [you, bot], "board": board, **fields}
 
 
 def facts(*pairs: tuple[str, object]) -> Part:
@@ -139,8 +139,8 @@ def in_words(part: Part) -> list[str]:
         seats = (f"{name}: {row(s['cards'])}  {s['chips']}" for name, s in names)
         pot = [] if part["pot"] is None else [f"pot: {part['pot']}"]
         board = [f"board: {row(part['board'])}"] if part["board"] else []
-        said = [", ".join(words) for words in part["said"] if words]
-        return [*(line.rstrip() for line in seats), *board, *pot, *said]
+        actions = [", ".join(words) for words in part["said"] if words]
+        return [*(line.rstrip() for line in seats), *board, *pot, *actions]
     if kind == "hand":
         return [f"{part['label']}: {row(part['cards'])}"]
     if kind == "dice":

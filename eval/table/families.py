@@ -6,7 +6,7 @@ import pyspiel
 
 from spiel_cr.games.histories import moves_along
 
-from . import boards, cards, dice
+from . import boards, cards
 from .drawing import Drawing, Look, in_words, look_at, plain
 
 _Draw = Callable[[Look, Look | None], Drawing]
@@ -23,7 +23,7 @@ _DRAWN: dict[str, _Draw] = {
     "python_scotland_yard": boards.scotland_yard,
     "phantom_ttt": boards.phantom_rules,
     "dark_hex": boards.phantom_rules,
-    "liars_dice": dice.liars_dice,
+    "liars_dice": cards.liars_dice,
 }
 # Games all of whose players' actions both players see.
 _OPEN_ACTIONS = {
@@ -46,10 +46,10 @@ def is_drawn(game: pyspiel.Game) -> bool:
 def name_of(state: pyspiel.State, action: int) -> str:
     """What an action is called in a drawing; the game's own words where it has none."""
     player = state.current_player()
-    own = str(state.action_to_string(player, action))
+    game_name = str(state.action_to_string(player, action))
     if player < 0 or not is_drawn(state.get_game()):
-        return own
-    return draw(state, player).labels.get(action, own)
+        return game_name
+    return draw(state, player).labels.get(action, game_name)
 
 
 def draw(
@@ -70,9 +70,9 @@ def draw(
         raise ValueError("reveal=True: the match is not over; wait until its end")
     look = look_at(state, player)
     other = look_at(state, 1 - player) if reveal else None
-    made = _DRAWN.get(state.get_game().get_type().short_name)
-    if made is not None:
-        return made(look, other)
+    draw_game = _DRAWN.get(state.get_game().get_type().short_name)
+    if draw_game is not None:
+        return draw_game(look, other)
     # Words of games that say nothing yet are a line of blanks.
     parts = [plain(look.text.strip("\n") or "(nothing to know yet)")]
     if other is not None and other.text != look.text:

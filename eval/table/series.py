@@ -83,13 +83,13 @@ class Series:
 
     def bot(self, number: int, seat: int) -> pyspiel.Bot:
         """The bot of a seat in a match; made when it is asked for first."""
-        who = self.order(number)[seat]
-        if (who, seat) not in self._made:
+        index = self.order(number)[seat]
+        if (index, seat) not in self._made:
             words = np.random.SeedSequence(self.seed).generate_state(2)
-            self._made[who, seat] = bot_strings.load_bot(
-                self.instance, self._bots[who], seat, seed=int(words[seat] >> 1)
+            self._made[index, seat] = bot_strings.load_bot(
+                self.instance, self._bots[index], seat, seed=int(words[seat] >> 1)
             )
-        return self._made[who, seat]
+        return self._made[index, seat]
 
     def play(
         self,
@@ -123,11 +123,11 @@ class Series:
 
     def totals(self) -> tuple[float, float]:
         """What the first and the second bot won in all, in the game's units."""
-        won = [0.0, 0.0]
+        totals = [0.0, 0.0]
         for played in self.played:
-            for seat, who in enumerate(self.order(played.number)):
-                won[who] += played.match.returns[seat]
-        return won[0], won[1]
+            for seat, index in enumerate(self.order(played.number)):
+                totals[index] += played.match.returns[seat]
+        return totals[0], totals[1]
 
     def report(self) -> dict[str, Any]:
         """All that is over, for JSON."""

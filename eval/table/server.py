@@ -5,21 +5,26 @@ requests that name it by its own address; so no other page that the browser has 
 reach it (no rebinding of names). There are no files to be had.
 """
 
+import base64
+import hashlib
 import hmac
 import http.server
 import json
+import pathlib
 import re
 import secrets
 import threading
 from http import HTTPStatus
 from typing import Any
 
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.json_records import read_object
 
-from . import page
+from ..reporting import html_page
 from .table import Table
 
 _LOOPBACK = "127.0.0.1"
+# Contents, style and script of the page are in files beside this module.
+_PAGE = str(pathlib.Path(__file__).with_name("page"))
 _MOST_BYTES = 1000
 # Seconds that a connection may be silent.
 _PATIENCE = 30
@@ -59,9 +64,9 @@ class Server(http.server.ThreadingHTTPServer):
         self.table = table
         self.token = secrets.token_urlsafe(16)
         self.address = f"http://{_LOOPBACK}:{self.server_port}/{self.token}/"
-        self.page, self.policy = page.make()
+        self.page, self.policy = make_page()
 
-    def is_own_name(self, host: str | None) -> bool:
+    def is_address(self, host: str | None) -> bool:
         """Whether a request's Host is this server's address."""
         names = (f"{_LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}")
         return host in names
@@ -109,8 +114,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, _HTML, self.server.page)
         elif place == "state":
             self._send_json(HTTPStatus.OK, self.server.table.view())
-        elif found := re.fullmatch(r"review/([0-9]{1,6})", place):
-            review = self.server.table.review_of(int(found[1]))
+        elif match := re.fullmatch(r"review/([0-9]{1,6})", place):
+            review = self.server.table.review_of(int(match[1]))
             status = HTTPStatus.OK if review is not None else HTTPStatus.NOT_FOUND
             self._send_json(status, review)
         else:
@@ -121,17 +126,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         place = self._place()
         if place is None:
             return
-        given = self._given()
-        if given is None:
+        body = self._read_body()
+        if body is None:
             return
         table = self.server.table
         if place == "move":
-            version, action = _whole(given, "version"), _whole(given, "action")
+            version, action = _integer(body, "version"), _integer(body, "action")
             done = table.answer(version, action)
         elif place == "next":
-            done = table.go_on(_whole(given, "match"))
+            done = table.go_on(_integer(body, "match"))
         elif place == "sit":
-            done = table.sit(_whole(given, "game"), _whole(given, "strength"))
+            done = table.sit(_integer(body, "game"), _integer(body, "strength"))
         elif place == "leave":
             ended, done = table.leave(), True
         else:
@@ -144,19 +149,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _place(self) -> str | None:
         """What is asked for, under the token; None: refused already."""
         token, slash, place = self.path.removeprefix("/").partition("/")
-        known = hmac.compare_digest(token.encode(), self.server.token.encode())
-        own = f"http://{self.headers.get('Host')}"
-        if not self.server.is_own_name(self.headers.get("Host")):
+        is_token = hmac.compare_digest(token.encode(), self.server.token.encode())
+        address = f"http://{self.headers.get('Host')}"
+        if not self.server.is_address(self.headers.get("Host")):
             self._refuse(HTTPStatus.FORBIDDEN)
-        elif self.headers.get("Origin", own) != own:
+        elif self.headers.get("Origin", address) != address:
             self._refuse(HTTPStatus.FORBIDDEN)
-        elif not (known and slash):
+        elif not (is_token and slash):
             self._refuse(HTTPStatus.NOT_FOUND)
         else:
             return place
         return None
 
-    def _given(self) -> dict[str, Any] | None:
+    def _read_body(self) -> dict[str, Any] | None:
         """The body, a small JSON object; None: refused already."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,4}", length) or int(length) > _MOST_BYTES:
@@ -198,7 +203,25 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Addresses hold the token, and belong into no log."""
 
 
-def _whole(given: dict[str, Any], name: str) -> int:
+def _integer(body: dict[str, Any], name: str) -> int:
     """A whole number of a request; -1, which nothing has, where there is none."""
-    value = given.get(name)
+    value = body.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
+def make_page() -> tuple[str, str]:
+    """Return the page, and the content security policy that it is sent with.
+
+    The HTML contains nothing of a match: the page requests that. Under the policy, only
+    the page's script runs, and nothing is loaded from elsewhere.
+    """
+    html, css = (html_page.beside(_PAGE, kind) for kind in ("html", "css"))
+    script = html_page.script(_PAGE)
+    body = f"<style>{css}</style>{html}"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; "
+        "style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return html_page.page("A table", body, script), policy

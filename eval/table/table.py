@@ -1,37 +1,63 @@
-"""One table: a bot that moves in a thread of its own, and what the page is told.
+"""A table at which a person plays against a bot in a browser.
 
-The thread plays match after match. Where the person acts, it waits for an answer that
-comes from the page. What the page is told is made of the person's own information until
-a match is over.
+A thread plays match after match. When the person acts, the thread waits for an answer
+from the page. Until a match is over, the page receives the person's information only.
 """
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyspiel
 
-from spiel_cr.common.announcing import latest
+from spiel_cr.common.messages import latest
 from spiel_cr.games.histories import state_after
 
-from . import families, lobby, review
+from . import families, review
 from .series import HUMAN, Played, Series
+
+
+class Offer(NamedTuple):
+    """A game or a bot that a person can choose: title, description and string."""
+
+    title: str
+    description: str
+    string: str
+
+
+GAMES = [
+    Offer("Leduc poker", "two rounds of bets, one card on the board", "leduc_poker"),
+    Offer("Kuhn poker", "three cards, one bet", "kuhn_poker"),
+    Offer("Leduc with short stacks", "seven chips each", "python_leduc_poker"),
+    Offer("Liar's dice", "a die each, under the cup", "liars_dice(numdice=1)"),
+    Offer("Goofspiel", "five hidden bids for five prizes", "python_ii_goofspiel"),
+    Offer("Princess and monster", "chase in the dark", "python_princess_and_monster"),
+    Offer(
+        "Scotland Yard", "a hidden fugitive on a map", "python_scotland_yard(rounds=2)"
+    ),
+]
+STRENGTHS = [
+    Offer("Plays anything", "all moves alike", "uniform"),
+    Offer("Has an idea", "a rough solution", "solved(solver=cfr+,iterations=5)"),
+    Offer("Hard to beat", "an equilibrium, nearly", "solved(iterations=300)"),
+    Offer("Thinks anew", "solves the rest at each move", "resolving(move_ms=200)"),
+]
 
 Json = dict[str, Any]
 _EMPTY: Json = {"parts": [], "actions": [], "seen": [], "result": None, "story": []}
 
 
 class LeaveError(Exception):
-    """The person wants to stop."""
+    """Raised in the bot's thread when the person leaves."""
 
 
 class Table:
-    """What happens at the table, for one page.
+    """The state of a table, for one page.
 
-    All methods but `run` may be called from any thread.
+    All methods except `run` may be called from any thread.
 
     Attributes:
-      error: what ended the bot's thread; None: nothing did.
+      error: Error that ended the bot's thread, if any.
     """
 
     def __init__(
@@ -40,12 +66,12 @@ class Table:
         *,
         matches: int | None = None,
     ) -> None:
-        """Lays the table; `run` plays.
+        """Prepare the table; `run` plays.
 
         Args:
-          series: one of whose bots is the person; or what makes one of a game and a bot
-            that the person chooses in the lobby, as often as wanted.
-          matches: how many at most; None: until the person leaves.
+          series: Series of matches with one person; or a function from a game string
+            and a bot string to a series, for persons who choose both in a lobby.
+          matches: Maximum number of matches; None: until the person leaves.
         """
         self._most = matches
         self._sit: Callable[[str, str], Series] | None = None
@@ -65,14 +91,14 @@ class Table:
             self._enter()
 
     def _enter(self) -> None:
-        """To the lobby; what was played is gone."""
+        """Show the lobby, and forget the matches of the last series."""
         self._choice = None
-        offers = {"games": lobby.GAMES, "strengths": lobby.STRENGTHS}
+        offers = {"games": GAMES, "strengths": STRENGTHS}
         shown = {name: [o[:2] for o in row] for name, row in offers.items()}
         self._set(phase="lobby", match=-1, actions=[], more=False, **shown)
 
     def _seat(self, series: Series) -> None:
-        """The person sits down, before the first match."""
+        """Start a series, before its first match."""
         self._series = series
         self._reviewer = review.Reviewer(series.instance)
         self._reviews: list[Json | None] = []
@@ -82,28 +108,28 @@ class Table:
             game=str(series.game),
             title=series.game.get_type().long_name.removeprefix("Python "),
             bot=bot,
-            named={o.string: o.title for o in lobby.STRENGTHS}.get(bot, ""),
+            named={o.string: o.title for o in STRENGTHS}.get(bot, ""),
             match=0,
             seat=series.seats(0).index(HUMAN),
             score=self._score(),
             **_EMPTY,
         )
 
-    # What the page asks.
+    # Methods for the page.
     def view(self) -> Json:
-        """What the page shows now, with the "version" that an answer must name."""
+        """Return the view, with the "version" that an answer must name."""
         with self._changed:
             return {**self._view, "version": self._version, "doing": latest()}
 
     def review_of(self, number: int) -> Json | None:
-        """The review of a match; None where there is none yet."""
+        """Return the review of a match; None if it does not exist (yet)."""
         with self._changed:
             if 0 <= number < len(self._reviews):
                 return self._reviews[number]
             return None
 
     def answer(self, version: int, action: int) -> bool:
-        """The person's move; False: it came too late, or is not legal."""
+        """Accept the person's move; False if it is outdated or illegal."""
         with self._changed:
             if version != self._version or action not in self._legal:
                 return False
@@ -112,7 +138,7 @@ class Table:
             return True
 
     def go_on(self, number: int) -> bool:
-        """The person wants another match after this one; False: it is not the time."""
+        """Start another match after this one; False if the match is not over."""
         with self._changed:
             if number != self._view["match"] or not self._view.get("more"):
                 return False
@@ -121,20 +147,20 @@ class Table:
             return True
 
     def sit(self, game: int, strength: int) -> bool:
-        """The person has chosen, by number; False: there is no such thing now."""
-        fits = 0 <= game < len(lobby.GAMES) and 0 <= strength < len(lobby.STRENGTHS)
+        """Accept the person's choice in the lobby; False if it is invalid."""
+        fits = 0 <= game < len(GAMES) and 0 <= strength < len(STRENGTHS)
         with self._changed:
             if not fits or self._view["phase"] != "lobby":
                 return False
-            self._choice = lobby.GAMES[game].string, lobby.STRENGTHS[strength].string
+            self._choice = GAMES[game].string, STRENGTHS[strength].string
             self._put(phase="preparing", match=-1)
             return True
 
     def leave(self) -> bool:
-        """Ends the series.
+        """End the series.
 
         Returns:
-          Whether that is the end; False: the person goes back to the lobby.
+          Whether the table is closed; False if the person returns to the lobby.
         """
         with self._changed:
             if self._choice is not None:
@@ -145,15 +171,15 @@ class Table:
         return True
 
     def close(self) -> None:
-        """Ends everything; the bot's thread ends at its next move."""
+        """Close the table; the bot's thread ends at its next move."""
         with self._changed:
             self._closed = True
             self._legal = []
             self._put(phase="closed", actions=[], more=False)
 
-    # What the bot's thread does.
+    # Methods of the bot's thread.
     def run(self) -> None:
-        """Plays until the person leaves, or all matches are played."""
+        """Play until the person leaves, or all matches are played."""
         try:
             while True:
                 if self._sit is not None:
@@ -171,7 +197,7 @@ class Table:
             self._set(phase="failed", message=str(error), actions=[], more=False)
 
     def _play_all(self) -> None:
-        """Matches until all are played, or the person goes back to the lobby."""
+        """Play until all matches are played, or the person returns to the lobby."""
         try:
             while True:
                 self._play()
@@ -195,26 +221,26 @@ class Table:
         self._set(phase="thinking")
         played = self._series.play(lambda _: _Person(self, seat), [self._saw(seat)])
         self._show_end(played, seat)
-        self._look_at(played, seat, bot)
+        self._review_match(played, seat, bot)
 
     def _saw(self, seat: int) -> Any:
-        """Draws the table again after every move, as the person may see it."""
+        """Return an observer that redraws the table after every move."""
 
         def observe(state: pyspiel.State, player: int, action: int) -> None:
             if self._left:
                 raise LeaveError
             after = state.child(action)
-            # Not every game says what players know while chance moves.
+            # Some games have no information states at chance nodes.
             if not after.is_terminal() and not after.is_chance_node():
                 self._set(parts=families.draw(after, seat).parts)
 
         return observe
 
     def ask(self, state: pyspiel.State, seat: int) -> int:
-        """Waits for the person's move.
+        """Wait for the person's move.
 
         Raises:
-          LeaveError: the person left.
+          LeaveError: If the person leaves.
         """
         parts = families.draw(state, seat).parts
         legal, seen = state.legal_actions(), families.opponents_moves(state, seat)
@@ -243,16 +269,16 @@ class Table:
             reviewed=len(self._reviews) - 1,
         )
 
-    def _look_at(self, played: Played, seat: int, bot: pyspiel.Bot) -> None:
-        # A person who goes on does not want to wait for it.
+    def _review_match(self, played: Played, seat: int, bot: pyspiel.Bot) -> None:
+        # The next match does not wait for the review of the last one.
         def stopped() -> bool:
             return self._left or self._next
 
-        found = self._reviewer.review(played.match, seat, bot, stopped)
+        review_of_match = self._reviewer.review(played.match, seat, bot, stopped)
         with self._changed:
             if stopped():
                 return
-            self._reviews[played.number] = found
+            self._reviews[played.number] = review_of_match
             self._put(reviewed=len(self._reviews))
 
     @property
@@ -260,11 +286,11 @@ class Table:
         return self._closed or self._gone
 
     def _score(self) -> Json:
-        who = self._series.seats(0).index(HUMAN)
+        index = self._series.seats(0).index(HUMAN)
         results = [p.match.returns[p.bots.index(HUMAN)] for p in self._series.played]
         return {
             "matches": len(results),
-            "total": self._series.totals()[who],
+            "total": self._series.totals()[index],
             "won": sum(result > 0 for result in results),
             "lost": sum(result < 0 for result in results),
         }
@@ -277,7 +303,7 @@ class Table:
             self._put(**news)
 
     def _put(self, **news: Any) -> None:
-        """Changes what is shown; the version tells nothing where nothing changes."""
+        """Change the view; the version changes only if the view does."""
         if any(self._view.get(name) != value for name, value in news.items()):
             self._view = {**self._view, **news}
             self._version += 1
@@ -291,7 +317,7 @@ class Table:
 
 
 class _Person(pyspiel.Bot):
-    """Asks the page."""
+    """A bot whose moves come from the page."""
 
     def __init__(self, table: Table, seat: int) -> None:
         pyspiel.Bot.__init__(self)

@@ -15,9 +15,9 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, json_log, storage
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.matches import Slot
@@ -39,13 +39,13 @@ class Kind(Protocol[_Result]):
     """What is played in a round robin: matches, or sessions of them.
 
     Attributes:
-      what: one of them, for errors and for the bar.
+      unit: one of them, for errors and for the bar.
       lines: name of the file of JSON lines, without ".jsonl".
       table: name of the file of the CSV table.
       settings: what a folder keeps, besides game, bots and seed.
     """
 
-    what: str
+    unit: str
     lines: str
     table: str
     settings: Record
@@ -138,7 +138,7 @@ def run_round_robin(
     check_seed(config.seed)
     folder = json_log.check_folder(out)
     # A tournament that is finished is shown again though a bot's file is gone.
-    if not json_log.has_begun(folder, kind.lines):
+    if not json_log.has_lines(folder, kind.lines):
         for bot in bots:
             bot_strings.read_bot(bot)
     instance = bot_strings.prepare(game, bots, memory_limit=config.memory_limit)
@@ -154,19 +154,19 @@ def run_round_robin(
         {**_settings(instance, bots, config.seed), **kind.settings},
         key=Slot._fields,
         facts={"versions": storage.versions()},
-        what=kind.what,
+        label=kind.unit,
         check=check,
         merge=_same_run,
     ) as log:
         done = sum(slot in log.records for slot in plan)
-        shown = config.progress and config.executor.is_here
+        shown = config.progress and config.executor.is_in_process
         setup = instance, bots, config.seed, kind, shown
         for _ in tqdm(
             log.map(config.executor, _Table, setup, {slot: slot for slot in plan}),
             total=len(plan),
             initial=done,
             desc="tournament",
-            unit=kind.what,
+            unit=kind.unit,
             disable=not config.progress or done == len(plan),
         ):
             pass
@@ -193,9 +193,9 @@ def _plan(num_bots: int, matches: int) -> list[Slot]:
 
 # Of each line.
 _SLOT: dict[str, checks.Test] = {
-    "deal": checks.is_whole,
-    "row": checks.is_whole,
-    "column": checks.is_whole,
+    "deal": checks.is_count,
+    "row": checks.is_count,
+    "column": checks.is_count,
     "swapped": checks.is_boolean,
 }
 
@@ -222,12 +222,14 @@ def tables_of(
     """
     tables: Tables = {}
     for i, j in itertools.combinations(range(size), 2):
-        met = {s: records[s] for s in records if (s.row, s.column) == (i, j)}
-        for name, (own, other) in pair(met).items():
+        records_of_pair = {
+            s: records[s] for s in records if (s.row, s.column) == (i, j)
+        }
+        for name, (result, other) in pair(records_of_pair).items():
             # Nobody meets itself: the counts are 0 there, all else is None.
-            alone = 0 if isinstance(own, int) else None
+            alone = 0 if isinstance(result, int) else None
             table = tables.setdefault(name, [[alone] * size for _ in range(size)])
-            table[i][j], table[j][i] = own, other
+            table[i][j], table[j][i] = result, other
     return tables
 
 
@@ -253,33 +255,34 @@ def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
     }
 
 
-def _same_run(found: Record, new: Record) -> Record:
+def _same_run(settings: Record, new: Record) -> Record:
     """Settings of a folder to go on with; for `JsonLog`.
 
     A game can be written in several ways: its tree is what counts, if known.
 
     Args:
-      found: in the folder.
+      settings: in the folder.
       new: of this run.
 
     Raises:
       OtherRunError: they differ, or one run is of sessions and the other of matches.
     """
-    json_log.same_settings(found, {name: new[name] for name in ("bots", "seed")})
+    json_log.same_settings(settings, {name: new[name] for name in ("bots", "seed")})
     for name in ("session", "aivat"):
-        if found.get(name) != new.get(name):
+        if settings.get(name) != new.get(name):
             raise json_log.OtherRunError(
-                f"holds a tournament with {name}={found.get(name)}, not {new.get(name)}"
+                f"holds a tournament with {name}={settings.get(name)}, "
+                f"not {new.get(name)}"
             )
-    prints = found.get("fingerprint"), new["fingerprint"]
+    prints = settings.get("fingerprint"), new["fingerprint"]
     if None not in prints and prints[0] == prints[1]:
-        return found
-    elif None not in prints and found.get("game") == new["game"]:
+        return settings
+    elif None not in prints and settings.get("game") == new["game"]:
         raise json_log.OtherRunError(
             f"holds a run with another version of {new['game']}"
         )
-    json_log.same_settings(found, {"game": new["game"]})
-    return found
+    json_log.same_settings(settings, {"game": new["game"]})
+    return settings
 
 
 class _Table:
@@ -300,8 +303,8 @@ class _Table:
         for number, seat in tqdm(places, desc="warming up", disable=not progress):
             entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
             # JAX without 64 bits takes 31.
-            own = int(entropy.generate_state(1)[0] >> 1)
-            bot = bot_strings.load_bot(instance, bots[number], seat, seed=own)
+            bot_seed = int(entropy.generate_state(1)[0] >> 1)
+            bot = bot_strings.load_bot(instance, bots[number], seat, seed=bot_seed)
             self._made[number].append(bot)
 
     def __call__(self, slot: Slot) -> Record:
@@ -312,7 +315,7 @@ class _Table:
             played = self._kind.play(self._instance, seated, slot)
         except ValueError as error:
             raise ValueError(
-                f"{self._kind.what} of {names[0]} and {names[1]}, deal {slot.deal}: "
+                f"{self._kind.unit} of {names[0]} and {names[1]}, deal {slot.deal}: "
                 f"{error}"
             ) from error
         return {**slot._asdict(), "players": names, **played}

@@ -23,7 +23,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import atomic
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.parameters import parse, table_of
@@ -66,40 +66,40 @@ def read_session(text: str) -> SessionConfig:
     """
     example = "write, for instance, stack=80,rounds=10"
     try:
-        found = parse(f"session({text})", "session")._replace(text=text)
+        parsed = parse(f"session({text})", "session")._replace(text=text)
     except ValueError:
-        found = None
-    if found is None or "(" in text:
+        parsed = None
+    if parsed is None or "(" in text:
         raise ValueError(f"session={text!r} cannot be read; {example}")
-    given = found.convert(table_of(SessionConfig))
-    if missing := [name for name in ("stack", "rounds") if name not in given]:
+    settings = parsed.convert(table_of(SessionConfig))
+    if missing := [name for name in ("stack", "rounds") if name not in settings]:
         missed = " and ".join(missing)
         raise ValueError(f"session={text!r}: {missed} must be given; {example}")
-    return SessionConfig(**given)
+    return SessionConfig(**settings)
 
 
 class Sessions(NamedTuple):
-    """Results; [k, k] of bots, a row's results against a column's.
+    """Results of sessions: [k, k] tables of each row's bot against each column's.
 
     Attributes:
-      bots: strings.
-      won: the share of sessions that the row wins, draws counted half; None on the
-        diagonal, as in all tables.
-      won_half_width: of the 95 % confidence interval around the share; None where one
-        deal was played only, and so are the other half widths.
-      chips: what the row wins per hand, as it was paid, in the game's units.
-      chips_half_width: of the interval around that.
-      sessions: played.
-      wins: of the row.
-      draws: sessions after which both have equally many chips.
-      hands: played.
-      plain_chips: as `chips`, of chips with their luck; None: it stayed.
-      plain_chips_half_width: of the interval around that.
+      bots: Bot strings.
+      win_share: Share of sessions that the row wins, with draws counted half; None on
+        the diagonal, as in all tables.
+      win_share_half_width: Half width of its 95% confidence interval; None after a
+        single deal, like all half widths.
+      chips: Chips that the row wins per hand, as paid, in the game's units.
+      chips_half_width: Half width of the interval of `chips`.
+      sessions: Number of sessions.
+      wins: Number of sessions that the row wins.
+      draws: Number of sessions after which both players have equally many chips.
+      hands: Number of hands.
+      plain_chips: Chips per hand without variance reduction; None if `chips` has none.
+      plain_chips_half_width: Half width of the interval of `plain_chips`.
     """
 
     bots: tuple[str, ...]
-    won: list[list[_Number]]
-    won_half_width: list[list[_Number]]
+    win_share: list[list[_Number]]
+    win_share_half_width: list[list[_Number]]
     chips: list[list[_Number]]
     chips_half_width: list[list[_Number]]
     sessions: list[list[int]]
@@ -110,12 +110,12 @@ class Sessions(NamedTuple):
     plain_chips_half_width: list[list[_Number]] | None = None
 
 
-def check_chips(game: Game, what: str = "session") -> None:
+def check_chips(game: Game, option: str = "session") -> None:
     """Refuses a game whose utilities are no chips.
 
     Args:
       game: OpenSpiel game string, game, or compiled game.
-      what: needs chips, for the error.
+      option: needs chips, for the error.
 
     Raises:
       ValueError: the game is not poker.
@@ -125,8 +125,8 @@ def check_chips(game: Game, what: str = "session") -> None:
         PokerRoles(open_game(game).game)
     except NotPokerError as error:
         raise ValueError(
-            f"{what}: only games of poker are played for chips, and {error}; leave "
-            f"{what} out, or choose such a game"
+            f"{option}: only games of poker are played for chips, and {error}; leave "
+            f"{option} out, or choose such a game"
         ) from error
 
 
@@ -170,7 +170,7 @@ def play_sessions(
 
 
 _LINE: dict[str, checks.Test] = {
-    "hands": checks.is_list(checks.is_list(checks.is_whole)),
+    "hands": checks.is_list(checks.is_list(checks.is_count)),
     "returns": checks.is_list(checks.is_number),
     "paid": checks.is_list(checks.is_number),
     "stacks": checks.is_list(checks.is_duration, 2),
@@ -181,7 +181,7 @@ _LINE: dict[str, checks.Test] = {
 class _Sessions:
     """Sessions as a kind of round robin."""
 
-    what, lines, table = "session", "sessions", "sessions.csv"
+    unit, lines, table = "session", "sessions", "sessions.csv"
     values: Baseline | None = None
 
     def __init__(self, bots: tuple[str, ...], config: SessionConfig, seed: int) -> None:
@@ -207,7 +207,7 @@ class _Sessions:
         hands: list[tuple[int, ...]] = []
         returns: list[float] = []
         paid: list[float] = []
-        worth: list[float] = []
+        adjusted: list[float] = []
         while len(hands) < self._config.rounds and min(stacks) > 0:
             hand = len(hands)
             # Who sits in seat 0: player 0 of the session, then player 1, and so on.
@@ -215,31 +215,31 @@ class _Sessions:
             try:
                 match = play_match(
                     instance,
-                    [players[who][seat] for seat, who in enumerate(order)],
+                    [players[player][seat] for seat, player in enumerate(order)],
                     generator(self._seed, slot, 2 if slot.swapped else 1, hand),
                     chance=generator(self._seed, slot, 0, hand),
                 )
             except ValueError as error:
                 raise ValueError(f"hand {hand}: {error}") from error
-            for seat, who in enumerate(order):
-                seconds[who] += sum(match.seconds[seat])
-            won = match.returns[order.index(0)]
+            for seat, player in enumerate(order):
+                seconds[player] += sum(match.seconds[seat])
+            payoff = match.returns[order.index(0)]
             most = min(stacks)
-            chips = float(np.clip(won, -most, most))
+            chips = float(np.clip(payoff, -most, most))
             if self.values is not None:
                 luck = self.values.luck(match, most)
-                worth.append(chips + luck if hand % 2 else chips - luck)
+                adjusted.append(chips + luck if hand % 2 else chips - luck)
             stacks = [stacks[0] + chips, stacks[1] - chips]
             hands.append(match.actions)
-            returns.append(won)
+            returns.append(payoff)
             paid.append(chips)
         return {
-            **({} if self.values is None else {"aivat": worth}),
+            **({} if self.values is None else {"aivat": adjusted}),
             "hands": hands,
             "returns": returns,
             "paid": paid,
             "stacks": stacks,
-            "seconds": [round(own, 7) for own in seconds],
+            "seconds": [round(s, 7) for s in seconds],
         }
 
     def pair(self, records: Records) -> dict[str, tuple[_Number, _Number]]:
@@ -248,13 +248,13 @@ class _Sessions:
         name = "paid" if self.values is None else "aivat"
         wins = draws = 0
         for slot, record in records.items():
-            own = int(slot.swapped)
-            ahead = record["stacks"][own] - record["stacks"][1 - own]
+            player = int(slot.swapped)
+            ahead = record["stacks"][player] - record["stacks"][1 - player]
             wins += ahead > 0
             draws += ahead == 0
             points[slot.deal] += (1 + np.sign(ahead)) / 2
-            chips[slot.deal] += (-1 if own else 1) * sum(record[name])
-            plain[slot.deal] += (-1 if own else 1) * sum(record["paid"])
+            chips[slot.deal] += (-1 if player else 1) * sum(record[name])
+            plain[slot.deal] += (-1 if player else 1) * sum(record["paid"])
             hands[slot.deal] += len(record["hands"])
         share, share_half = mean_and_half_width(points / 2, (0.0, 1.0))
         per_hand, chips_half = ratio_and_half_width(chips, hands)
@@ -265,8 +265,8 @@ class _Sessions:
         }
         count, total = len(records), int(hands.sum())
         return {
-            "won": (share, 1 - share),
-            "won_half_width": (share_half, share_half),
+            "win_share": (share, 1 - share),
+            "win_share_half_width": (share_half, share_half),
             "chips": (per_hand, 0.0 - per_hand),
             "chips_half_width": (chips_half, chips_half),
             "sessions": (count, count),
@@ -277,5 +277,5 @@ class _Sessions:
         }
 
     def result(self, tables: Tables, records: Records) -> tuple[Sessions, Record]:
-        found = Sessions(self._bots, **tables)
-        return found, found._asdict()
+        sessions = Sessions(self._bots, **tables)
+        return sessions, sessions._asdict()

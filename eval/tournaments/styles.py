@@ -102,11 +102,11 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
     deals: dict[str, dict[Hashable, Counter[str]]] = {}
     streets: dict[str, list[list[int]]] = defaultdict(list)
     for deal, bots, actions in hands:
-        own = [
+        per_bot = [
             deals.setdefault(bot, {}).setdefault(deal, Counter())
             for bot in dict.fromkeys(bots)
         ]
-        by_seat = own if len(own) == 2 else own * 2
+        by_seat = per_bot if len(per_bot) == 2 else per_bot * 2
         for counts in by_seat:
             counts["hands"] += 1
         street, dealt, joined = -1, False, set()
@@ -126,7 +126,10 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
                     joined.add(player)
         for player in joined:
             by_seat[player]["voluntary"] += 1
-    return [_style(bot, list(own.values()), streets[bot]) for bot, own in deals.items()]
+    return [
+        _style(bot, list(per_bot.values()), streets[bot])
+        for bot, per_bot in deals.items()
+    ]
 
 
 def _style(bot: str, deals: list[Counter[str]], streets: list[list[int]]) -> Style:
@@ -141,15 +144,23 @@ def _style(bot: str, deals: list[Counter[str]], streets: list[list[int]]) -> Sty
 
 
 # Of the attributes of a style, those of all streets together.
-_WHOLE = "hands voluntary voluntary_half_width aggression aggression_half_width".split()
+_TOTALS = (
+    "hands voluntary voluntary_half_width aggression aggression_half_width".split()
+)
 
 
 def table_of_styles(styles: Iterable[Style]) -> str:
     """CSV, one line for each bot and street."""
     return csv_text(
-        ["bot", "street", *MEANINGS, *_WHOLE, "style"],
+        ["bot", "street", *MEANINGS, *_TOTALS, "style"],
         (
-            [style.bot, n, *counts, *(getattr(style, x) for x in _WHOLE), style.text]
+            [
+                style.bot,
+                n,
+                *counts,
+                *(getattr(style, x) for x in _TOTALS),
+                style.text,
+            ]
             for style in styles
             for n, counts in enumerate(style.streets)
         ),
@@ -158,20 +169,20 @@ def table_of_styles(styles: Iterable[Style]) -> str:
 
 def lines_of_styles(styles: Iterable[Style]) -> list[str]:
     """For people: frequencies by street, then the measures."""
-    found = []
+    lines = []
     for style in styles:
-        found.append(f"{style.bot}: {style.text}, {style.hands:,} hands")
+        lines.append(f"{style.bot}: {style.text}, {style.hands:,} hands")
         for street in range(len(style.streets)):
             shares = (
                 f"{meaning} {share:6.1%}"
                 for meaning, share in zip(MEANINGS, style.shares(street), strict=True)
             )
             count = sum(style.streets[street])
-            found.append(f"  street {street}  {'  '.join(shares)}  of {count:,}")
+            lines.append(f"  street {street}  {'  '.join(shares)}  of {count:,}")
         played = _interval(style.voluntary, style.voluntary_half_width)
         factor = _interval(style.aggression, style.aggression_half_width)
-        found.append(f"  plays {played} of its hands; raises per call {factor}")
-    return found
+        lines.append(f"  plays {played} of its hands; raises per call {factor}")
+    return lines
 
 
 def _interval(value: float | None, half_width: float | None) -> str:

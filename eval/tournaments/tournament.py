@@ -16,7 +16,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import atomic
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import referee
@@ -44,7 +44,7 @@ class Effort(NamedTuple):
       max_ms: the longest.
       late_moves: answers after its own time was up; None: it keeps no record.
       programs_compiled: JAX programs that were compiled while it was thinking.
-      asked: decisions of its `TablePolicy`; None: it has none.
+      queried: decisions of its `TablePolicy`; None: it has none.
       unmet: those among them at infosets that were never met, where it is uniform.
     """
 
@@ -54,13 +54,13 @@ class Effort(NamedTuple):
     max_ms: float
     late_moves: int | None
     programs_compiled: int
-    asked: int | None = None
+    queried: int | None = None
     unmet: int | None = None
 
     @property
     def unmet_share(self) -> float | None:
-        """`unmet` of `asked`; None where it was never asked."""
-        return (self.unmet or 0) / self.asked if self.asked else None
+        """`unmet` of `queried`; None where it was never asked."""
+        return (self.unmet or 0) / self.queried if self.queried else None
 
 
 class Tournament(NamedTuple):
@@ -131,9 +131,9 @@ def play_tournament(
 _LINE: dict[str, checks.Test] = {
     "returns": checks.is_list(checks.is_number, 2),
     "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),
-    "late_moves": checks.is_list(checks.optional(checks.is_whole), 2),
-    "programs_compiled": checks.is_list(checks.is_whole, 2),
-    "unmet": checks.is_list(checks.optional(checks.is_list(checks.is_whole, 2)), 2),
+    "late_moves": checks.is_list(checks.optional(checks.is_count), 2),
+    "programs_compiled": checks.is_list(checks.is_count, 2),
+    "unmet": checks.is_list(checks.optional(checks.is_list(checks.is_count, 2)), 2),
 }
 _AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
 
@@ -141,7 +141,7 @@ _AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
 class _Matches:
     """Matches as a kind of round robin."""
 
-    what, lines, table = "match", "matches", "table.csv"
+    unit, lines, table = "match", "matches", "table.csv"
     settings: Record = {}
     values: Baseline | None = None
 
@@ -156,7 +156,7 @@ class _Matches:
         self._bounds, self._observers = bounds, observers
 
     def check(self, record: Record) -> None:
-        checks.check_fields(record, {"actions": checks.is_list(checks.is_whole)})
+        checks.check_fields(record, {"actions": checks.is_list(checks.is_count)})
         checks.check_fields(record, _LINE)
         if self.values is not None:
             checks.check_fields(record, {"aivat": checks.is_number})
@@ -164,9 +164,9 @@ class _Matches:
     def play(
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
     ) -> Record:
-        seated = [own[seat] for seat, own in enumerate(players)]
+        seated = [bots_of_player[seat] for seat, bots_of_player in enumerate(players)]
         late = [_late_moves(bot) for bot in seated]
-        asked = [_asked(bot) for bot in seated]
+        queries = [_queries(bot) for bot in seated]
         programs = referee.ProgramCounter()
         match = referee.play_match(
             instance,
@@ -180,7 +180,10 @@ class _Matches:
             **({} if values is None else {"aivat": values.estimate(match)}),
             "returns": match.returns,
             "actions": match.actions,
-            "seconds": [[round(s, 7) for s in own] for own in match.seconds],
+            "seconds": [
+                [round(s, 7) for s in bots_of_player]
+                for bots_of_player in match.seconds
+            ],
             "late_moves": [
                 None if count is None else (_late_moves(bot) or 0) - count
                 for count, bot in zip(late, seated, strict=True)
@@ -190,7 +193,7 @@ class _Matches:
                 None
                 if old is None or new is None
                 else [new[0] - old[0], new[1] - old[1]]
-                for old, new in zip(asked, map(_asked, seated), strict=True)
+                for old, new in zip(queries, map(_queries, seated), strict=True)
             ],
         }
 
@@ -219,14 +222,14 @@ class _Matches:
     def result(self, tables: Tables, records: Records) -> tuple[Tournament, Record]:
         efforts = [_effort(bot, n, records) for n, bot in enumerate(self._bots)]
         shown = {name: tables[name] for name in tables if name not in _AS_PLAYER}
-        found = Tournament(self._bots, **shown, efforts=efforts)
-        summary = found._asdict() | {"efforts": [e._asdict() for e in efforts]}
+        tournament = Tournament(self._bots, **shown, efforts=efforts)
+        summary = tournament._asdict() | {"efforts": [e._asdict() for e in efforts]}
         del summary["plain_mean"]
         if self.values is not None:
             lucky = _Matches(self._bots, self._seed, self._bounds, ()).pair
             plain = round_robin.tables_of(len(self._bots), records, lucky)
-            found = found._replace(plain_mean=plain["mean"])
-        return found, summary
+            tournament = tournament._replace(plain_mean=plain["mean"])
+        return tournament, summary
 
 
 def _late_moves(bot: pyspiel.Bot) -> int | None:
@@ -234,7 +237,7 @@ def _late_moves(bot: pyspiel.Bot) -> int | None:
     return None if statistics is None else statistics.late_moves
 
 
-def _asked(bot: pyspiel.Bot) -> tuple[int, int] | None:
+def _queries(bot: pyspiel.Bot) -> tuple[int, int] | None:
     """How often a bot's `TablePolicy` was asked, and had not met the infoset."""
     policy = bot.policy if isinstance(bot, PolicyBot) else None
     return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
@@ -249,7 +252,7 @@ def _effort(bot: str, number: int, records: Records) -> Effort:
     milliseconds = [1000 * s for match in matches for s in match["seconds"]]
     late = [match["late_moves"] for match in matches]
     counted = [match["unmet"] for match in matches if match["unmet"] is not None]
-    asked, unmet = np.sum(counted, axis=0).tolist() if counted else (None, None)
+    queried, unmet = np.sum(counted, axis=0).tolist() if counted else (None, None)
     return Effort(
         bot=bot,
         moves=len(milliseconds),
@@ -257,6 +260,6 @@ def _effort(bot: str, number: int, records: Records) -> Effort:
         max_ms=max(milliseconds, default=0.0),
         late_moves=None if None in late else sum(late),
         programs_compiled=sum(match["programs_compiled"] for match in matches),
-        asked=asked,
+        queried=queried,
         unmet=unmet,
     )

@@ -9,12 +9,12 @@ declares its game as a signal game instead, see `holdem`.
 
 from game_defs.bundled.battleship import batched_battleship
 from game_defs.bundled.goofspiel import batched_goofspiel
-from game_defs.bundled.hidden_boards import batched_dark_hex, batched_phantom_ttt
 from game_defs.bundled.holdem import (
     batched_universal_poker,
     public_tree_of_universal_poker,
 )
 from game_defs.bundled.liars_dice import batched_liars_dice
+from game_defs.bundled.phantom_games import batched_dark_hex, batched_phantom_ttt
 
 __all__ = [
     "public_tree_of_universal_poker",

@@ -22,10 +22,10 @@ def batched_battleship(game: pyspiel.Game) -> "BatchedBattleship | None":
     None where ships might be placed so that a later one does not fit: OpenSpiel forbids
     that, and looks far ahead for it. The game has to be of zero sum.
     """
-    given = game.get_parameters()
-    rows, columns = given["board_height"], given["board_width"]
-    sizes = [int(size) for size in given["ship_sizes"].strip("[]").split(";")]
-    values = [float(value) for value in given["ship_values"].strip("[]").split(";")]
+    params = game.get_parameters()
+    rows, columns = params["board_height"], params["board_width"]
+    sizes = [int(size) for size in params["ship_sizes"].strip("[]").split(";")]
+    values = [float(value) for value in params["ship_values"].strip("[]").split(";")]
     room = all(
         # So many ships of this size stand side by side, and each earlier cell is in
         # the way of one of them only.
@@ -35,8 +35,8 @@ def batched_battleship(game: pyspiel.Game) -> "BatchedBattleship | None":
     if not room:
         return None
     return BatchedBattleship(
-        *(rows, columns, sizes, values, given["num_shots"]),
-        repeats=given["allow_repeated_shots"],
+        *(rows, columns, sizes, values, params["num_shots"]),
+        repeats=params["allow_repeated_shots"],
     )
 
 
@@ -122,10 +122,10 @@ class BatchedBattleship:
             if number >= self._ships:
                 self._shoot(after, places, player, action, number - self._ships)
                 continue
-            own = self._parts[player]
-            after[places, own[0].start + number] = action + 1
+            parts = self._parts[player]
+            after[places, parts[0].start + number] = action + 1
             cover = self._covers[number, action - self._cells]
-            after[places, own[2]] += cover * np.int16(number + 1)
+            after[places, parts[2]] += cover * np.int16(number + 1)
         return after
 
     def _shoot(
@@ -151,10 +151,10 @@ class BatchedBattleship:
         hit = ship >= 0
         after[places, other[3].start + cell] = 1
         result = np.full(len(places), _WATER)
-        met = np.flatnonzero(hit)
-        at, left = places[met], other[4].start + ship[met]
-        after[at, left] -= new[met].astype(np.int16)
-        result[met] = np.where(after[at, left] > 0, _HIT, _SUNK)
+        hits = np.flatnonzero(hit)
+        at, left = places[hits], other[4].start + ship[hits]
+        after[at, left] -= new[hits].astype(np.int16)
+        result[hits] = np.where(after[at, left] > 0, _HIT, _SUNK)
         after[places, self._parts[player][1].start + number] = 3 * cell + result + 1
 
     def returns(self, states: np.ndarray) -> np.ndarray:
@@ -166,11 +166,11 @@ class BatchedBattleship:
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int16 [n, k]: moves, own ships and shots, cells of the other's."""
-        own, other = self._parts[player], self._parts[1 - player]
-        shots = states[:, other[1]]
+        parts, opponent_parts = self._parts[player], self._parts[1 - player]
+        shots = states[:, opponent_parts[1]]
         cells = np.where(shots > 0, (shots - 1) // 3 + 1, 0)
         return np.concatenate(
-            [states[:, :1], states[:, own[0]], states[:, own[1]], cells], axis=1
+            [states[:, :1], states[:, parts[0]], states[:, parts[1]], cells], axis=1
         )
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
@@ -180,12 +180,12 @@ class BatchedBattleship:
         ship was put and how, and of every shot whose it was, its cell, and of own ones
         what it hit.
         """
-        own, count = self._parts[player], len(states)
+        parts, count = self._parts[player], len(states)
         moving = self.current_player(states)
         looking, seats = np.full(count, player), np.arange(base.NUM_PLAYERS)
         head = [moving == base.TERMINAL, *(looking == seats[:, None])]
         head += list(moving == seats[:, None])
-        ships = states[:, own[0]]
+        ships = states[:, parts[0]]
         kind, cell = np.divmod(ships - 1, self._cells)
         placed = [_one_hot(kind - 1, 2), *self._place(cell)]
         shots = np.stack([states[:, parts[1]] for parts in self._parts], axis=2)
@@ -193,11 +193,11 @@ class BatchedBattleship:
         whose = np.broadcast_to(seats, shots.shape)
         seen = np.where(whose == player, result, -1)
         shot = [_one_hot(whose, 2), *self._place(cell), _one_hot(seen, 3)]
-        told = [np.stack(head, axis=1)]
-        for there, bits in ((ships, placed), (shots, shot)):
-            entries = np.concatenate(bits, axis=-1) & (there > 0)[..., None]
-            told.append(entries.reshape(count, -1))
-        return np.concatenate(told, axis=1)
+        blocks = [np.stack(head, axis=1)]
+        for codes, bits in ((ships, placed), (shots, shot)):
+            entries = np.concatenate(bits, axis=-1) & (codes > 0)[..., None]
+            blocks.append(entries.reshape(count, -1))
+        return np.concatenate(blocks, axis=1)
 
     def _place(self, cell: np.ndarray) -> list[np.ndarray]:
         """Rows and columns of cells, one-hot."""
@@ -206,9 +206,9 @@ class BatchedBattleship:
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns OpenSpiel's strings: own ships, then all shots in order."""
-        own, other = self._parts[player], self._parts[1 - player]
-        columns = [0, *range(own[0].start, own[1].stop)]
-        columns += range(other[1].start, other[1].stop)
+        parts, opponent_parts = self._parts[player], self._parts[1 - player]
+        columns = [0, *range(parts[0].start, parts[1].stop)]
+        columns += range(opponent_parts[1].start, opponent_parts[1].stop)
         return [
             self._text(player, row[0], row[1:]) for row in states[:, columns].tolist()
         ]
@@ -220,8 +220,11 @@ class BatchedBattleship:
             if entry:
                 kind, cell = divmod(entry - 1, self._cells)
                 text.append(f"/{'hv'[kind - 1]}_{self._cell(cell)}")
-        own, other = entries[ships : ships + shots], entries[ships + shots :]
-        for pair in zip(own, other, strict=True):
+        player_shots, opponent_shots = (
+            entries[ships : ships + shots],
+            entries[ships + shots :],
+        )
+        for pair in zip(player_shots, opponent_shots, strict=True):
             for whose in (0, 1):
                 entry = pair[0 if whose == player else 1]
                 if entry:
@@ -246,11 +249,11 @@ def _groups(states: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
     moves = states[:, 0]
     if len(moves) and (moves == moves[0]).all():
         # As in rollouts side by side: the usual case, at half the price.
-        made = int(moves[0])
-        yield made % 2, made // 2, np.arange(len(moves))
+        num_moves = int(moves[0])
+        yield num_moves % 2, num_moves // 2, np.arange(len(moves))
         return
-    for made in np.unique(moves).tolist():
-        yield made % 2, made // 2, np.flatnonzero(moves == made)
+    for num_moves in np.unique(moves).tolist():
+        yield num_moves % 2, num_moves // 2, np.flatnonzero(moves == num_moves)
 
 
 def _covered(rows: int, columns: int, size: int) -> np.ndarray:

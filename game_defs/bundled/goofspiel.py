@@ -21,7 +21,7 @@ _PHASE, _ROUND, _BID, _POINTS, _HANDS, _DECK, _SEQUENCES = 0, 1, 2, 3, 5, 7, 8
 _DEAL, _FIRST, _SECOND, _OVER = range(4)
 _NEXT_PLAYER = np.array([base.CHANCE, 0, 1, base.TERMINAL])
 # Who won a round: 0, 1, or nobody; and what OpenSpiel's strings have for nobody.
-_NOBODY = 2
+_TIE = 2
 _WINNERS = ("0", "1", str(int(pyspiel.PlayerId.INVALID)))
 _MOST_CARDS = 15
 
@@ -33,17 +33,17 @@ def batched_goofspiel(game: pyspiel.Game) -> "BatchedGoofspiel | None":
     (which are not zero-sum), and for one round less than there are cards, where the
     game of OpenSpiel 2.0.2 does not end.
     """
-    given = game.get_parameters()["game"]
-    rounds = given["num_cards"] if given["num_turns"] == -1 else given["num_turns"]
+    params = game.get_parameters()["game"]
+    rounds = params["num_cards"] if params["num_turns"] == -1 else params["num_turns"]
     supported = (
-        given["imp_info"]
-        and given["players"] == base.NUM_PLAYERS
-        and given["num_cards"] <= _MOST_CARDS
-        and given["returns_type"] != "total_points"
+        params["imp_info"]
+        and params["players"] == base.NUM_PLAYERS
+        and params["num_cards"] <= _MOST_CARDS
+        and params["returns_type"] != "total_points"
         and rounds >= 1
-        and rounds != given["num_cards"] - 1
+        and rounds != params["num_cards"] - 1
     )
-    return BatchedGoofspiel(given, rounds) if supported else None
+    return BatchedGoofspiel(params, rounds) if supported else None
 
 
 class BatchedGoofspiel:
@@ -55,20 +55,20 @@ class BatchedGoofspiel:
     and of player 1 in the rounds played, the point cards shown, and who won the rounds.
     """
 
-    def __init__(self, given: dict[str, Any], rounds: int) -> None:
+    def __init__(self, params: dict[str, Any], rounds: int) -> None:
         """Use `batched_goofspiel` instead.
 
         Args:
-          given: parameters of OpenSpiel's goofspiel.
+          params: Parameters of OpenSpiel's goofspiel.
           rounds: that are played.
         """
-        self._num_cards = given["num_cards"]
+        self._num_cards = params["num_cards"]
         self._rounds = rounds
-        self._order = given["points_order"]
-        self._difference = given["returns_type"] == "point_difference"
+        self._order = params["points_order"]
+        self._difference = params["returns_type"] == "point_difference"
         self._cards = np.arange(self._num_cards)
         self._shown = Packing(self._num_cards, self._num_cards)
-        self._won = Packing(self._num_cards, _NOBODY + 1)
+        self._winner_codes = Packing(self._num_cards, _TIE + 1)
         width = self._shown.width
         self._bids = [
             slice(_SEQUENCES + p * width, _SEQUENCES + (p + 1) * width)
@@ -77,7 +77,7 @@ class BatchedGoofspiel:
         start = _SEQUENCES + base.NUM_PLAYERS * width
         self._point_cards = slice(start, start + width)
         start += width
-        self._winners = slice(start, start + self._won.width)
+        self._winners = slice(start, start + self._winner_codes.width)
 
     def new_initial_states(self) -> np.ndarray:
         """Returns the state before the first bid, or before the first point card."""
@@ -129,12 +129,12 @@ class BatchedGoofspiel:
         """Plays a round with the bids of both players."""
         played = states[:, _ROUND]
         card = self._shown.get(states[:, self._point_cards], played)
-        winner = np.where(bids[0] > bids[1], 0, np.where(bids[1] > bids[0], 1, _NOBODY))
+        winner = np.where(bids[0] > bids[1], 0, np.where(bids[1] > bids[0], 1, _TIE))
         for p, bid in enumerate(bids):
             states[:, _POINTS + p] += np.where(winner == p, card, 0)
             states[:, _HANDS + p] &= ~(1 << bid)
             self._shown.put(states[:, self._bids[p]], played, bid + 1)
-        self._won.put(states[:, self._winners], played, winner + 1)
+        self._winner_codes.put(states[:, self._winners], played, winner + 1)
         states[:, _BID] = 0
         states[:, _ROUND] += 1
         return states
@@ -172,9 +172,9 @@ class BatchedGoofspiel:
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int64 [n, k]: whose turn it is, own bids, point cards, who won."""
         phase = states[:, _PHASE, None]
-        own = states[:, _BID, None] if player == 0 else np.zeros_like(phase)
+        bid = states[:, _BID, None] if player == 0 else np.zeros_like(phase)
         columns = [states[:, self._bids[player]], states[:, self._point_cards]]
-        return np.concatenate([phase, own, *columns, states[:, self._winners]], axis=1)
+        return np.concatenate([phase, bid, *columns, states[:, self._winners]], axis=1)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of OpenSpiel's turn-based goofspiel."""
@@ -185,7 +185,7 @@ class BatchedGoofspiel:
             states[:, _HANDS + player],
             self._shown.unpack(states[:, self._bids[player]], rounds),
             self._shown.unpack(states[:, self._point_cards], rounds),
-            self._won.unpack(states[:, self._winners], rounds),
+            self._winner_codes.unpack(states[:, self._winners], rounds),
             states[:, _POINTS : _POINTS + 2],
         )
         rows = zip(*[column.tolist() for column in columns], strict=True)
@@ -201,7 +201,7 @@ class BatchedGoofspiel:
         acts = _NEXT_PLAYER[states[:, _PHASE]]
         points = states[:, [_POINTS + player, _POINTS + 1 - player]]
         hand = states[:, _HANDS + player, None] >> self._cards & 1
-        won = self._won.unpack(states[:, self._winners], rounds)
+        winners = self._winner_codes.unpack(states[:, self._winners], rounds)
         cards = self._shown.unpack(states[:, self._point_cards], rounds)
         bids = self._shown.unpack(states[:, self._bids[player]], rounds)
         most = size * (size + 1) // 2
@@ -212,7 +212,7 @@ class BatchedGoofspiel:
             points[:, :, None] == np.arange(most + 1),
             hand == 1,
             # Entries are one more than what they say, and 0 in rounds to come.
-            won[:, :, None] == 1 + players,
+            winners[:, :, None] == 1 + players,
             cards[:, :, None] == 1 + self._cards,
             bids[:, :, None] == 1 + self._cards,
         )

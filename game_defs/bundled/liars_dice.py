@@ -17,11 +17,11 @@ from game_defs.bundled.packing import Packing
 
 def batched_liars_dice(game: pyspiel.Game) -> "BatchedLiarsDice | None":
     """The rules of a game `liars_dice` on arrays; None for more than two players."""
-    given = game.get_parameters()
-    if given["players"] != base.NUM_PLAYERS:
+    params = game.get_parameters()
+    if params["players"] != base.NUM_PLAYERS:
         return None
-    by_face = given["bidding_rule"] == "reset-face"
-    return BatchedLiarsDice(given["numdice"], given["dice_sides"], by_face)
+    by_face = params["bidding_rule"] == "reset-face"
+    return BatchedLiarsDice(params["numdice"], params["dice_sides"], by_face)
 
 
 class BatchedLiarsDice:
@@ -142,12 +142,12 @@ class BatchedLiarsDice:
         # The face of each die in order: as many faces are used up before it.
         used = np.cumsum(held, axis=1)[:, None, :]
         face = (used <= np.arange(self._num_dice)[:, None]).sum(axis=2)
-        made = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
+        bids = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
         dice = face[:, :, None] == np.arange(self._sides)
         pieces = (
             np.broadcast_to(np.arange(2) == player, (len(states), 2)),
             dice.reshape(len(states), -1),
-            made == 1,
+            bids == 1,
         )
         return np.concatenate(pieces, axis=1)
 
@@ -170,9 +170,9 @@ class BatchedLiarsDice:
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns OpenSpiel's strings: own dice in order, then all bids."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
-        made = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
+        bids_of_states = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
         texts = []
-        for counts, bids in zip(dice, made, strict=True):
+        for counts, bids in zip(dice, bids_of_states, strict=True):
             shown = [str(face + 1) * int(n) for face, n in enumerate(counts)]
             texts.append(
                 " ".join(["".join(shown), *map(self._text, *np.nonzero(bids))])

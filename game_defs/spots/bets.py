@@ -74,33 +74,33 @@ def read_bets(text: str) -> BetSizes:
         else:
             where, rest = _places(words)
             kinds = where[2]
-            given = _sizes(rest, clause, kinds == [RAISES])
-            table.update(dict.fromkeys(itertools.product(*where), given))
+            sizes = _sizes(rest, clause, kinds == [RAISES])
+            table.update(dict.fromkeys(itertools.product(*where), sizes))
     return BetSizes(table, cap, force)
 
 
 def _number(words: list[str], pattern: str, example: str) -> float:
-    found = re.fullmatch(pattern, words[1]) if len(words) == 2 else None
-    if found is None:
+    match = re.fullmatch(pattern, words[1]) if len(words) == 2 else None
+    if match is None:
         raise ValueError(
             f"bets: {' '.join(words)!r} is not understood; write {example}"
         )
-    return float(found[1])
+    return float(match[1])
 
 
 def _places(words: list[str]) -> tuple[list[list[str]], list[str]]:
     """Where a clause holds (streets, players, kinds of bets), and its other words."""
     chosen: list[list[str]] = [[], [], []]
     for number, word in enumerate(words):
-        for own, known in zip(chosen, (STREETS, PLAYERS, KINDS), strict=True):
-            own += [name for name in known if word in (name, name.rstrip("s"))]
+        for keywords, options in zip(chosen, (STREETS, PLAYERS, KINDS), strict=True):
+            keywords += [name for name in options if word in (name, name.rstrip("s"))]
         if sum(map(len, chosen)) == number:
             break
     rest = words[sum(map(len, chosen)) :]
     if BETS in chosen[2]:
         chosen[2].append(DONKS)
-    whole = zip(chosen, (STREETS, PLAYERS, KINDS), strict=True)
-    return [own or list(known) for own, known in whole], rest
+    complete = zip(chosen, (STREETS, PLAYERS, KINDS), strict=True)
+    return [keywords or list(options) for keywords, options in complete], rest
 
 
 def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
@@ -115,16 +115,16 @@ def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
 
 
 def _size(word: str, raises: bool) -> Size:
-    found = _SIZE.fullmatch("100%" if word == "pot" else word)
-    if found is None:
+    match = _SIZE.fullmatch("100%" if word == "pot" else word)
+    if match is None:
         raise ValueError(
             f"bets: {word!r} is no size and no word for where it holds; write such as "
             f"50%, pot, 120c, 2.5x, allin, none, after flop, turn, river, oop, ip, "
             f"bets, raises, donks"
         )
-    if found[3]:
-        return Size("allin", float(found[4] or "inf"))
-    unit, amount = found[2], float(found[1])
+    if match[3]:
+        return Size("allin", float(match[4] or "inf"))
+    unit, amount = match[2], float(match[1])
     if unit == "x" and not raises:
         raise ValueError(
             f"bets: {word!r} multiplies a bet, so it holds for raises alone; write "

@@ -123,14 +123,14 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
     more than there are.
     """
     player = place.player
-    own, other = place.chips[player], place.chips[1 - player]
-    found = {}
-    if other > own:
-        found[FOLD] = "Fold", place
-    if other > own or place.checked:
+    player_chips, other = place.chips[player], place.chips[1 - player]
+    nodes = {}
+    if other > player_chips:
+        nodes[FOLD] = "Fold", place
+    if other > player_chips or place.checked:
         over = other == stakes.stack
-        found[CALL] = (
-            "Call" if other > own else "Check",
+        nodes[CALL] = (
+            "Call" if other > player_chips else "Check",
             place._replace(
                 player=0,
                 chips=(other, other),
@@ -138,13 +138,13 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
                 step=1,
                 raises=0,
                 checked=False,
-                caller=player if other > own else -1,
+                caller=player if other > player_chips else -1,
                 round=stakes.deal + 1 if over else place.round + 1,
             ),
         )
     else:
-        found[CALL] = "Check", place._replace(player=1 - player, checked=True)
-    word = "Raise" if other > own else "Bet"
+        nodes[CALL] = "Check", place._replace(player=1 - player, checked=True)
+    word = "Raise" if other > player_chips else "Bet"
     for number, to in enumerate(_amounts(place, stakes), FIRST_BET):
         name = f"{'Allin' if to == stakes.stack else word} {to - place.before}"
         bet = place._replace(
@@ -153,28 +153,28 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
             step=to - other,
             raises=place.raises + 1,
         )
-        found[number] = name, bet
-    return found
+        nodes[number] = name, bet
+    return nodes
 
 
 def _amounts(place: _Place, stakes: Stakes) -> list[int]:
     """What the player who acts may bet up to, since the start; ascending."""
-    own, other = place.chips[place.player], place.chips[1 - place.player]
+    player_chips, other = place.chips[place.player], place.chips[1 - place.player]
     if other == stakes.stack or place.raises >= stakes.bets.cap:
         return []
-    kind = RAISES if other > own else BETS
+    kind = RAISES if other > player_chips else BETS
     if kind == BETS and place.caller == place.player == 0:
         kind = DONKS
     street = STREETS[place.round - stakes.deal - 1]
-    found = set()
+    amounts = set()
     for size in stakes.bets.sizes[street, PLAYERS[place.player], kind]:
         by = _raise_by(size, place, stakes, other)
         if by is None:
             continue
         to = min(other + max(by, place.step), stakes.stack)
         behind, pot = stakes.stack - to, stakes.pot + 2 * to
-        found.add(stakes.stack if behind <= stakes.bets.force * pot else to)
-    return sorted(found)
+        amounts.add(stakes.stack if behind <= stakes.bets.force * pot else to)
+    return sorted(amounts)
 
 
 def _raise_by(size: Size, place: _Place, stakes: Stakes, other: int) -> int | None:

@@ -56,25 +56,25 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
                 f"ranges: {piece!r} has the card {combo[1]} twice; give two cards"
             )
         return np.arange(len(HANDS)) == HANDS.find(np.array([cards]))[0]
-    found = _KINDS.fullmatch(hands)
-    if found is None:
+    span = _KINDS.fullmatch(hands)
+    if span is None:
         raise ValueError(
             f"ranges: {piece!r} is no hand and no span of hands; {_EXAMPLES}"
         )
-    first = _ranks(found[1], found[2], found[3], piece)
+    first = _ranks(span[1], span[2], span[3], piece)
     last = first
-    if found[4]:
+    if span[4]:
         top = len(RANKS) - 1
         last = (top, top) if first[0] == first[1] else (first[0], first[0] - 1)
-    elif found[5]:
-        last = _ranks(found[5], found[6], found[7], piece)
-        if found[3] != found[7]:
+    elif span[5]:
+        last = _ranks(span[5], span[6], span[7], piece)
+        if span[3] != span[7]:
             raise ValueError(f"ranges: {piece!r} mixes kinds of hands; {_EXAMPLES}")
     chosen = np.zeros(len(HANDS), bool)
     for high, low in _between(first, last, piece):
         chosen |= (_HIGH == high) & (_LOW == low)
-    if found[3]:
-        chosen &= _SUITED == (found[3] == "s")
+    if span[3]:
+        chosen &= _SUITED == (span[3] == "s")
     return chosen
 
 

@@ -79,43 +79,43 @@ class Spot(base.Shared):
       stakes: what is played for.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    def __init__(self, params: Mapping[str, Any]) -> None:
         """Reads the parameters of the game.
 
         Raises:
           ValueError: one cannot be read, or no hands can be dealt.
         """
-        self._given = dict(given)
-        board = _read_board(given["board"])
+        self._params = dict(params)
+        board = _read_board(params["board"])
         deal = _RIVER - len(board)
-        reaches = _read_ranges(given["ranges"])
+        reaches = _read_ranges(params["ranges"])
         self.deals = Deals(Rules(DECK, 2, board, (0,) + (1,) * deal, reaches))
         possible = HANDS.bits & self.deals.board_mask == 0
         for player, weights in enumerate(reaches):
             if not (weights * possible).any():
                 raise ValueError(
-                    f"ranges={given['ranges']!r}: the board {given['board']} leaves "
+                    f"ranges={params['ranges']!r}: the board {params['board']} leaves "
                     f"player {player} no hand; give it hands without these cards"
                 )
         first, second = self.deals.reaches
         if not first.any():
             raise ValueError(
-                f"ranges={given['ranges']!r}: any two hands share a card, so none can "
+                f"ranges={params['ranges']!r}: any two hands share a card, so none can "
                 f"be dealt; give a player other hands"
             )
         pairs = first[:, None] * self.deals.meets * second
         self._first = pairs.sum(axis=1)
-        sizes = read_bets(given["bets"])
+        sizes = read_bets(params["bets"])
         self.stakes = Stakes(
-            given["pot"], given["stack"], sizes, deal, _FIRST.index(given["first"])
+            params["pot"], params["stack"], sizes, deal, _FIRST.index(params["first"])
         )
         self.bets = lay_out(self.stakes)
 
     def __reduce__(self) -> tuple[Callable[..., "Spot"], tuple]:
         """Pickled as the parameters."""
-        return _spot, tuple(sorted(self._given.items()))
+        return _spot, tuple(sorted(self._params.items()))
 
-    def odds(self, dealt: tuple[int, ...]) -> list[tuple[int, float]]:
+    def deal_probabilities(self, dealt: tuple[int, ...]) -> list[tuple[int, float]]:
         """Outcomes of the next deal, and their probabilities.
 
         Args:
@@ -123,8 +123,8 @@ class Spot(base.Shared):
         """
         if len(dealt) >= base.NUM_PLAYERS:
             held = HANDS.cards[[*dealt[: base.NUM_PLAYERS]]].flat
-            known = {*self.deals.rules.board, *held, *dealt[base.NUM_PLAYERS :]}
-            left = [card for card in range(len(DECK)) if card not in known]
+            dealt_cards = {*self.deals.rules.board, *held, *dealt[base.NUM_PLAYERS :]}
+            left = [card for card in range(len(DECK)) if card not in dealt_cards]
             return [(card, 1 / len(left)) for card in left]
         weights = self._first
         if dealt:
@@ -140,8 +140,8 @@ class Spot(base.Shared):
 
 
 @functools.lru_cache(maxsize=16)
-def _spot(*given: tuple[str, Any]) -> Spot:
-    return Spot(dict(given))
+def _spot(*items: tuple[str, Any]) -> Spot:
+    return Spot(dict(items))
 
 
 def _read_board(text: str) -> tuple[int, ...]:
@@ -269,7 +269,7 @@ class SpotState(base.State):
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """Returns what can be dealt, with the probabilities."""
-        return self.spot.odds(self.dealt)
+        return self.spot.deal_probabilities(self.dealt)
 
     def _apply_action(self, action: int) -> None:
         if self.is_chance_node():

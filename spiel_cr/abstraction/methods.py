@@ -11,7 +11,7 @@ import numpy as np
 
 from spiel_cr.abstraction.clustering import cluster
 from spiel_cr.abstraction.outcomes import Outcomes, averages
-from spiel_cr.common.checks import check_choice, check_whole
+from spiel_cr.common.checks import check_choice, check_integer
 
 DISTANCES = ("l2", "cumulative", "earth-movers")
 _MOST_BINS = 2000
@@ -42,8 +42,8 @@ class Method:
 
     def __post_init__(self) -> None:
         check_choice(self.distance, "distance", DISTANCES)
-        check_whole(self.bins, "bins", 2, _MOST_BINS)
-        check_whole(self.restarts, "restarts", 0, 1000)
+        check_integer(self.bins, "bins", 2, _MOST_BINS)
+        check_integer(self.restarts, "restarts", 0, 1000)
         if not self.histograms:
             for name in ("distance", "bins"):
                 if getattr(self, name) != getattr(Method, name):

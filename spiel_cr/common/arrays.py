@@ -190,7 +190,7 @@ def joint_components(
         while not np.array_equal(lower := part[part], part):
             part = lower
         ends = part[ends[0]], part[ends[1]]
-        apart = ends[0] != ends[1]
-        ends = ends[0][apart], ends[1][apart]
+        separate = ends[0] != ends[1]
+        ends = ends[0][separate], ends[1][separate]
     numbers, part = np.unique(part, return_inverse=True)
     return Components(len(numbers), part[:height], part[height:])

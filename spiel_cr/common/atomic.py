@@ -38,7 +38,7 @@ _temporaries: set[pathlib.Path] = set()
 _locks: "set[_Lock]" = set()
 
 
-def remove_own_files() -> None:
+def remove_process_files() -> None:
     """Remove the temporary files and the lock files of this process.
 
     Call it only when the process ends and does not leave its blocks in order: whatever
@@ -213,7 +213,7 @@ class _Lock:
 
     def release(self) -> None:
         """Remove the lock's file, unless another process has the lock."""
-        # At once, because two threads may do this; see `remove_own_files`.
+        # At once, because two threads may do this; see `remove_process_files`.
         locked, self._locked = self._locked, False
         with contextlib.suppress(OSError):
             if locked or (locked is None and self._is_free()):
@@ -266,17 +266,17 @@ def naming(path: Path, written: pathlib.Path | None = None) -> Iterator[None]:
       written: the temporary file, where other files are at work in the block, too:
         errors of these are left alone.
     """
-    given = os.fspath(path)
+    named_path = os.fspath(path)
     try:
         yield
     except OSError as error:
-        if error.filename == given and error.filename2 is None:
+        if error.filename == named_path and error.filename2 is None:
             raise
         if written and error.filename not in (None, os.fspath(written)):
             raise
         if error.errno is None:
-            raise type(error)(f"{given}: {error}") from error
-        raise OSError(error.errno, error.strerror, given) from error
+            raise type(error)(f"{named_path}: {error}") from error
+        raise OSError(error.errno, error.strerror, named_path) from error
 
 
 def _target(path: Path) -> pathlib.Path:
@@ -352,8 +352,8 @@ def _machine() -> str:
 
 def _temporary(target: pathlib.Path) -> pathlib.Path:
     """A name beside a file that no other writer uses."""
-    own = f"{_machine()}-{secrets.token_hex(8)}"
-    return target.with_name(f".{_stem(target)}.{own}.part")
+    unique = f"{_machine()}-{secrets.token_hex(8)}"
+    return target.with_name(f".{_stem(target)}.{unique}.part")
 
 
 def _locked_new(target: pathlib.Path, temporary: pathlib.Path) -> IO[bytes]:
@@ -395,16 +395,16 @@ def _remove_leftovers(target: pathlib.Path) -> None:
     """
     name = re.compile(rf"\.{re.escape(_stem(target))}\.([^.]+)\.part")
     with os.scandir(target.parent) as entries:
-        found = [(entry, name.fullmatch(entry.name)) for entry in entries]
-    for entry, match in found:
+        matches = [(entry, name.fullmatch(entry.name)) for entry in entries]
+    for entry, match in matches:
         if match is None or not entry.is_file(follow_symlinks=False):
             continue
         # Whatever goes wrong: it is somebody else's, or gone already.
         with contextlib.suppress(OSError), open(entry.path, "r+b") as file:
             locked = _try_lock(file)
-            ours = locked and match[1].startswith(_machine())
+            is_this_machines = locked and match[1].startswith(_machine())
             old = time.time() - entry.stat().st_mtime > _STALE_SECONDS
-            if locked is not False and (ours or old):
+            if locked is not False and (is_this_machines or old):
                 os.unlink(entry.path)
 
 

@@ -12,7 +12,7 @@ Wanted = Mapping[str, str | range | tuple[str, ...]]
 COUNT = range(1, 2**31)
 
 
-def check_whole(value: int, name: str, least: int, most: int = 2**31 - 1) -> int:
+def check_integer(value: int, name: str, least: int, most: int = 2**31 - 1) -> int:
     """Returns a whole number in a range, or raises ValueError.
 
     Args:
@@ -20,8 +20,8 @@ def check_whole(value: int, name: str, least: int, most: int = 2**31 - 1) -> int
       name: of the argument, for the error.
       least, most: the smallest and the largest number allowed.
     """
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or not least <= value <= most:
         top = {2**31 - 1: "2^31 - 1", 2**32 - 1: "2^32 - 1"}.get(most, f"{most}")
         raise ValueError(
             f"{name}={value!r} must be a whole number from {least} to {top}"
@@ -31,22 +31,22 @@ def check_whole(value: int, name: str, least: int, most: int = 2**31 - 1) -> int
 
 def check_iterations(iterations: int, *, name: str = "iterations") -> int:
     """Returns a whole number from 1 to 2^31 - 1, or raises ValueError."""
-    return check_whole(iterations, name, 1)
+    return check_integer(iterations, name, 1)
 
 
 def check_seed(seed: int) -> int:
     """Returns a whole number from 0 to 2^32 - 1, or raises ValueError."""
-    return check_whole(seed, "seed", 0, 2**32 - 1)
+    return check_integer(seed, "seed", 0, 2**32 - 1)
 
 
-def check_number(value: float, name: str, interval: str, *, why: str = "") -> float:
+def check_number(value: float, name: str, interval: str, *, remedy: str = "") -> float:
     """Returns a number of an interval, or raises ValueError.
 
     Args:
       value: to be checked; booleans and NaN are no numbers.
       name: of the argument, for the error.
       interval: as "[0, 1)" or "(0, inf)"; round brackets leave the end out.
-      why: what to add to the error: the reason, or the remedy.
+      remedy: what to add to the error: the reason, or the remedy.
     """
     low, high = (float(end) for end in interval[1:-1].split(","))
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -56,12 +56,12 @@ def check_number(value: float, name: str, interval: str, *, why: str = "") -> fl
         or (value == low and interval[0] == "(")
         or (value == high and interval[-1] == ")")
     ):
-        end = f"; {why}" if why else ""
-        said = f"lie in {interval}"
+        end = f"; {remedy}" if remedy else ""
+        requirement = f"lie in {interval}"
         if math.isinf(high) and interval[-1] == ")":
-            said = "be finite and " + ("above " if interval[0] == "(" else ">= ")
-            said += f"{low:g}"
-        raise ValueError(f"{name}={value!r} must {said}{end}")
+            requirement = "be finite and " + ("above " if interval[0] == "(" else ">= ")
+            requirement += f"{low:g}"
+        raise ValueError(f"{name}={value!r} must {requirement}{end}")
     return value
 
 
@@ -90,7 +90,7 @@ def check_settings(settings: Any, wanted: Wanted, *, optional: bool = False) -> 
             if isinstance(one, str):
                 check_number(value, name, one)
             elif isinstance(one, range):
-                check_whole(value, name, one.start, one.stop - 1)
+                check_integer(value, name, one.start, one.stop - 1)
             else:
                 check_choice(value, name, one)
 
@@ -98,12 +98,12 @@ def check_settings(settings: Any, wanted: Wanted, *, optional: bool = False) -> 
 def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
     """Returns float32 or float64 or raises ValueError."""
     try:
-        found = np.dtype(dtype)
+        checked = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found not in (np.float32, np.float64):
-        raise ValueError(f"dtype={found or dtype} must be float32 or float64")
-    return found
+        checked = None
+    if checked not in (np.float32, np.float64):
+        raise ValueError(f"dtype={checked or dtype} must be float32 or float64")
+    return checked
 
 
 def read_budget(text: str, name: str = "budget") -> tuple[int, ...]:

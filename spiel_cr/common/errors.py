@@ -1,6 +1,6 @@
 """Errors that callers tell apart by type."""
 
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 
 
 class GameTooLargeError(ValueError):
@@ -11,7 +11,7 @@ class ImperfectRecallError(ValueError):
     """A player's information state can be reached after different own moves."""
 
 
-class HiddenTurnsError(ValueError):
+class UncountableTurnsError(ValueError):
     """A player cannot count the turns of the other one, so the game has no layers."""
 
 
@@ -40,7 +40,7 @@ class OtherGameError(ValueError):
     """A policy or result belongs to another game; the message names both games."""
 
 
-class DamagedFileError(ValueError):
+class CorruptFileError(ValueError):
     """A file does not hold what was written to it; the message names the file."""
 
 

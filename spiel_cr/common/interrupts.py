@@ -66,7 +66,7 @@ class Steps:
 
     def __enter__(self) -> "Steps":
         if threading.current_thread() is threading.main_thread():
-            for number in processes.PUBLIC_TREE:
+            for number in processes.SIGNALS:
                 handler = signal.getsignal(number)
                 if callable(handler):
                     self._before[number] = handler

@@ -81,7 +81,7 @@ def as_one_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
         return jax.jit(function)(*arguments)
 
 
-def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+def unfused(function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function of arrays, within a program, so that XLA fuses nothing with it.
 
     What is fused with a concatenation or a reshape is computed one number at a time:

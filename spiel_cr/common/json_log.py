@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
 from spiel_cr.common import atomic
-from spiel_cr.common.errors import DamagedFileError, FileInUseError
-from spiel_cr.common.executing import Executor
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.errors import CorruptFileError, FileInUseError
+from spiel_cr.common.executor import Executor
+from spiel_cr.common.json_records import read_object
 
 SETTINGS = "settings.json"
 # The name of the checksum of a line, and of the settings.
@@ -44,7 +44,7 @@ def check_folder(folder: atomic.Path) -> pathlib.Path:
     return path
 
 
-def has_begun(folder: atomic.Path, name: str) -> bool:
+def has_lines(folder: atomic.Path, name: str) -> bool:
     """Whether a run has left lines in a folder: its bots may no longer be needed.
 
     Args:
@@ -54,24 +54,22 @@ def has_begun(folder: atomic.Path, name: str) -> bool:
     return (pathlib.Path(folder) / f"{name}.jsonl").exists()
 
 
-def same_settings(found: Record, new: Record) -> Record:
+def same_settings(old: Record, new: Record) -> Record:
     """Settings of the folder, which must be those of this run.
 
     Args:
-      found: from the folder; may hold more.
+      old: from the folder; may hold more.
       new: of this run.
 
     Raises:
       OtherRunError: they differ.
     """
     for name, value in new.items():
-        if name not in found:
+        if name not in old:
             raise OtherRunError(f"holds a run of another command, without {name}")
-        if found[name] != value:
-            raise OtherRunError(
-                f"holds a run with {name}={found[name]!r}, not {value!r}"
-            )
-    return found
+        if old[name] != value:
+            raise OtherRunError(f"holds a run with {name}={old[name]!r}, not {value!r}")
+    return old
 
 
 def sealed(record: Mapping[str, Any]) -> Record:
@@ -89,11 +87,11 @@ def unsealed(text: str | bytes) -> Record:
         record = read_object(text)
     except ValueError as error:
         raise ValueError(f"is not a JSON object: {error}") from error
-    found = record.pop(_CHECKSUM, None)
-    if found is None:
+    checksum = record.pop(_CHECKSUM, None)
+    if checksum is None:
         raise ValueError(f'has no checksum "{_CHECKSUM}"')
-    if found != _checksum(record):
-        raise ValueError(f'does not have the checksum "{_CHECKSUM}": {found!r}')
+    if checksum != _checksum(record):
+        raise ValueError(f'does not have the checksum "{_CHECKSUM}": {checksum!r}')
     return record
 
 
@@ -105,7 +103,7 @@ def read_lines(
     path: pathlib.Path,
     key: Sequence[str],
     *,
-    what: str = "result",
+    label: str = "result",
     check: Callable[[Record], object] | None = None,
 ) -> dict[Key, Record]:
     """The last line of each key, in the order of the first ones.
@@ -113,24 +111,24 @@ def read_lines(
     Args:
       path: of the file of JSON lines; empty if there is none.
       key: the names of the values that tell lines apart.
-      what: a line is, for errors.
+      label: a line is, for errors.
       check: raises ValueError where a line is not as it must be.
 
     Raises:
-      DamagedFileError: a line is damaged. (Half a line at the end is left out.)
+      CorruptFileError: a line is damaged. (Half a line at the end is left out.)
       OSError: the file cannot be read.
     """
     records: dict[Key, Record] = {}
     content = path.read_bytes() if path.exists() else b""
-    for number, line in enumerate(content[: _whole(content)].splitlines(), 1):
+    for number, line in enumerate(content[: _complete_bytes(content)].splitlines(), 1):
         try:
             record = unsealed(line)
             at = _key_of(record, key)
             if check is not None:
                 check(record)
         except ValueError as error:
-            raise DamagedFileError(
-                f"{path}, line {number}, is not a {what} as it was written: it "
+            raise CorruptFileError(
+                f"{path}, line {number}, is not a {label} as it was written: it "
                 f"{error}; delete the line to compute it again"
             ) from error
         records[at] = record
@@ -144,7 +142,7 @@ def _key_of(record: Record, key: Sequence[str]) -> Key:
     return tuple(record[name] for name in key)
 
 
-def _whole(content: bytes) -> int:
+def _complete_bytes(content: bytes) -> int:
     """The number of bytes in whole lines."""
     return content.rfind(b"\n") + 1
 
@@ -166,7 +164,7 @@ class JsonLog:
         *,
         key: Sequence[str],
         facts: Mapping[str, Any] | None = None,
-        what: str = "result",
+        label: str = "result",
         check: Callable[[Record], object] | None = None,
         merge: Callable[[Record, Record], Record] = same_settings,
     ) -> None:
@@ -178,25 +176,25 @@ class JsonLog:
           settings: what all results depend on; anything that JSON can hold.
           key: the names of the values that tell results apart.
           facts: kept beside the settings of a new run, and not compared.
-          what: a line is, for errors.
+          label: a line is, for errors.
           check: raises ValueError where a line is not as it must be.
           merge: called with the folder's settings and with these, returns those to go
             on with, or raises `OtherRunError`.
 
         Raises:
           OtherRunError: the folder holds another run.
-          DamagedFileError: a file in it is damaged or was edited.
+          CorruptFileError: a file in it is damaged or was edited.
           FileInUseError: another run is writing to it.
           ValueError: it cannot be written to.
           OSError: a file in it cannot be read.
         """
         self.folder = None if folder is None else pathlib.Path(folder)
         # As they will be read again: tuples become lists.
-        given = json.loads(json.dumps(dict(settings)))
-        self.settings: Record = {**given, **(facts or {})}
+        new_settings = json.loads(json.dumps(dict(settings)))
+        self.settings: Record = {**new_settings, **(facts or {})}
         self.records: dict[Key, Record] = {}
         self._key = tuple(key)
-        self._begun = False
+        self._is_started = False
         self._lock = contextlib.ExitStack()
         self._file: IO[bytes] | None = None
         if self.folder is None:
@@ -212,8 +210,8 @@ class JsonLog:
         try:
             # What is no regular file is not even read: a FIFO would be waited for.
             atomic.check_writable(self._path, "out")
-            self._read_settings(given, merge)
-            self.records = read_lines(self._path, key, what=what, check=check)
+            self._read_settings(new_settings, merge)
+            self.records = read_lines(self._path, key, label=label, check=check)
         except BaseException:
             self.close()
             raise
@@ -226,11 +224,11 @@ class JsonLog:
 
     def begin(self) -> None:
         """Writes the settings, so that the folder is this run's from now on."""
-        if self.folder is not None and not self._begun:
+        if self.folder is not None and not self._is_started:
             text = json.dumps(sealed(self.settings), indent=1) + "\n"
             atomic.write_text(self.folder / SETTINGS, text)
             self._path.touch()
-        self._begun = True
+        self._is_started = True
 
     def add(self, record: Record, *, sync: bool = False) -> None:
         """Writes a result; it survives the process from now on.
@@ -249,7 +247,7 @@ class JsonLog:
         line = json.dumps(sealed(record)) + "\n"
         try:
             if self._file is None:
-                self._file = _open_at_whole_line(self._path)
+                self._file = _open_for_appending(self._path)
             left = memoryview(line.encode())
             while left:
                 left = left[self._file.write(left) :]
@@ -312,7 +310,7 @@ class JsonLog:
             return
         places = {key: place for place, key in enumerate(keys)}
         content = self._path.read_bytes()
-        lines = content[: _whole(content)].splitlines(keepends=True)
+        lines = content[: _complete_bytes(content)].splitlines(keepends=True)
         at = [_key_of(unsealed(line), self._key) for line in lines]
         order = sorted(range(len(at)), key=lambda n: places.get(at[n], len(places)))
         if order != list(range(len(at))):
@@ -343,22 +341,22 @@ class JsonLog:
             return
         content = file.read_bytes()
         try:
-            found = unsealed(content)
+            old = unsealed(content)
         except ValueError as error:
-            raise DamagedFileError(
+            raise CorruptFileError(
                 f"{file} is damaged or was edited: it {error}; {_REMEDY}"
             ) from error
         try:
-            self.settings = merge(found, new)
+            self.settings = merge(old, new)
         except OtherRunError as error:
             raise OtherRunError(f"out={self.folder} {error}; {_REMEDY}") from None
-        self._begun = self.settings == found
+        self._is_started = self.settings == old
 
 
-def _open_at_whole_line(path: pathlib.Path) -> IO[bytes]:
+def _open_for_appending(path: pathlib.Path) -> IO[bytes]:
     """Opens for appending without a buffer, after cutting off half a line."""
     if path.exists():
         content = path.read_bytes()
-        if _whole(content) < len(content):
-            os.truncate(path, _whole(content))
+        if _complete_bytes(content) < len(content):
+            os.truncate(path, _complete_bytes(content))
     return path.open("ab", buffering=0)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 
 try:
     import resource
@@ -62,19 +62,19 @@ def parse_size(text: str | float, name: str = "memory_limit") -> float:
             size = math.nan if isinstance(text, bool) else float(text)
     elif text.strip().lower() == "none":
         return math.inf
-    elif found := re.fullmatch(
+    elif match := re.fullmatch(
         r"\s*(\d+\.?\d*|\.\d+)\s*([KMGT]?)(I?)B?\s*", text, re.ASCII | re.IGNORECASE
     ):
-        number, unit, binary = found.groups()
+        number, unit, binary = match.groups()
         base = 1024 if binary else 1000
         size = float(number) * base ** (" KMGT".index(unit.upper() or " "))
     if isinstance(text, str) and math.isinf(size):
         size = math.nan  # hundreds of digits
     if not size > 0:
-        what = "no size" if math.isnan(size) else "too little"
+        problem = "no size" if math.isnan(size) else "too little"
         raise ValueError(
-            f"{name}={text!r} is {what}; write a positive number of bytes, or such as "
-            f"500MB, 3GB or 2GiB, or none for no limit"
+            f"{name}={text!r} is {problem}; write a positive number of bytes, or such "
+            f"as 500MB, 3GB or 2GiB, or none for no limit"
         )
     return size if math.isinf(size) else int(size)
 
@@ -142,19 +142,19 @@ def _groups() -> Iterator[tuple[int, int]]:
                 most = int((root / folder / most_file).read_text())
                 used = int((root / folder / used_file).read_text())
                 caches = (root / folder / "memory.stat").read_text()
-                found = re.search(rf"^{cache_key} (\d+)", caches, re.MULTILINE)
-                used -= int(found[1]) if found else 0
+                cache_match = re.search(rf"^{cache_key} (\d+)", caches, re.MULTILINE)
+                used -= int(cache_match[1]) if cache_match else 0
                 yield most, max(0, most - used)
 
 
 # Larger sizes are no estimates any more.
-_MOST_SAID = 1e18
+_LARGEST_ESTIMATE = 1e18
 
 
 def describe_bytes(size: float) -> str:
     """Bytes in words, such as "3.2 GB"."""
-    if not size < _MOST_SAID:
-        return f"more than {_MOST_SAID / 1e9:,.0f} GB"
+    if not size < _LARGEST_ESTIMATE:
+        return f"more than {_LARGEST_ESTIMATE / 1e9:,.0f} GB"
     return f"{size / 1e9:.2g} GB" if size < 1e11 else f"{size / 1e9:,.0f} GB"
 
 
@@ -164,17 +164,17 @@ def describe_limit(limit: Limit, size: float) -> str:
     return f"{text} (the default on this machine)" if limit is None else text
 
 
-def too_large(game: object, why: str, limit: Limit, size: float) -> GameTooLargeError:
+def too_large(game: object, need: str, limit: Limit, size: float) -> GameTooLargeError:
     """The error to raise for a game over a limit.
 
     Args:
       game: for the message.
-      why: how large it is, a half sentence.
+      need: how large it is, a half sentence.
       limit: as the user gave it.
       size: in bytes.
     """
     return GameTooLargeError(
-        f"{one_line(game)} {why}, and {describe_limit(limit, size)}; raise the limit, "
+        f"{one_line(game)} {need}, and {describe_limit(limit, size)}; raise the limit, "
         f"choose smaller game parameters, or do not compile the game: spiel-cr solve "
         f"with an "
         f"algorithm that samples (os-mccfr, es-mccfr, vr-mccfr), bots with "
@@ -183,7 +183,7 @@ def too_large(game: object, why: str, limit: Limit, size: float) -> GameTooLarge
     )
 
 
-def room_for(limit: float) -> int:
+def histories_within(limit: float) -> int:
     """How many histories may be compiled under a limit of so many bytes.
 
     Raises:
@@ -198,11 +198,11 @@ def room_for(limit: float) -> int:
     return sys.maxsize if math.isinf(most) else int(most)
 
 
-def check_need(what: str, need: float, limit: Limit, remedy: str) -> None:
+def check_need(task: str, need: float, limit: Limit, remedy: str) -> None:
     """Refuses what would take more memory than a limit.
 
     Args:
-      what: is to be done, for the message.
+      task: is to be done, for the message.
       need: bytes that a fresh process takes for it, as exactly as they can be told.
       limit: as users give it; what this process holds for other things does not count.
       remedy: what takes less, for the message.
@@ -214,7 +214,7 @@ def check_need(what: str, need: float, limit: Limit, remedy: str) -> None:
     size = parse_limit(limit)
     if need > size:
         raise GameTooLargeError(
-            f"{what} takes about {describe_bytes(need)} in all, and "
+            f"{task} takes about {describe_bytes(need)} in all, and "
             f"{describe_limit(limit, size)}; {remedy}, or raise the limit"
         )
 
@@ -241,9 +241,9 @@ def peak_bytes() -> int:
     """The most memory this process has held so far; 0 where that is unknown."""
     with contextlib.suppress(OSError):
         # Unlike `ru_maxrss` this leaves out what the parent held before exec.
-        found = re.search(r"VmHWM:\s+(\d+)", (_PROCESS / "status").read_text())
-        if found is not None:
-            return int(found[1]) * 1024
+        match = re.search(r"VmHWM:\s+(\d+)", (_PROCESS / "status").read_text())
+        if match is not None:
+            return int(match[1]) * 1024
     if resource is None:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

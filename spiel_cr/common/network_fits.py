@@ -111,7 +111,7 @@ class Targets(NamedTuple):
     weight: Any
 
 
-class Plan(NamedTuple):
+class FitSchedule(NamedTuple):
     """What a program of steps is made for.
 
     Gradients are clipped to a norm of 1.
@@ -138,7 +138,7 @@ def fit(
     parameters: Parameters,
     table: jax.Array | None,
     targets: Targets,
-    plan: Plan,
+    schedule: FitSchedule,
     random: np.random.Generator,
     *,
     scale: float = 1.0,
@@ -153,7 +153,7 @@ def fit(
       parameters: to begin with.
       table: float32 [I, F], what rows stand for; None: rows are features.
       targets: with rows of the same number in every call, if one program shall do.
-      plan: steps and loss.
+      schedule: steps and loss.
       random: advanced, where rows are drawn.
       scale: what the network's outputs are multiplied with, in the targets' units.
       ordered: targets are those of each step, `steps * batch` rows of equal weight that
@@ -169,8 +169,8 @@ def fit(
         rows=targets.rows if table is None else targets.rows.astype(np.int32),
         target=(targets.target / scale).astype(np.float32),
     )
-    whole = len(targets.weight) <= plan.batch and not ordered
-    if whole:
+    is_full = len(targets.weight) <= schedule.batch and not ordered
+    if is_full:
         batch = targets._replace(weight=(targets.weight / total).astype(np.float32))
         if table is None:
             # What is added weighs nothing.
@@ -178,27 +178,32 @@ def fit(
             batch = Targets(*(networks.padded(part, size) for part in batch))
         parts = iter([batch])
     else:
-        parts = _drawn(targets, plan, None if ordered else random)
+        parts = _drawn(targets, schedule, None if ordered else random)
     losses = []
     with precision(np.dtype(np.float32)):
-        state = _start(parameters, plan)
+        state = _start(parameters, schedule)
         for batch in parts:
             (parameters, state), lost = _steps(
-                parameters, state, table, batch, plan=plan, whole=whole
+                parameters,
+                state,
+                table,
+                batch,
+                schedule=schedule,
+                is_full=is_full,
             )
             losses.append(np.asarray(lost))
-    last = np.concatenate(losses)[-max(1, plan.steps // 10) :]
+    last = np.concatenate(losses)[-max(1, schedule.steps // 10) :]
     return parameters, float(last.mean())
 
 
 def _drawn(
-    targets: Targets, plan: Plan, random: np.random.Generator | None
+    targets: Targets, schedule: FitSchedule, random: np.random.Generator | None
 ) -> Iterator[Targets]:
     """The rows of all steps, so many steps at a time.
 
     Args:
       targets: that are drawn from.
-      plan: steps and their rows.
+      schedule: steps and their rows.
       random: advanced; None: rows are taken in their order.
 
     Yields:
@@ -206,40 +211,40 @@ def _drawn(
     """
     count = len(targets.weight)
     if random is None:
-        chosen = np.arange(count).reshape(plan.steps, plan.batch)
+        chosen = np.arange(count).reshape(schedule.steps, schedule.batch)
     else:
         ends = np.cumsum(targets.weight)
-        points = random.random((plan.steps, plan.batch)) * ends[-1]
+        points = random.random((schedule.steps, schedule.batch)) * ends[-1]
         chosen = np.minimum(np.searchsorted(ends, points, side="right"), count - 1)
     arrays = (targets.rows, targets.legal, targets.target)
     row_bytes = sum(array[:1].nbytes for array in arrays)
-    most = min(max(1, _MOST_BYTES // (plan.batch * row_bytes)), plan.steps)
-    size = next(n for n in range(most, 0, -1) if plan.steps % n == 0)
-    weight = np.full((size, plan.batch), 1 / plan.batch, np.float32)
-    for first in range(0, plan.steps, size):
+    most = min(max(1, _MOST_BYTES // (schedule.batch * row_bytes)), schedule.steps)
+    size = next(n for n in range(most, 0, -1) if schedule.steps % n == 0)
+    weight = np.full((size, schedule.batch), 1 / schedule.batch, np.float32)
+    for first in range(0, schedule.steps, size):
         some = chosen[first : first + size]
         rows, legal, target = (array[some] for array in arrays)
         yield Targets(rows, legal, target, weight)
 
 
-@functools.partial(jax.jit, static_argnames="plan")
-def _start(parameters: Parameters, plan: Plan) -> Any:
+@functools.partial(jax.jit, static_argnames="schedule")
+def _start(parameters: Parameters, schedule: FitSchedule) -> Any:
     """The optimiser's state before the first step; one program, not one per array."""
-    return plan.optimiser().init(parameters)
+    return schedule.optimiser().init(parameters)
 
 
-@functools.partial(jax.jit, static_argnames=("plan", "whole"))
+@functools.partial(jax.jit, static_argnames=("schedule", "is_full"))
 def _steps(
     parameters: Parameters,
     state: Any,
     table: jax.Array | None,
     batch: Targets,
     *,
-    plan: Plan,
-    whole: bool,
+    schedule: FitSchedule,
+    is_full: bool,
 ) -> tuple[tuple[Parameters, Any], jax.Array]:
     """Some steps of a fit, or all: parameters, the optimiser's state, and losses."""
-    if whole and table is not None:
+    if is_full and table is not None:
         # Gathered once, not in every step.
         batch, table = batch._replace(rows=table[batch.rows]), None
 
@@ -249,15 +254,15 @@ def _steps(
         rows, legal, target, weight = batch if some is None else some
         seen = rows if table is None else table[rows]
         numbers = networks.outputs(parameters, seen)
-        value = loss(numbers, legal, target, weight, plan.loss)
+        value = loss(numbers, legal, target, weight, schedule.loss)
         return value, value
 
     return descend(
         objective,
-        plan.optimiser(),
+        schedule.optimiser(),
         (parameters, state),
-        None if whole else batch,
-        steps=plan.steps if whole else None,
+        None if is_full else batch,
+        steps=schedule.steps if is_full else None,
     )
 
 
@@ -275,7 +280,7 @@ def loss(
       legal: bool [B, A], what is in the loss.
       target: float32 [B, A].
       weight: float32 [B].
-      kind: "squared" or "cross", see `Plan`.
+      kind: "squared" or "cross", see `FitSchedule`.
     """
     if kind == "cross":
         inside = jax.nn.log_softmax(jnp.where(legal, numbers, networks.NEVER), axis=1)

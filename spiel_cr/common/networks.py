@@ -146,5 +146,5 @@ def log_policy(logits: jax.Array, legal: jax.Array) -> jax.Array:
     Returns:
       float [n, A], log probabilities, `NEVER` where not legal.
     """
-    found = jax.nn.log_softmax(jnp.where(legal, logits, NEVER))
-    return jnp.where(legal, found, NEVER)
+    log_probabilities = jax.nn.log_softmax(jnp.where(legal, logits, NEVER))
+    return jnp.where(legal, log_probabilities, NEVER)

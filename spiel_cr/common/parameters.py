@@ -11,7 +11,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 
 # With a colon: a name of a user's own module.
 _NAME = re.compile(r"[\w+.:-]+")
@@ -22,20 +22,20 @@ class Parameters(NamedTuple):
     """What a string says.
 
     Attributes:
-      what: whose string it is, for errors: "bot", "algorithm".
+      kind: whose string it is, for errors: "bot", "algorithm".
       text: the string.
       name: before the brackets.
-      given: parameter name to the text of its value, in the order of the string.
+      values: parameter name to the text of its value, in the order of the string.
     """
 
-    what: str
+    kind: str
     text: str
     name: str
-    given: dict[str, str]
+    values: dict[str, str]
 
     def without(self, *names: str) -> str:
         """The string without some of its parameters."""
-        rest = ",".join(f"{k}={v}" for k, v in self.given.items() if k not in names)
+        rest = ",".join(f"{k}={v}" for k, v in self.values.items() if k not in names)
         return f"{self.name}({rest})" if rest else self.name
 
     def preset(self, presets: Mapping[str, _Preset], kind: str) -> _Preset:
@@ -50,7 +50,7 @@ class Parameters(NamedTuple):
         """
         if self.name not in presets:
             raise ValueError(
-                f"{self.what}={self.text!r}: there is no {kind} {self.name!r}; choose "
+                f"{self.kind}={self.text!r}: there is no {kind} {self.name!r}; choose "
                 f"one of {', '.join(presets)}"
             )
         return presets[self.name]
@@ -65,15 +65,15 @@ class Parameters(NamedTuple):
         Raises:
           ValueError: a parameter that is not in the table, or a value of another type.
         """
-        for key in self.given:
+        for key in self.values:
             if key not in table:
                 raise ValueError(
-                    f"{self.what}={self.text!r}: unknown parameter {key!r}; "
+                    f"{self.kind}={self.text!r}: unknown parameter {key!r}; "
                     f"{self.name} takes {', '.join(table) or 'none'}; {remedy(table)}"
                 )
         return {
             key: self._value(key, value, table[key])
-            for key, value in self.given.items()
+            for key, value in self.values.items()
         }
 
     def _value(self, key: str, value: str, kind: Any) -> Any:
@@ -101,9 +101,9 @@ class Parameters(NamedTuple):
 
     def error(self, key: str, must_be: str) -> ValueError:
         """What to raise for a value that must be something else."""
-        value = self.given[key]
+        value = self.values[key]
         return ValueError(
-            f"{self.what}={self.text!r}: {key}={one_line(value)} must be {must_be}"
+            f"{self.kind}={self.text!r}: {key}={one_line(value)} must be {must_be}"
         )
 
 
@@ -112,12 +112,12 @@ def remedy(table: Mapping[str, Any]) -> str:
     return "choose one of them, or leave it out" if table else "leave it out"
 
 
-def parse(text: str, what: str, *, empty: bool = False) -> Parameters:
+def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
     """Reads a name and its parameters.
 
     Args:
       text: such as "resolving(solver=dcfr(alpha=1.5),iterations=10)".
-      what: whose string it is, for errors.
+      kind: whose string it is, for errors.
       empty: whether a value may be empty, as in "name(parameter=)".
 
     Raises:
@@ -125,10 +125,10 @@ def parse(text: str, what: str, *, empty: bool = False) -> Parameters:
         value, or one that is given twice.
     """
 
-    def wrong(why: str) -> ValueError:
-        several = what == "algorithm" and ";" in text
+    def wrong(problem: str) -> ValueError:
+        several = kind == "algorithm" and ";" in text
         return ValueError(
-            f"{what}={text!r} cannot be read: {why}; write name or "
+            f"{kind}={text!r} cannot be read: {problem}; write name or "
             f"name(parameter=value,...)"
             f"{'; several: spiel-cr compare' if several else ''}"
         )
@@ -140,9 +140,9 @@ def parse(text: str, what: str, *, empty: bool = False) -> Parameters:
     name = name.rstrip()
     if not _NAME.fullmatch(name):
         raise wrong(f"{name!r} is no name")
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     if not bracket:
-        return Parameters(what, text, name, given)
+        return Parameters(kind, text, name, values)
     parts, depth, begin = [], 1, 0
     for place, letter in enumerate(rest):
         depth += (letter == "(") - (letter == ")")
@@ -159,10 +159,10 @@ def parse(text: str, what: str, *, empty: bool = False) -> Parameters:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (_NAME.fullmatch(key) and equals and (value or empty)):
             raise wrong(f"{part.strip()!r} is not parameter=value")
-        if key in given:
+        if key in values:
             raise wrong(f"{key} is given twice")
-        given[key] = value
-    return Parameters(what, text, name, given)
+        values[key] = value
+    return Parameters(kind, text, name, values)
 
 
 def read_number(text: str) -> float:
@@ -199,7 +199,7 @@ def table_of(settings: type) -> dict[str, Any]:
 def read_settings(
     text: str | _Preset,
     presets: Mapping[str, _Preset],
-    what: str = "algorithm",
+    label: str = "algorithm",
     *,
     kind: str | None = None,
 ) -> _Preset:
@@ -208,8 +208,8 @@ def read_settings(
     Args:
       text: such as "dcfr(alpha=1.5)"; settings are returned as they are.
       presets: settings, dataclasses, by name; one without settings may be anything.
-      what: whose string it is, for errors.
-      kind: what the presets are, for errors; None: `what`.
+      label: whose string it is, for errors.
+      kind: what the presets are, for errors; None: `label`.
 
     Returns:
       Settings; their name, where they have one, is the string.
@@ -220,9 +220,9 @@ def read_settings(
     if not isinstance(text, str):
         if isinstance(text, tuple({type(preset) for preset in presets.values()})):
             return text
-        parse(typing.cast(str, text), what)  # which refuses it
-    parameters = parse(typing.cast(str, text), what)
-    preset = parameters.preset(presets, kind or what)
+        parse(typing.cast(str, text), label)  # which refuses it
+    parameters = parse(typing.cast(str, text), label)
+    preset = parameters.preset(presets, kind or label)
     if not dataclasses.is_dataclass(preset):
         parameters.convert({})
         return preset

@@ -22,16 +22,17 @@ from typing import Any
 VARIABLE = "SPIEL_CR_IMPORT"
 
 # Top-level names of what was imported here: mistakes in them are their authors'.
-own_modules: set[str] = set()
+user_modules: set[str] = set()
 
-# Full names of those that `import_own` imported: players may be named in these alone.
+# Full names of those that `import_user_modules` imported: players may be named in
+# these alone.
 _named: set[str] = set()
 
 # What raises in these is no mistake of the users', unless it was meant for them.
 PACKAGES = ("spiel_cr", "game_defs")
 
 
-def import_own(names: Sequence[str]) -> None:
+def import_user_modules(names: Sequence[str]) -> None:
     """Imports modules or files, and has worker processes do the same.
 
     A module is looked for in the current folder, too, after all other places. A file's
@@ -53,7 +54,7 @@ def import_own(names: Sequence[str]) -> None:
         # A user's module may raise anything while it is executed, so this is wide.
         # Nothing is hidden: type, text and line are told, and mistakes of ours go on.
         except Exception as error:
-            if _is_ours(error):
+            if _is_internal(error):
                 raise
             raise ValueError(
                 f"--import={name!r}: {type(error).__name__}: {error}"
@@ -61,18 +62,18 @@ def import_own(names: Sequence[str]) -> None:
             ) from error
     before = os.environ.get(VARIABLE, "").split(os.pathsep)
     paths = [str(Path(n).resolve()) if _is_file(n) else n for n in names]
-    known = [name for name in dict.fromkeys([*before, *paths]) if name]
-    if known:
-        os.environ[VARIABLE] = os.pathsep.join(known)
+    modules = [name for name in dict.fromkeys([*before, *paths]) if name]
+    if modules:
+        os.environ[VARIABLE] = os.pathsep.join(modules)
 
 
 def import_from_environment() -> None:
     """Imports what the environment variable names.
 
     Raises:
-      ValueError: as `import_own`.
+      ValueError: as `import_user_modules`.
     """
-    import_own(
+    import_user_modules(
         [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     )
 
@@ -126,7 +127,7 @@ def registered(group: str, name: str) -> Any:
 
 
 def was_named(module: str) -> bool:
-    """Whether `import_own` imported a module, or the package that it lies in.
+    """Whether `import_user_modules` imported a module, or the package that it lies in.
 
     What a file says, or an argument that is a player's name, imports nothing.
     """
@@ -165,7 +166,7 @@ class _NoPythonFileError(ImportError):
     """A file that Python cannot import."""
 
 
-def _is_ours(error: Exception) -> bool:
+def _is_internal(error: Exception) -> bool:
     """Whether an error while a user's module is executed is a mistake of this project.
 
     It is if the last code of the user's or of this project that was called is this
@@ -174,7 +175,7 @@ def _is_ours(error: Exception) -> bool:
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         module = str(frame.f_globals.get("__name__"))
         package = module.partition(".")[0]
-        if package in own_modules - set(PACKAGES):
+        if package in user_modules - set(PACKAGES):
             return False
         if package in PACKAGES and module != __name__:
             return not (isinstance(error, ValueError) and is_deliberate(error))
@@ -183,24 +184,24 @@ def _is_ours(error: Exception) -> bool:
 
 def _place(error: Exception) -> str:
     """Where in a user's module an error comes from, in brackets; "" if in none."""
-    own = [
+    places = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if str(frame.f_globals.get("__name__")).partition(".")[0] in own_modules
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in user_modules
     ]
-    return f" ({own[-1][0]}, line {own[-1][1]})" if own else ""
+    return f" ({places[-1][0]}, line {places[-1][1]})" if places else ""
 
 
 def _remedy(error: Exception, name: str) -> str:
     """What to do: give another name, or correct the module."""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing is not None:
-        found = missing != name and not name.startswith(f"{missing}.")
+        exists = missing != name and not name.startswith(f"{missing}.")
     else:
-        found = not isinstance(error, _NoPythonFileError) and not (
+        exists = not isinstance(error, _NoPythonFileError) and not (
             isinstance(error, FileNotFoundError) and not Path(name).exists()
         )
-    if found:
+    if exists:
         return "correct it there"
     return "give a module that Python finds, or the path of a .py file"
 
@@ -218,17 +219,18 @@ def _import_one(name: str) -> str:
     if folder not in sys.path:
         # The last: a file there hides no module of ours.
         sys.path.append(folder)
-    own_modules.add(module_name.partition(".")[0])
+    user_modules.add(module_name.partition(".")[0])
     if not _is_file(name):
         importlib.import_module(module_name)
         return module_name
-    there = sys.modules.get(module_name)
-    if there is not None:
-        if getattr(there, "__file__", None) == str(path):
+    module_before = sys.modules.get(module_name)
+    if module_before is not None:
+        if getattr(module_before, "__file__", None) == str(path):
             return module_name
         raise _NameTakenError(
             f"--import={name!r}: there is a module {module_name!r} already, of "
-            f"{getattr(there, '__file__', 'Python')}; give the file another name"
+            f"{getattr(module_before, '__file__', 'Python')}; give the file another "
+            f"name"
         )
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:

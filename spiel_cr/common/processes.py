@@ -28,7 +28,7 @@ from spiel_cr.common import plugins
 from spiel_cr.common.errors import WorkerFailedError
 
 # What ends a command.
-PUBLIC_TREE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Errors about what the user gave, or about the machine: they pass as they are.
 _OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
 _OF_USERS |= {"WorkerFailedError"}
@@ -108,11 +108,11 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
       setup: what can be pickled.
     """
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
+    parent_end, worker_end = context.Pipe()
     # In bytes, so that users' modules are there when it is read.
     making = bytes(ForkingPickler.dumps(functools.partial(make, *setup)))
     # No daemon: it may have workers, too.
-    process = context.Process(target=_work, args=(theirs, making))
+    process = context.Process(target=_work, args=(worker_end, making))
     # Python's process that keeps track of semaphores is started first: its start would
     # let through what is held back. It inherits what is, so a terminal that is closed
     # does not end it; it ignores the other signals itself.
@@ -120,7 +120,7 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     try:
         resource_tracker.ensure_running()
         # The worker inherits that, and so nothing ends it before it ignores signals.
-        signal.pthread_sigmask(signal.SIG_BLOCK, PUBLIC_TREE)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         _running.add(process)
         process.start()
     finally:
@@ -128,8 +128,8 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     # Else a program that ends in its midst would wait for one that hears no signals.
     atexit.register(process.kill)
     # Otherwise the end of the worker would not be noticed.
-    theirs.close()
-    return Worker(process, ours)
+    worker_end.close()
+    return Worker(process, parent_end)
 
 
 @contextlib.contextmanager
@@ -205,9 +205,9 @@ def _work(pipe: Connection, making: bytes) -> None:
 def _become_worker() -> None:
     """What a worker does first: it ignores signals, and ends with its parent."""
     # Otherwise the parent might take a worker's end for a crash, and write that down.
-    for number in PUBLIC_TREE:
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, PUBLIC_TREE)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # The last line of stdout is the command's own.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

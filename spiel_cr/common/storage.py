@@ -22,8 +22,8 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from spiel_cr.common import atomic
-from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.errors import CorruptFileError
+from spiel_cr.common.json_records import read_object
 
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
@@ -84,12 +84,12 @@ def save(
 
 
 @contextlib.contextmanager
-def called(what: str) -> Iterator[None]:
+def called(label: str) -> Iterator[None]:
     """Refusals of damaged files say what the file is, as its argument is called."""
     try:
         yield
-    except DamagedFileError as error:
-        raise DamagedFileError(f"{what} {error}") from error
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{label} {error}") from error
 
 
 def load(path: atomic.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -97,7 +97,7 @@ def load(path: atomic.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is not one of ours, or was changed since.
+      CorruptFileError: the file is not one of ours, or was changed since.
     """
     arrays: dict[str, np.ndarray] = {}
     with _reading(path) as members:
@@ -110,7 +110,7 @@ def load_metadata(path: atomic.Path) -> dict[str, Any]:
     """Reads the metadata of what `save` wrote; the arrays are not looked at.
 
     Raises:
-      OSError, DamagedFileError: as `load`.
+      OSError, CorruptFileError: as `load`.
     """
     with _reading(path) as members:
         # `save` writes them first.
@@ -122,18 +122,18 @@ def _reading(path: atomic.Path) -> Iterator[Iterator[tuple[str, np.ndarray]]]:
     """The arrays in a file, read one after the other.
 
     Raises:
-      OSError, DamagedFileError: as `load`.
+      OSError, CorruptFileError: as `load`.
     """
     with atomic.naming(path):
         # A FIFO would be waited for, a device might never end.
         if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
-            raise DamagedFileError(f"{os.fspath(path)} is not a regular file")
+            raise CorruptFileError(f"{os.fspath(path)} is not a regular file")
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             try:
                 yield _members(file, size)
             except _BadContent as error:
-                raise DamagedFileError(
+                raise CorruptFileError(
                     f"{os.fspath(path)} is not a file written by spiel_cr, or it is "
                     f"damaged ({error}); give another path, or delete it to start anew"
                 ) from error
@@ -232,19 +232,19 @@ def _blank(name: str, header: bytes, size: int) -> np.ndarray:
     Raises:
       _BadContent: it is no header, of objects or fields, or of another size.
     """
-    found = _HEADER.fullmatch(header)
-    if found is None:
+    match = _HEADER.fullmatch(header)
+    if match is None:
         raise _BadContent(f"{name!r} is no array of numbers or strings")
-    shape = tuple(int(number) for number in re.findall(rb"\d+", found[3]))
+    shape = tuple(int(number) for number in re.findall(rb"\d+", match[3]))
     try:
-        dtype = np.dtype(found[1].decode())
+        dtype = np.dtype(match[1].decode())
     except TypeError as error:
         raise _BadContent(f"{name!r} is an array of no known type: {error}") from error
     count = math.prod(shape)
     # Compared before anything is allocated.
     if len(header) + count * dtype.itemsize != size:
         raise _BadContent(f"{name!r} has {size} bytes and the shape {shape}")
-    order: Literal["F", "C"] = "F" if found[2] == b"True" else "C"
+    order: Literal["F", "C"] = "F" if match[2] == b"True" else "C"
     try:
         return np.empty(count, dtype).reshape(shape, order=order)
     except ValueError as error:  # too many axes, or an empty array with a huge one

@@ -49,7 +49,7 @@ class AbruptEvaluation:
         Raises:
           ValueError: If the policy's answers are not probabilities, or the checkpoint
             belongs to another game or policy.
-          DamagedFileError: If the checkpoint is corrupt.
+          CorruptFileError: If the checkpoint is corrupt.
         """
         start = time.perf_counter()
         with tqdm(desc="infosets", disable=not self.progress) as bar:

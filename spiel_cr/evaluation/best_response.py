@@ -14,10 +14,10 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common.announcing import announce, is_wanted, listening
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce, is_wanted, listening
 from spiel_cr.evaluation.opponent import (
     Opponent,
     OpponentSource,
@@ -137,7 +137,7 @@ def respond(
     config: ResponseConfig,
     *,
     states: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> ResponseValue:
     """Find a response and evaluate it.
 
@@ -299,9 +299,9 @@ def _play_matches(
     stay in this process.
     """
     if not isinstance(responder, StateResponder):
-        executor = HERE
+        executor = IN_PROCESS
     source = opponent.for_workers(executor, config.seed)
-    setup = source, player, config, responder if executor.is_here else None
+    setup = source, player, config, responder if executor.is_in_process else None
     tasks = {number: number for number in range(config.matches)}
     matches = []
     for match in tqdm(
@@ -312,7 +312,7 @@ def _play_matches(
         disable=not is_wanted(),
     ):
         matches.append(match)
-        if not executor.is_here and isinstance(opponent.policy, TablePolicy):
+        if not executor.is_in_process and isinstance(opponent.policy, TablePolicy):
             opponent.policy.asked += match.asked[0]
             opponent.policy.unmet += match.asked[1]
     return matches

@@ -13,13 +13,13 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common import record_checks as checks
-from spiel_cr.common.announcing import announce, is_wanted
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.common.executing import HERE, Executor
-from spiel_cr.common.json_log import JsonLog, Record, has_begun
+from spiel_cr.common.executor import IN_PROCESS, Executor
+from spiel_cr.common.json_log import JsonLog, Record, has_lines
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce, is_wanted
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import openspiel_evaluator, traversal
 from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
@@ -45,13 +45,13 @@ METHODS = ("traversal", "matches")
 MATCHES = 1000
 # Fields of all lines of a log, of queries and of matches.
 _LINE: dict[str, checks.Test] = {
-    "repeat": checks.is_whole,
-    "player": lambda value: checks.is_whole(value) and value < 2,
+    "repeat": checks.is_count,
+    "player": lambda value: checks.is_count(value) and value < 2,
     "work": checks.is_table(checks.is_duration),
 }
 _ASKED: dict[str, checks.Test] = {"behaviour": checks.is_list(checks.is_duration)}
 _PLAYED: dict[str, checks.Test] = {
-    "match": checks.is_whole,
+    "match": checks.is_count,
     "keys": checks.is_list(checks.is_text),
     "policies": checks.is_list(checks.is_list(checks.is_duration)),
     "utility": checks.is_number,
@@ -259,7 +259,7 @@ def evaluate_repeatedly(
     out: atomic.Path | None = None,
     *,
     memory_limit: Limit = None,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> list[Evaluation]:
     """Evaluate bots; what is already in the folder is not queried or played again.
 
@@ -281,7 +281,7 @@ def evaluate_repeatedly(
       ValueError: If the bot is invalid, or the folder belongs to another evaluation.
     """
     # A finished evaluation is shown again even if the bot's file was removed.
-    if not (out and has_begun(out, config.method)):
+    if not (out and has_lines(out, config.method)):
         bot_strings.read_bot(bot)
     tree = _build_tree(game, bot, config.method, memory_limit)
     if not openspiel_evaluator.is_too_deep(tree):  # otherwise spiel_cr evaluates
@@ -298,7 +298,7 @@ def evaluate_repeatedly(
     with JsonLog(out, config.method, settings, key=keys, check=check) as log:
         tasks = {key: key for key in _tasks(config)}
         left = sum(key not in log.records for key in tasks)
-        setup = tree, bot, config.seed, executor.is_here
+        setup = tree, bot, config.seed, executor.is_in_process
         records = log.map(executor, _BotQueries, setup, tasks)
         shown = config.plays and is_wanted()
         for _ in tqdm(records, "matches", left, disable=not shown):

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.aivat import baseline
 from spiel_cr.evaluation.referee import play_match

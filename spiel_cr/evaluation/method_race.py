@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from spiel_cr.common import storage
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.json_log import Record
+from spiel_cr.common.messages import announce
 from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.response_config import EXPLOIT_METHODS
 from spiel_cr.evaluation.responses.root_search import RootSearch

@@ -28,7 +28,7 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.subgame_games import Layer, Subgame
+from spiel_cr.resolving.layer_subgames import Layer, Subgame
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -70,7 +70,7 @@ class OneStepConfig:
         checks.check_choice(self.values, "values", get_args(OpponentValues))
         checks.check_choice(self.gadget, "gadget", get_args(Gadget))
         checks.check_number(
-            self.noise, "noise", "[0, inf)", why="it is a standard deviation"
+            self.noise, "noise", "[0, inf)", remedy="it is a standard deviation"
         )
 
 

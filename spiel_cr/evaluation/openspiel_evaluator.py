@@ -9,9 +9,9 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 from tqdm import tqdm
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import is_wanted
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.common.messages import is_wanted
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.game_checks import impossible_outcomes

@@ -19,10 +19,10 @@ from tqdm import tqdm
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce, is_wanted
 from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.response_config import Behaviours
 from spiel_cr.evaluation.result import in_player_order
@@ -153,7 +153,7 @@ class Opponent(NamedTuple):
 
     def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
         """Return what `rebuild_opponent` needs in workers."""
-        if executor.is_here:
+        if executor.is_in_process:
             return self
         return self.name, self.tree or self.game, seed
 
@@ -174,7 +174,7 @@ def open_opponent(
     memory_limit: Limit = None,
     seconds: float = math.inf,
     progress: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Opponent:
     """Opens a game and a player of it.
 
@@ -227,7 +227,7 @@ def open_opponent(
         if whole:
             raise
     tree = laid if isinstance(laid, GameTree) else None
-    dealt = not executor.is_here and _is_long(named, tree)
+    dealt = not executor.is_in_process and _is_long(named, tree)
     if named is None:
         _check_belongs(given, tree)
         if tree is None:

@@ -7,9 +7,9 @@ import pyspiel
 
 from spiel_cr.common.checks import (
     check_choice,
+    check_integer,
     check_iterations,
     check_number,
-    check_whole,
 )
 from spiel_cr.players import opponents
 from spiel_cr.players.poker_roles import NotPokerError
@@ -113,9 +113,9 @@ class ResponseConfig:
         check_iterations(self.rollouts, name="rollouts")
         check_iterations(self.max_histories, name="max_histories")
         check_iterations(self.particles, name="particles")
-        check_whole(self.luck_rollouts, "luck_rollouts", 0)
+        check_integer(self.luck_rollouts, "luck_rollouts", 0)
         # An interval needs two.
-        check_whole(self.matches, "matches", 2)
+        check_integer(self.matches, "matches", 2)
 
     def leaf_for(self, game: pyspiel.Game) -> str:
         """How local best response plays after its action."""

@@ -11,7 +11,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.games.simulation.key_making import RULES, STRINGS

@@ -22,8 +22,8 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.errors import UncountableTurnsError
+from spiel_cr.common.messages import short_repr
 from spiel_cr.evaluation.referee import statistics_of
 from spiel_cr.games.histories import states_in_order
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
@@ -210,7 +210,7 @@ def by_subgames(tree: GameTree, player: int) -> np.ndarray:
     order = np.argsort(levels, kind="stable")
     try:
         subgame = decompose(tree, player).player_subgame
-    except HiddenTurnsError:
+    except UncountableTurnsError:
         return order
     # Nodes of the tree of subgames, which is walked depth-first; those of -1 open none,
     # and belong to the last one.

@@ -13,9 +13,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.merging import merged
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
@@ -28,7 +28,6 @@ from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.tree_subgames import InfosetFinder
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
@@ -204,7 +203,9 @@ class OOSBot(PolicyPlayer):
         solver = find(config.solver, "solver", (MCCFR,)).config
         super().__init__(player, seed=seed)
         self._tree = build_whole(game, memory_limit)
-        self._finder = InfosetFinder(self._tree, player)
+        if len(histories := self._tree.infosets[player].history):
+            # The index of information states is built before the first match.
+            self._tree.infoset_of(self._tree.state_at(int(histories[0])))
         footprint.check(self._tree, solver, None, memory_limit)
         everywhere = np.ones(len(self._tree.histories), bool)
         announce(f"player {player}: warming up {solver.name}")
@@ -257,7 +258,8 @@ class OOSBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
-        infoset, actions = self._finder.decision(state)
+        _, infoset = self._tree.infoset_of(state)
+        actions = self._tree.actions(self._player, infoset).tolist()
         odds = self._strategy(infoset)
         return list(zip(actions, odds.tolist(), strict=True))
 

@@ -85,11 +85,11 @@ def public_tree_file(text: str) -> str | None:
       text: as for `read_opponent`, checked: a path, or "policy(path=...)".
 
     Raises:
-      OSError, DamagedFileError: the file cannot be read, or is none of ours.
+      OSError, CorruptFileError: the file cannot be read, or is none of ours.
     """
     path: str | None = text.strip()
     if bot_name(text) == "policy" and not bot_strings.is_file(text):
-        path = parse(text, "bot").given.get("path")
+        path = parse(text, "bot").values.get("path")
     if path is None or not path.endswith(".npz"):
         return None
     return path if is_of_public_tree(path) else None
@@ -100,12 +100,12 @@ def _read_algorithm(text: str) -> tuple[str, int | None]:
     if text == "lp":
         return "lp", None
     found = parse(text, "opponent")
-    if "iterations" not in found.given:
+    if "iterations" not in found.values:
         raise ValueError(
             f"opponent={text!r}: how many iterations? Write, for instance, "
             f"{text.rstrip(')') + (',' if '(' in text else '(')}iterations=10)"
         )
-    types = {**dict.fromkeys(found.given, str), "iterations": int}
+    types = {**dict.fromkeys(found.values, str), "iterations": int}
     return found.without("iterations"), found.convert(types)["iterations"]
 
 

@@ -30,9 +30,9 @@ def check_own(text: str, what: str = "bot") -> None:
       what: whose string it is, for errors.
 
     Raises:
-      ValueError: `plugins.import_own` did not import its module; no such name; it is
-        neither policy, nor a class of these or of bots, nor a function that takes a
-        game, player or seed; or parameters that its function has not.
+      ValueError: `plugins.import_user_modules` did not import its module; no such
+        name; it is neither policy, nor a class of these or of bots, nor a function that
+        takes a game, player or seed; or parameters that its function has not.
     """
     _find(parse(text, what))
 
@@ -67,7 +67,7 @@ def load_own(
         wanted = _parameters(maker)
         if not any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             known = {name: value for name, value in known.items() if name in wanted}
-        made = maker(**known, **{k: _value(v) for k, v in found.given.items()})
+        made = maker(**known, **{k: _value(v) for k, v in found.values.items()})
     if isinstance(made, pyspiel.Bot):
         check_seat(made, player, f"bot={text!r}")
         return made
@@ -91,12 +91,12 @@ def _is_policy(named: Any) -> bool:
 def _find(found: Parameters) -> Any:
     """The object that a string names; its parameters fit."""
     module_name, _, name = found.name.partition(":")
-    named = f"{found.what}={found.text!r}"
+    named = f"{found.kind}={found.text!r}"
     if not plugins.was_named(module_name):
         raise ValueError(
             f"{named}: module {module_name!r} was not imported; write "
             f"module:name of a function or policy, and name its module or file with "
-            f"--import (in Python: spiel_cr.common.plugins.import_own)"
+            f"--import (in Python: spiel_cr.common.plugins.import_user_modules)"
         )
     try:
         made: Any = importlib.import_module(module_name)

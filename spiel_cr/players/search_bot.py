@@ -17,8 +17,8 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import draws
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import COUNT, check_number, check_settings
+from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
@@ -77,7 +77,7 @@ class SearchBotConfig:
         check_settings(self, {"particles blueprint_iterations": COUNT})
         times = self.move_ms, self.init_ms
         check_budget("searching", "simulations", self.simulations, *times)
-        check_number(self.eta, "eta", "[0, inf)", why="0 plays the blueprint")
+        check_number(self.eta, "eta", "[0, inf)", remedy="0 plays the blueprint")
         check_blueprint(self.blueprint)
 
 
@@ -122,7 +122,7 @@ class SearchBot(PolicyPlayer):
           seed: of all that it draws.
 
         Raises:
-          OSError, DamagedFileError: the blueprint's file cannot be read.
+          OSError, CorruptFileError: the blueprint's file cannot be read.
           ValueError: a bad game, seat or seed, or a blueprint of another game.
         """
         super().__init__(player, seed=seed)

@@ -17,7 +17,7 @@ from spiel_cr.policies.public_node_names import find_node, names_at
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 
-class Answers(NamedTuple):
+class HandAnswers(NamedTuple):
     """The hands of the player who acts at a public node; H signals, A actions.
 
     Hands that differ only by suits that are alike are one signal, named by one of them.
@@ -81,7 +81,7 @@ def json_number(value: Any) -> float | None:
 
 def answers(
     policy: PublicTreePolicy, node: str = "", *, form: SequenceForm | None = None
-) -> Answers:
+) -> HandAnswers:
     """What each hand does at a public node, and what it is worth against the opponent.
 
     Args:
@@ -97,7 +97,7 @@ def answers(
     number, path = find_node(policy, node)
     betting = signals.betting
     player, round = int(betting.player[number]), int(betting.round[number])
-    reach = [reach_at_node(policy, number, p) for p in range(2)]
+    reach = [_reach_at(policy, number, p) for p in range(2)]
     seen, margin = _pairs_and_margins(signals, player, round, reach[1 - player])
     form = form or signals.sequence_form
     other = 1 - player
@@ -113,7 +113,7 @@ def answers(
             decisions.block(actions, number) / np.where(seen > 0, seen, np.nan)[:, None]
         )
     reader: Any = signals.reader
-    return Answers(
+    return HandAnswers(
         path,
         player,
         round,
@@ -129,7 +129,7 @@ def answers(
     )
 
 
-def reach_at_node(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
+def _reach_at(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
     """float64 [H], how often a player's own actions lead to a node, by signal there."""
     betting, signals = policy.signals.betting, policy.signals
     round = int(betting.round[node])

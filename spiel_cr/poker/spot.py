@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyspiel
 
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 from spiel_cr.common.plugins import registered
 
 _GAME = "python_poker_spot"
@@ -44,8 +44,8 @@ def spot(
       ValueError: an argument cannot be read, or no hands can be dealt; says what to
         write instead.
     """
-    check_whole(pot, "pot", 1, _MOST_CHIPS)
-    check_whole(stack, "stack", 1, _MOST_CHIPS)
+    check_integer(pot, "pot", 1, _MOST_CHIPS)
+    check_integer(stack, "stack", 1, _MOST_CHIPS)
     # The package that declares hold'em registers spots when it is imported.
     registered("spiel_cr.public_tree", "universal_poker")
     both = ranges if isinstance(ranges, str) else ";".join(ranges)

@@ -1,13 +1,13 @@
-"""What histories are worth at which a lookahead or a lookahead tree ends.
+"""Values of histories at the leaves of a depth-limited lookahead or a lookahead tree.
 
-`HistoryValues` give one fixed number for each history, whatever the players' ranges, or
-k among which the opponent chooses by what it knows. A lookahead that ends in fixed ones
-is not sound, not even with the values of an equilibrium: those are right only if both
-go on to play that equilibrium, whatever was played before, and the solver then plays as
-if nobody could do anything else (docs/partial.md has figures).
+`HistoryValues` are one fixed number per history, whatever the players' ranges are, or k
+numbers among which the opponent chooses by its information. A lookahead with fixed
+values is not sound, even with values of an equilibrium: these are correct only if both
+players then follow that equilibrium, whatever they played before, and the solver plays
+as if nobody could deviate from it (docs/partial.md has results).
 
-Histories come in any of the three forms in which a game can be held: as numbers of a
-compiled game, as the array of states of batched rules, or as OpenSpiel's states.
+Histories are given in one of three ways: as numbers of a game tree, as an array of
+states of batched rules, or as OpenSpiel's states.
 """
 
 import abc
@@ -27,13 +27,13 @@ Sees = Literal["states", "histories"]
 
 
 class HistoryValues(abc.ABC):
-    """What histories are worth: k numbers each, whatever the players' ranges are.
+    """Values of histories: k numbers each, whatever the players' ranges are.
 
-    A solution above such values has no guarantee in the whole game.
+    A solution above such values has no guarantee in the complete game.
 
     Attributes:
-      k: among how many numbers the opponent of the resolving player chooses, by what it
-        knows; 1: each history has a fixed one.
+      k: How many values the opponent of the re-solving player chooses from, by its
+        information; 1: each history has a fixed value.
     """
 
     k: int = 1
@@ -42,30 +42,29 @@ class HistoryValues(abc.ABC):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        """Values histories at which the game is cut off.
+        """Compute values of histories at which the game is cut off.
 
         Args:
-          game: says in which form the histories are given: the compiled game, the
-            batched rules, or OpenSpiel's game.
-          histories: none of them terminal. Of a compiled game their numbers, int64 [L]
-            (`game.histories.actions_to(h)` leads to one); of batched rules its
-            array of states, [L, ...]; of OpenSpiel's game an object array [L] of its
-            states, which must not be changed.
-          player: i, the resolving player; of k > 1 numbers the other one chooses.
+          game: The kind of histories: a game tree, batched rules, or OpenSpiel's game.
+          histories: Non-terminal histories. Of a game tree their numbers, int64 [L]
+            (`game.histories.actions_to(h)` leads to one); of batched rules an array of
+            states, [L, ...]; of OpenSpiel's game an object array [L] of states, which
+            must not be changed.
+          player: i, the re-solving player; the other one chooses among k > 1 values.
 
         Returns:
-          float64 [L, k], or [L] where k is 1, player 0's expected utility, in the
-          game's units.
+          Player 0's expected utility in the game's units, float64 [L, k], or [L] if k
+          is 1.
         """
 
 
 def leaf_utilities(
     value: HistoryValues, game: AnyGame, histories: np.ndarray, player: int = 0
 ) -> np.ndarray:
-    """float64 [L, k], what a leaf value says of some histories, see `HistoryValues`.
+    """Return the values of some histories, float64 [L, k], see `HistoryValues`.
 
     Raises:
-      ValueError: what it says has another shape, or is no finite numbers.
+      ValueError: If the values have another shape, or are not finite.
     """
     values = np.asarray(value(game, histories, player), np.float64)
     count = len(histories)
@@ -79,13 +78,13 @@ def leaf_utilities(
 
 
 class UniformValue(HistoryValues):
-    """Exact values when both players play all actions alike from there on.
+    """Exact values if both players act uniformly at random from a history on.
 
-    Only for compiled games, which alone hold all that can follow.
+    Available for game trees only, which contain all continuations.
     """
 
     def __init__(self) -> None:
-        """Knows no game yet."""
+        """Start without values."""
         self._cache: tuple[GameTree, np.ndarray] | None = None
 
     def __call__(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from spiel_cr.common import pictures
+from spiel_cr.common import figures
 from spiel_cr.policies.result import CurvePoint, Result
 
 # Letters of a title that stand beside each other.
@@ -19,7 +19,7 @@ def plot(
     path: str | os.PathLike[str] | None = None,
     *,
     title: str | None = None,
-) -> pictures.Picture:
+) -> figures.NotebookFigure:
     """Draw NashConv against iterations and against seconds, all axes logarithmic.
 
     For results with node locks, the curve shows NashConv with locks.
@@ -36,11 +36,11 @@ def plot(
     Raises:
       ValueError: a result has no curve, or a picture cannot be drawn or written.
     """
-    pictures.check_installed()
+    figures.check_installed()
     from matplotlib.ticker import LogFormatterSciNotation, NullLocator
 
     if path is not None:
-        pictures.check(path)
+        figures.check(path)
     if isinstance(results, Result):
         results = [results]
     named = list(
@@ -49,7 +49,7 @@ def plot(
         else ((result.algorithm, result) for result in results)
     )
     games = {str(one.game): None for _, one in named if isinstance(one, Result)}
-    axes = pictures.panels(size=(10, 4), columns=2)
+    axes = figures.panels(size=(10, 4), columns=2)
     locked: list[bool] = []
     for label, one in named:
         points = one.curve if isinstance(one, Result) else one
@@ -79,5 +79,5 @@ def plot(
     title = re.sub(r",\s*", ", ", ", ".join(games) if title is None else title)
     figure.suptitle(textwrap.fill(title, _WIDTH))
     if path is not None:
-        pictures.save(figure, path)
-    return pictures.Picture(figure)
+        figures.save(figure, path)
+    return figures.NotebookFigure(figure)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 from spiel_cr.games.public_tree import public_nodes
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.conversions import StatePolicy, check_numbers, odd_infoset
@@ -73,7 +73,7 @@ class PublicTreePolicy(StatePolicy):
         Raises:
           ValueError: there is no such node, or nobody acts there.
         """
-        node = check_whole(node, "node", 0, len(self.signals.betting) - 1)
+        node = check_integer(node, "node", 0, len(self.signals.betting) - 1)
         player = int(self.signals.betting.player[node])
         if player not in (0, 1):
             raise ValueError(

@@ -11,7 +11,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
@@ -507,7 +507,7 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, or was changed since.
+      CorruptFileError: the file is no file of ours, or was changed since.
     """
     if not os.path.isfile(path):
         raise FileNotFoundError(
@@ -517,9 +517,9 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
     return storage.load_metadata(path)
 
 
-def damaged(path: object, why: object) -> DamagedFileError:
+def damaged(path: object, why: object) -> CorruptFileError:
     """The error to raise for a policy file that is none; says what is wrong with it."""
-    return DamagedFileError(f"{path} is a damaged policy file: {why}")
+    return CorruptFileError(f"{path} is a damaged policy file: {why}")
 
 
 def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
@@ -531,7 +531,7 @@ def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
       path: of the file, for the error.
 
     Raises:
-      DamagedFileError: it is missing.
+      CorruptFileError: it is missing.
     """
     text = metadata.get(name)
     if not isinstance(text, str):
@@ -567,7 +567,7 @@ def read_policy(path: atomic.Path, laid: HasSequenceForm) -> openspiel_policy.Po
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file was changed since, or its numbers are no probabilities.
+      CorruptFileError: the file was changed since, or its numbers are no probabilities.
       OtherGameError: If it belongs to a game with other infosets or actions.
     """
     behaviour, named, seal = _read(path)
@@ -593,7 +593,7 @@ def check_policy_file(path: atomic.Path) -> None:
     """Refuses what `read_policy` refuses whatever the game.
 
     Raises:
-      OSError, DamagedFileError: as `read_policy`.
+      OSError, CorruptFileError: as `read_policy`.
     """
     _read(path)
 
@@ -617,7 +617,7 @@ def check_tabular_file(path: atomic.Path) -> None:
     """Refuses what `load_tabular_policy` refuses whatever the game.
 
     Raises:
-      OSError, DamagedFileError, ValueError: as `load_tabular_policy`.
+      OSError, CorruptFileError, ValueError: as `load_tabular_policy`.
     """
     kind = read_metadata(path).get("kind", "file of another kind")
     if kind != TABULAR:
@@ -642,7 +642,7 @@ def load_tabular_policy(
       A table over every infoset; the game is compiled for it.
 
     Raises:
-      OSError, DamagedFileError: as `read_policy`.
+      OSError, CorruptFileError: as `read_policy`.
       ValueError: the file holds no policy of a compiled game, or one for another game;
         or OpenSpiel cannot load its game by name.
     """

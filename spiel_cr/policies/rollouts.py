@@ -1,7 +1,8 @@
-"""Play on OpenSpiel states: policies asked once, moves drawn, rollouts to the end.
+"""Rollouts: cached queries of policies, play to the end of a game, and mean utilities.
 
-The loop that plays everybody but a searching responder stands here once, for ISMCTS-BR,
-for local best response and for the episodes of learning.
+`play_on` is the loop that plays everybody but a searching responder, for ISMCTS-BR,
+local best response and episodes of learning. `rollout_means` and `rollout_mean`
+estimate utilities at leaves of a lookahead.
 """
 
 import bisect
@@ -25,14 +26,14 @@ REMEMBERED = 200_000
 
 
 class Answer(NamedTuple):
-    """A policy at one information state.
+    """A policy's answer at one information state.
 
     Attributes:
-      actions: those that it may take, of positive probability.
-      probabilities: of each; sum to 1.
-      ends: cumulative probabilities, for drawing: u in [0, 1) draws the first action
-        whose end is above u. The last one is 1.
-      by_action: the probabilities again; not to be changed.
+      actions: Actions of positive probability.
+      probabilities: Probability of each; they sum to 1.
+      ends: Cumulative probabilities: u in [0, 1) draws the first action whose end is
+        above u. The last one is 1.
+      by_action: Probabilities by action, which must not be changed.
     """
 
     actions: list[int]
@@ -42,28 +43,28 @@ class Answer(NamedTuple):
 
 
 def by_legal_actions(policy: openspiel_policy.Policy) -> bool:
-    """Whether a policy depends on the legal actions alone, as uniform ones and chumps.
+    """Return whether a policy depends on the legal actions alone, as fixed policies do.
 
     Args:
-      policy: any; one of ours says so by an attribute of this name.
+      policy: Any policy. Policies of spiel_cr have an attribute of this name.
     """
     uniform = type(policy) is openspiel_policy.UniformRandomPolicy
     return bool(getattr(policy, "by_legal_actions", uniform))
 
 
 class Answers:
-    """A policy asked at states, once for each information state of its player.
+    """A policy that is queried once for each information state of its player.
 
-    Policies that depend on the legal actions alone (uniform ones and chumps) are known
-    by these, without making a string of the state.
+    Policies that depend on the legal actions alone (uniform and fixed policies) are
+    cached by these, without computing a state's string.
     """
 
     def __init__(self, policy: openspiel_policy.Policy, player: int) -> None:
-        """Asks nothing yet.
+        """Start with an empty cache.
 
         Args:
-          policy: any that depends on the player's information states only.
-          player: whose policy.
+          policy: A policy that depends on the player's information states only.
+          player: The player.
         """
         self._policy = policy
         self._player = player
@@ -71,7 +72,7 @@ class Answers:
         self._answers: dict[str | tuple[int, ...], Answer] = {}
 
     def __call__(self, state: pyspiel.State) -> Answer:
-        """The policy where its player is to act."""
+        """Return the policy's answer at a state where its player acts."""
         if self._by_legal_actions:
             key: str | tuple[int, ...] = tuple(state.legal_actions())
         else:
@@ -84,7 +85,7 @@ class Answers:
         return answer
 
     def draw(self, state: pyspiel.State, number: float) -> int:
-        """The action that a number in [0, 1) draws."""
+        """Return the action that a number in [0, 1) draws."""
         actions, _, ends, _ = self(state)
         return actions[bisect.bisect_right(ends, number)]
 
@@ -114,24 +115,24 @@ class Answers:
 def normalised(
     probabilities: Sequence[float], whose: str, actions: list[int]
 ) -> list[float]:
-    """Probabilities divided by their sum.
+    """Return probabilities divided by their sum.
 
     Args:
-      probabilities: of the actions.
-      whose: they are, for the error.
-      actions: OpenSpiel's, for the error.
+      probabilities: Probabilities of the actions.
+      whose: Owner of the probabilities, for the error.
+      actions: OpenSpiel's actions, for the error.
 
     Raises:
-      ValueError: see `conversions.check_probabilities`.
+      ValueError: As in `conversions.check_probabilities`.
     """
     shares = check_probabilities(probabilities, whose, actions)
     return (shares / shares.sum()).tolist()
 
 
 def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:
-    """Possible actions and their probabilities where chance or a known policy acts.
+    """Return possible actions and probabilities where chance or a known policy acts.
 
-    Not to be changed.
+    The result must not be changed.
     """
     if state.is_chance_node():
         return dict(chance_outcomes(state))
@@ -139,7 +140,7 @@ def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:
 
 
 def first_decision(game: pyspiel.Game) -> pyspiel.State:
-    """The state after the first possible outcomes of chance, as many as come first."""
+    """Return the first decision after the first possible outcomes of chance."""
     state = game.new_initial_state()
     while state.is_chance_node():
         state.apply_action(chance_outcomes(state)[0][0])
@@ -149,15 +150,15 @@ def first_decision(game: pyspiel.Game) -> pyspiel.State:
 def play_on(
     state: pyspiel.State, answers: Mapping[int, Answers], number: Callable[[], float]
 ) -> int:
-    """Plays chance and some players until another player is to act, or to the end.
+    """Play chance and some players until another player acts, or to the end.
 
     Args:
-      state: changed.
-      answers: policies by player; who has none stops the play.
-      number: gives uniform numbers in [0, 1), one for each move.
+      state: The state, which is changed.
+      answers: Policies by player; a player without one stops the play.
+      number: Source of uniform numbers in [0, 1), one for each move.
 
     Returns:
-      The player to act, or `TERMINAL`.
+      The player that acts, or `TERMINAL`.
     """
     while True:
         mover: int = state.current_player()
@@ -174,10 +175,10 @@ def play_on(
 
 
 def uniform_numbers(random: np.random.Generator) -> Callable[[], float]:
-    """Uniform numbers in [0, 1), one per call, drawn in blocks, which is faster.
+    """Return a source of uniform numbers in [0, 1), which draws blocks for speed.
 
     Args:
-      random: consumed, a block at a time.
+      random: Random generator, advanced a block at a time.
     """
 
     blocks = (random.random(1024).tolist() for _ in itertools.count())
@@ -185,9 +186,9 @@ def uniform_numbers(random: np.random.Generator) -> Callable[[], float]:
 
 
 def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
-    """The action of (action, probability) that a number in [0, 1) draws.
+    """Return the action of (action, probability) that a number in [0, 1) draws.
 
-    Never one of probability zero.
+    The result always has positive probability.
     """
     for action, probability in outcomes:
         number -= probability
@@ -198,7 +199,7 @@ def draw_outcome(outcomes: Sequence[tuple[int, float]], number: float) -> int:
 
 
 def generator_at(seed: int, state: pyspiel.State, player: int) -> np.random.Generator:
-    """The generator of one decision, the same whenever it is met."""
+    """Return the random generator of an information state, the same at every visit."""
     key = state.information_state_string(player).encode()
     return np.random.default_rng([seed, player, 0, zlib.crc32(key)])
 
@@ -210,21 +211,22 @@ def rollout_means(
     draw: Callable[[np.ndarray], np.ndarray],
     weigh: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None],
 ) -> np.ndarray:
-    """Means of n rollouts of each of many states, which go different ways.
+    """Estimate mean utilities of many states by n rollouts each.
 
-    The rollouts of a state are drawn together: all ways are taken, each with its
-    probability for a weight, as long as these are at most n; of more, n are drawn at
-    even distances (systematic resampling, Kitagawa 1996). So means are unbiased, and
-    exact where never more than n ways are open.
+    The rollouts of a state are sampled together: all continuations are followed,
+    weighted by their probabilities, as long as there are at most n. Of more, n are
+    drawn by systematic resampling (Kitagawa 1996). Means are therefore unbiased, and
+    exact if there are never more than n continuations.
 
     Args:
-      rules: of the game.
-      states: [L, ...], of these rules.
-      n: rollouts of each.
-      draw: for numbers int64 [m] of states, ascending, float64 [m] of [0, 1).
-      weigh: `weigh(states, player, rows, odds)` may change how likely actions are,
-        float64 [r, A], 1 for legal ones of players; `rows` are the numbers of the
-        states that these come from.
+      rules: Batched rules of the game.
+      states: States of these rules, [L, ...].
+      n: Rollouts of each state.
+      draw: Function from ascending numbers of states, int64 [m], to numbers in [0, 1),
+        float64 [m].
+      weigh: Function `weigh(states, player, rows, weights)` that may change the weights
+        of actions, float64 [r, A], which are 1 for legal actions of players; `rows` are
+        the numbers of the states from which these come.
 
     Returns:
       Player 0's mean utility, float64 [L].
@@ -266,12 +268,12 @@ def _thinned(
     n: int,
     draw: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """float64 [m], weights, positive at at most n of the places of each row.
+    """Return weights with at most n positive ones in each row, float64 [m].
 
     Args:
-      rows: int64 [m], ascending.
-      weight: float64 [m], above 0.
-      n, draw: as of `rollout_means`.
+      rows: Row of each entry, int64 [m], ascending.
+      weight: Weights above 0, float64 [m].
+      n, draw: As in `rollout_means`.
     """
     number, first, counts = np.unique(rows, return_index=True, return_counts=True)
     if (counts <= n).all():
@@ -297,13 +299,13 @@ def rollout_mean(
     draw: Callable[[], float],
     weights_of: Callable[[pyspiel.State], Mapping[int, float]],
 ) -> float:
-    """Player 0's mean utility over n rollouts of a state, as of `rollout_means`.
+    """Estimate player 0's mean utility of a state by n rollouts, as `rollout_means`.
 
     Args:
-      state: is not changed.
-      n: rollouts.
-      draw: gives numbers from 0 to 1.
-      weights_of: how likely actions are, in any scale.
+      state: The state, which is not changed.
+      n: Number of rollouts.
+      draw: Source of numbers in [0, 1).
+      weights_of: Function from a state to weights of its actions, in any scale.
     """
     if n == 1:
         return _one_rollout(state, draw, weights_of)
@@ -335,7 +337,7 @@ def _one_rollout(
     draw: Callable[[], float],
     weights_of: Callable[[pyspiel.State], Mapping[int, float]],
 ) -> float:
-    """As `rollout_mean` with n = 1, by a single state that goes on."""
+    """Return the utility of a single rollout, as `rollout_mean` with n = 1."""
     at = state.clone()
     while not at.is_terminal():
         weights = weights_of(at)

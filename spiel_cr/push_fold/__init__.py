@@ -13,8 +13,8 @@ from spiel_cr.push_fold.equities import Equities, hand_tables
 from spiel_cr.push_fold.hand_classes import class_names
 from spiel_cr.push_fold.one_sided import Guarantee, guarantee
 from spiel_cr.push_fold.outer import ALGORITHMS, StochasticGame
-from spiel_cr.push_fold.solve import Solution, SolveSettings, solve_tournament
-from spiel_cr.push_fold.tournament import Setting, Tournament
+from spiel_cr.push_fold.solve import SolveSettings, TournamentSolution, solve_tournament
+from spiel_cr.push_fold.tournament import TournamentGame, TournamentSetting
 
 __all__ = [
     "ALGORITHMS",
@@ -22,11 +22,11 @@ __all__ = [
     "Equities",
     "Guarantee",
     "InnerSettings",
-    "Setting",
-    "Solution",
+    "TournamentSetting",
+    "TournamentSolution",
     "SolveSettings",
     "StochasticGame",
-    "Tournament",
+    "TournamentGame",
     "chip_model",
     "class_names",
     "guarantee",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 from spiel_cr.push_fold import hands, rules
 from spiel_cr.push_fold.hands import HandTables
 
@@ -52,7 +52,7 @@ class Engine:
           ValueError: not 1 to 1024 workers.
         """
         self.tables = tables
-        self._workers = check_whole(workers, "workers", 1, _MOST_WORKERS)
+        self._workers = check_integer(workers, "workers", 1, _MOST_WORKERS)
         self._placed = jax.tree.map(jax.numpy.asarray, tables)
 
     def play(

@@ -18,9 +18,9 @@ import numpy as np
 import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_seed, check_whole
-from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.checks import check_integer, check_seed
+from spiel_cr.common.errors import CorruptFileError
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.push_fold import hand_classes
 from spiel_cr.push_fold.hands import ORDERS, HandTables
 
@@ -88,7 +88,7 @@ def through(
     draws: Draws,
     *,
     progress: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Equities:
     """Reads the table from a folder, or makes it and writes it there.
 
@@ -99,8 +99,8 @@ def through(
     Raises:
       ValueError: an argument is out of range, or the folder is a file.
     """
-    check_whole(draws.players, "players", 2, 3)
-    check_whole(draws.boards, "boards", 1, 10**8)
+    check_integer(draws.players, "players", 2, 3)
+    check_integer(draws.boards, "boards", 1, 10**8)
     check_seed(draws.seed)
     place = pathlib.Path(folder)
     if place.exists() and not place.is_dir():
@@ -109,7 +109,7 @@ def through(
     paths = {n: place / f"all-in-{n}-{name}" for n in (2, 3)}
     # A table of three hands has those of two, too.
     for path in (paths[3], paths[draws.players]):
-        with contextlib.suppress(OSError, DamagedFileError):
+        with contextlib.suppress(OSError, CorruptFileError):
             return load(path)
     table = sample(strength, draws, progress=progress, executor=executor)
     save(paths[draws.players], table)
@@ -131,11 +131,11 @@ def load(path: os.PathLike[str] | str) -> Equities:
 
     Raises:
       OSError: there is no such file.
-      DamagedFileError: it holds something else.
+      CorruptFileError: it holds something else.
     """
     arrays, metadata = storage.load(path)
     if set(arrays) != set(Equities._fields[:6]) or set(metadata) != {"error", "boards"}:
-        raise DamagedFileError(f"{os.fspath(path)} holds no table of all-in hands")
+        raise CorruptFileError(f"{os.fspath(path)} holds no table of all-in hands")
     return Equities(
         **arrays, error=tuple(metadata["error"]), boards=int(metadata["boards"])
     )
@@ -146,7 +146,7 @@ def sample(
     draws: Draws,
     *,
     progress: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Equities:
     """Estimates the table.
 
@@ -182,7 +182,7 @@ class _Blocks:
 
     def __call__(
         self, drawn: Sequence[tuple[np.ndarray, np.ndarray]]
-    ) -> tuple["_Counts", "_Counts"]:
+    ) -> tuple["_EventSums", "_EventSums"]:
         """Of pairs and of triples of hands, from hole cards and boards of blocks."""
         pair, triple = _no_counts(self._players)
         for cards, boards in drawn:
@@ -196,7 +196,7 @@ class _Blocks:
         return pair, triple
 
 
-class _Counts(NamedTuple):
+class _EventSums(NamedTuple):
     """Sums over blocks.
 
     Attributes:
@@ -215,11 +215,11 @@ class _Counts(NamedTuple):
         self.squares[2][at] += deals**2
 
 
-def _no_counts(players: int) -> tuple[_Counts, _Counts]:
+def _no_counts(players: int) -> tuple[_EventSums, _EventSums]:
     c = hand_classes.NUM_CLASSES
     shape = (c, c, c) if players == 3 else (0, 0, 0)
-    pair = _Counts(np.zeros((3, c, c)), np.zeros((3, c, c)))
-    return pair, _Counts(np.zeros((5, *shape), "f4"), np.zeros((3, *shape), "f4"))
+    pair = _EventSums(np.zeros((3, c, c)), np.zeros((3, c, c)))
+    return pair, _EventSums(np.zeros((5, *shape), "f4"), np.zeros((3, *shape), "f4"))
 
 
 def _draw_hole_cards(rng: np.random.Generator) -> np.ndarray:
@@ -254,7 +254,7 @@ def _compare(
 
 
 def _count_pairs(
-    counts: _Counts, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
+    counts: _EventSums, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
     """Adds wins, ties and deals of all pairs of copies, both ways round."""
     block = np.zeros_like(counts.sums)
@@ -269,7 +269,7 @@ def _count_pairs(
 
 
 def _count_triples(
-    counts: _Counts, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
+    counts: _EventSums, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
     """Adds the orders of copies 0, 1, 2, one class of the middle copy at a time."""
     c = values.shape[2]
@@ -292,7 +292,7 @@ def _count_triples(
         counts.note((slice(None), j), above, deals)
 
 
-def _estimate(pair: _Counts, triple: _Counts, boards: int) -> Equities:
+def _estimate(pair: _EventSums, triple: _EventSums, boards: int) -> Equities:
     dealt = np.maximum(pair.sums[2], 1)
     # Pairs that no block dealt, of a small table: as if both were equally good.
     win = np.where(pair.sums[2] > 0, pair.sums[0] / dealt, 0.5).astype(np.float32)
@@ -323,16 +323,13 @@ def _estimate(pair: _Counts, triple: _Counts, boards: int) -> Equities:
 
 
 def _errors(
-    chance: np.ndarray, counts: _Counts, deals: np.ndarray
+    chance: np.ndarray, counts: _EventSums, deals: np.ndarray
 ) -> tuple[float, float]:
     """Largest and median standard error of a ratio of sums over blocks."""
-    dealt_classes = (deals > 0) & (counts.sums[-1] > 0)
-    p, (square, mixed, dealt) = (
-        chance[dealt_classes],
-        (x[dealt_classes] for x in counts.squares),
-    )
+    used = (deals > 0) & (counts.sums[-1] > 0)
+    p, (square, mixed, dealt) = chance[used], (x[used] for x in counts.squares)
     spread = np.maximum(square - 2 * p * mixed + p**2 * dealt, 0)
-    error = np.sqrt(spread) / counts.sums[-1][dealt_classes]
+    error = np.sqrt(spread) / counts.sums[-1][used]
     return float(error.max()), float(np.median(error))
 
 

@@ -103,7 +103,7 @@ def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
     batch, classes = x.shape
     shown = _pair(tables)
 
-    def of_third(stakes: jax.Array) -> jax.Array:
+    def third(stakes: jax.Array) -> jax.Array:
         """[B, C] of the third player from [B, C, C] of two."""
         return stakes.reshape(batch, -1) @ tables.deal3
 
@@ -117,9 +117,7 @@ def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
         chance, payoffs[:, 6:9, 1]
     )
     big = x[:, :, None] * j[:, None] * _value(chance, payoffs[:, 9:12, 2])
-    fold = jnp.stack(
-        [of_third(button), of_third(x[:, :, None] * small), of_third(big)], 1
-    )
+    fold = jnp.stack([third(button), third(x[:, :, None] * small), third(big)], 1)
     # weight[b, p, m, s]: value of order m, with a and b swapped if s.
     weight = jnp.einsum("bop,oms->bpms", payoffs[:, 12:], jnp.asarray(_ORDER_OF))
     reach = jj @ tables.order3.reshape(-1, classes).T

@@ -19,14 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.push_fold import outer, rules
 from spiel_cr.push_fold.engine import InnerSettings
 from spiel_cr.push_fold.hands import HandTables
-from spiel_cr.push_fold.outer import Round
+from spiel_cr.push_fold.outer import OuterRound
 from spiel_cr.push_fold.rules import Outcome
-from spiel_cr.push_fold.tournament import Setting
+from spiel_cr.push_fold.tournament import TournamentSetting
 
 # Of `guarantee`, unless it is told.
 ROUNDS, STEPS = 4, 1000
@@ -86,12 +86,12 @@ class Guarantee(NamedTuple):
 
 
 def guarantee(
-    setting: Setting,
+    setting: TournamentSetting,
     tables: HandTables,
     *,
     rounds: int | None = None,
     steps: int | None = None,
-    on_round: Callable[[int, Round], None] | None = None,
+    on_round: Callable[[int, OuterRound], None] | None = None,
 ) -> Guarantee:
     """Finds a jam-or-fold strategy, and what it wins against whatever opponent.
 
@@ -114,8 +114,8 @@ def guarantee(
     """
     rounds = ROUNDS if rounds is None else rounds
     steps = STEPS if steps is None else steps
-    check_whole(rounds, "rounds", 1)
-    check_whole(steps, "steps", 1)
+    check_integer(rounds, "rounds", 1)
+    check_integer(steps, "steps", 1)
     check_room(setting)
     game = OneSided(setting, tables)
     for last in outer.rounds(game, "pi-fp", InnerSettings(steps, steps)):
@@ -124,13 +124,13 @@ def guarantee(
         if last.number >= rounds:
             break
     best, _ = outer.best_deviation(game, last.profile, tolerance=_TOLERANCE)
-    upper, opponent_values = (best[:, p].reshape(2, -1).T for p in (0, 1))
-    lower = 1 - opponent_values
+    upper, losses = (best[:, p].reshape(2, -1).T for p in (0, 1))
+    lower = 1 - losses
     gap = 1 - lower[::-1, ::-1] - lower
     return Guarantee(np.arange(1, setting.total), lower, upper, gap, last.profile)
 
 
-def check_room(setting: Setting) -> None:
+def check_room(setting: TournamentSetting) -> None:
     """Refuses what `guarantee` refuses; see there."""
     if setting.players != 2:
         raise ValueError(
@@ -155,7 +155,7 @@ class OneSided:
     small blind K is 1, and the rest of the array is not used.
     """
 
-    def __init__(self, setting: Setting, tables: HandTables) -> None:
+    def __init__(self, setting: TournamentSetting, tables: HandTables) -> None:
         """Lists all stages."""
         self.most = setting.total - 1
         self.tables = tables
@@ -190,10 +190,8 @@ class OneSided:
           begin: of no use.
         """
         new = profile.copy()
-        endings_by_seat = self._endings(values[:, 0])
-        for (stages, part), endings in zip(
-            self._by_seat(new), endings_by_seat, strict=True
-        ):
+        by_seat = self._endings(values[:, 0])
+        for (stages, part), endings in zip(self._by_seat(new), by_seat, strict=True):
             small = Endings(*(np.asarray(w, np.float32) for w in endings))
             may = stages.allowed, stages.forced
             part[:] = _match(self.tables, small, *may, np.int32(inner.steps))
@@ -201,13 +199,13 @@ class OneSided:
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, 2] of one hand by the profile, and `values` after it."""
-        player_values = self._chances(profile) @ self._after(values[:, 0])
-        return np.stack([player_values, 1 - player_values], 1)
+        wins = self._chances(profile) @ self._after(values[:, 0])
+        return np.stack([wins, 1 - wins], 1)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, 2] of playing by the profile to the end, exactly."""
-        player_values = self._to_the_end(profile)
-        return np.stack([player_values, 1 - player_values], 1)
+        wins = self._to_the_end(profile)
+        return np.stack([wins, 1 - wins], 1)
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
@@ -215,13 +213,13 @@ class OneSided:
         """Each player's best response to the other for one hand, and its values."""
         best, gains = np.zeros_like(profile), []
         total = self._exact.deal.sum()
-        endings_by_seat = zip(
+        by_seat = zip(
             self._endings(values[:, 0]),
             self._endings(1 - values[:, 1]),
             strict=True,
         )
         for (stages, part, new), (player_endings, opponent_endings) in zip(
-            self._by_seat(profile.astype(float), best), endings_by_seat, strict=True
+            self._by_seat(profile.astype(float), best), by_seat, strict=True
         ):
             k = stages.quits.shape[1]
             stay, go = _our_values(self._exact, part[:, k:], player_endings)
@@ -246,8 +244,8 @@ class OneSided:
                 k = stages.quits.shape[1]
                 actions = slice(k) if player == 0 else slice(k, None)
                 new[:, actions] = part[:, actions]
-            player_values = self._to_the_end(mixed)
-            values.append(1 - player_values if player else player_values)
+            wins = self._to_the_end(mixed)
+            values.append(1 - wins if player else wins)
         return np.stack(values, 1)
 
     def _by_seat(self, *profiles: np.ndarray) -> Iterator[tuple[Any, ...]]:
@@ -256,22 +254,20 @@ class OneSided:
         yield self.seats[0], *(profile[: self.most, :rows] for profile in profiles)
         yield self.seats[1], *(profile[self.most :] for profile in profiles)
 
-    def _after(self, player_values: np.ndarray) -> np.ndarray:
+    def _after(self, wins: np.ndarray) -> np.ndarray:
         """[2 * (total + 1)], our value by our chips, 0 to total, and by the seat."""
-        seats = [
-            np.concatenate([[0.0], v, [1.0]]) for v in player_values.reshape(2, -1)
-        ]
+        seats = [np.concatenate([[0.0], v, [1.0]]) for v in wins.reshape(2, -1)]
         return np.concatenate(seats)
 
-    def _endings(self, player_values: np.ndarray) -> list[Endings]:
+    def _endings(self, wins: np.ndarray) -> list[Endings]:
         """Of each seat, what endings are worth, less what the state is worth.
 
         Many small numbers are added: only what differs is.
         """
-        values = self._after(player_values).reshape(2, -1)
+        values = self._after(wins).reshape(2, -1)
         endings = []
         for stages, later, now in zip(
-            self.seats, values[::-1], player_values.reshape(2, -1), strict=True
+            self.seats, values[::-1], wins.reshape(2, -1), strict=True
         ):
             now = now[:, None, None]
             folds, away, quits = (later[chips] - now for chips in stages[:3])
@@ -309,7 +305,7 @@ class OneSided:
         return np.linalg.solve(np.eye(len(paid)) - step, paid)
 
 
-def _stages(setting: Setting, seat: int) -> Stages:
+def _stages(setting: TournamentSetting, seat: int) -> Stages:
     """Stages for 1 to total - 1 chips of ours.
 
     Args:

@@ -27,38 +27,31 @@ class StochasticGame(Protocol):
 
     def start_values(self) -> np.ndarray:
         """Values [N, n] to begin with."""
-        ...
 
     def start_profile(self) -> np.ndarray:
         """Strategies to begin with."""
-        ...
 
     def play(
         self, profile: np.ndarray, values: np.ndarray, inner: InnerSettings, begin: int
     ) -> np.ndarray:
         """Fictitious play within every stage, from averages of `begin` steps."""
-        ...
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, n] of one stage by the profile, and `values` after it."""
-        ...
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by the profile to the end."""
-        ...
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Each player's best response to the others for one stage, and its values."""
-        ...
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
         """Values [N, n] where each player alone plays by `replies` to the end."""
-        ...
 
 
-class Round(NamedTuple):
+class OuterRound(NamedTuple):
     """After a round of a loop.
 
     Attributes:
@@ -79,8 +72,8 @@ def rounds(
     algorithm: str,
     inner: InnerSettings,
     *,
-    start: Round | None = None,
-) -> Iterator[Round]:
+    start: OuterRound | None = None,
+) -> Iterator[OuterRound]:
     """Runs a loop, for ever.
 
     Args:
@@ -94,7 +87,7 @@ def rounds(
     """
     check_choice(algorithm, "algorithm", ALGORITHMS)
     if start is None:
-        start = Round(0, game.start_profile(), game.start_values(), np.inf)
+        start = OuterRound(0, game.start_profile(), game.start_values(), np.inf)
     number, profile, values, _ = start
     while True:
         number += 1
@@ -107,7 +100,7 @@ def rounds(
             new = game.evaluate(profile)
         change = float(np.abs(new - values).max())
         values = new
-        yield Round(number, profile, values, change)
+        yield OuterRound(number, profile, values, change)
 
 
 def best_deviation(

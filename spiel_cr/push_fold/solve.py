@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common import atomic, checks, storage
-from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
+from spiel_cr.common.errors import CorruptFileError, GameTooLargeError
 from spiel_cr.push_fold import outer, rules
 from spiel_cr.push_fold.chip_model import chip_model
 from spiel_cr.push_fold.engine import Engine, InnerSettings
-from spiel_cr.push_fold.outer import ALGORITHMS, Round
-from spiel_cr.push_fold.tournament import Setting, Tournament
+from spiel_cr.push_fold.outer import ALGORITHMS, OuterRound
+from spiel_cr.push_fold.tournament import TournamentGame, TournamentSetting
 
 # Rounds and steps of fictitious play by the number of players, where none are given.
 _ROUNDS = {2: 20, 3: 7}
@@ -54,7 +54,7 @@ class SolveSettings:
         checks.check_settings(self, {"rounds steps": checks.COUNT}, optional=True)
 
 
-class Level(NamedTuple):
+class SolvedTournament(NamedTuple):
     """A tournament of n players, solved.
 
     Attributes:
@@ -66,7 +66,7 @@ class Level(NamedTuple):
       rounds: that were played.
     """
 
-    setting: Setting
+    setting: TournamentSetting
     stacks: np.ndarray
     profile: np.ndarray
     values: np.ndarray
@@ -74,7 +74,7 @@ class Level(NamedTuple):
     rounds: int
 
 
-class Solution(NamedTuple):
+class TournamentSolution(NamedTuple):
     """A tournament, solved.
 
     Attributes:
@@ -86,13 +86,13 @@ class Solution(NamedTuple):
 
     unit: int
     start: int
-    levels: tuple[Level, ...]
+    levels: tuple[SolvedTournament, ...]
     seconds: float
 
 
 def units_of(
     stacks: Sequence[int], prizes: Sequence[float], blinds: Sequence[int]
-) -> tuple[int, Setting]:
+) -> tuple[int, TournamentSetting]:
     """Checks a tournament, and puts it in the largest unit that divides all chips.
 
     Args:
@@ -114,11 +114,11 @@ def units_of(
             f"give 2 or 3 stacks"
         )
     for stack in stacks:
-        checks.check_whole(stack, "stacks", 1)
+        checks.check_integer(stack, "stacks", 1)
     if len(blinds) != 2:
         raise ValueError(f"blinds={list(blinds)} must be the small and the big blind")
     for blind in blinds:
-        checks.check_whole(blind, "blinds", 1)
+        checks.check_integer(blind, "blinds", 1)
     if blinds[0] > blinds[1]:
         raise ValueError(f"blinds={list(blinds)}: give the small one first")
     n = len(stacks)
@@ -144,7 +144,9 @@ def units_of(
             f"multiples of the small blind"
         )
     filled = tuple(float(p) for p in prizes) + (0.0,) * (n - len(prizes))
-    return unit, Setting(total, n, (blinds[0] // unit, blinds[1] // unit), filled)
+    return unit, TournamentSetting(
+        total, n, (blinds[0] // unit, blinds[1] // unit), filled
+    )
 
 
 def solve_tournament(
@@ -155,8 +157,8 @@ def solve_tournament(
     *,
     settings: SolveSettings | None = None,
     checkpoint: atomic.Path | None = None,
-    on_round: Callable[[int, Round], None] | None = None,
-) -> Solution:
+    on_round: Callable[[int, OuterRound], None] | None = None,
+) -> TournamentSolution:
     """Finds an approximate equilibrium, and what each player could win by deviating.
 
     Args:
@@ -176,7 +178,7 @@ def solve_tournament(
     started = time.perf_counter()
     settings = settings or SolveSettings()
     unit, setting = units_of(stacks, prizes, blinds)
-    levels: list[Level] = []
+    levels: list[SolvedTournament] = []
     rest = deviating = None
     with atomic.reserved(checkpoint, "checkpoint"):
         for players in range(2, setting.players + 1):
@@ -187,24 +189,24 @@ def solve_tournament(
                 engine,
                 settings if last else SolveSettings(),
                 (rest, deviating),
-                _Kept(checkpoint, settings, part, engine) if last else None,
+                _RoundCheckpoint(checkpoint, settings, part, engine) if last else None,
                 on_round,
             )
             rest = level.values
             levels.insert(0, level)
     start_stacks = np.array(stacks) // unit
     start = int(np.flatnonzero((levels[0].stacks == start_stacks).all(axis=1))[0])
-    return Solution(unit, start, tuple(levels), time.perf_counter() - started)
+    return TournamentSolution(unit, start, tuple(levels), time.perf_counter() - started)
 
 
 def _solve_level(
-    setting: Setting,
+    setting: TournamentSetting,
     engine: Engine,
     settings: SolveSettings,
     rest: tuple[np.ndarray | None, np.ndarray | None],
-    kept: "_Kept | None",
-    on_round: Callable[[int, Round], None] | None,
-) -> tuple[Level, np.ndarray]:
+    kept: "_RoundCheckpoint | None",
+    on_round: Callable[[int, OuterRound], None] | None,
+) -> tuple[SolvedTournament, np.ndarray]:
     """Solves the tournament of some players.
 
     Args:
@@ -215,7 +217,7 @@ def _solve_level(
       The level, and the values [N, n] of a player who deviates.
     """
     players = setting.players
-    game = Tournament(setting, engine, rest[0])
+    game = TournamentGame(setting, engine, rest[0])
     inner = InnerSettings(settings.steps or _STEPS[players], _REFRESH)
     tolerance = _TOLERANCE * setting.prizes[0]
     most = settings.rounds or _ROUNDS[players]
@@ -231,19 +233,21 @@ def _solve_level(
                 break
     assert last is not None
     values = game.evaluate(last.profile)
-    freer = Tournament(setting, engine, rest[1])
+    freer = TournamentGame(setting, engine, rest[1])
     best, _ = outer.best_deviation(freer, last.profile, tolerance=tolerance)
     gains = np.maximum(best - values, 0)
-    level = Level(setting, game.stacks, last.profile, values, gains, last.number)
+    level = SolvedTournament(
+        setting, game.stacks, last.profile, values, gains, last.number
+    )
     return level, best
 
 
-class _Kept(NamedTuple):
+class _RoundCheckpoint(NamedTuple):
     """The checkpoint of a level, if there is one."""
 
     path: atomic.Path | None
     settings: SolveSettings
-    setting: Setting
+    setting: TournamentSetting
     engine: Engine
 
     def _identity(self) -> dict[str, Any]:
@@ -256,7 +260,7 @@ class _Kept(NamedTuple):
             "tables": [zlib.crc32(np.ascontiguousarray(t).data) for t in tables[:3]],
         }
 
-    def read(self) -> Round | None:
+    def read(self) -> OuterRound | None:
         """The last round, None if there is none."""
         if self.path is None or not os.path.exists(self.path):
             return None
@@ -268,20 +272,22 @@ class _Kept(NamedTuple):
                 f"other settings; give another path, or delete it to start anew"
             )
         try:
-            return Round(int(number), arrays["profile"], arrays["values"], math.inf)
+            return OuterRound(
+                int(number), arrays["profile"], arrays["values"], math.inf
+            )
         except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(
+            raise CorruptFileError(
                 f"{os.fspath(self.path)} holds no round of a tournament"
             ) from error
 
-    def write(self, last: Round) -> None:
+    def write(self, last: OuterRound) -> None:
         """Writes a round."""
         if self.path is not None:
             arrays = {"profile": last.profile, "values": last.values}
             storage.save(self.path, arrays, {**self._identity(), "number": last.number})
 
 
-def summary(solution: Solution) -> dict[str, Any]:
+def summary(solution: TournamentSolution) -> dict[str, Any]:
     """What is to be said of a solution, for JSON.
 
     Values and gains at the start are by position; gains are also given as percent of
@@ -321,7 +327,7 @@ def describe(before: Sequence[bool], players: int) -> str:
     return names[len(before)] + (f" after {done}" if done else "")
 
 
-def save(path: atomic.Path, solution: Solution) -> None:
+def save(path: atomic.Path, solution: TournamentSolution) -> None:
     """Writes all states, strategies, values and gains to an .npz file.
 
     Arrays are `stacks3`, `profile3`, `values3`, `gains3` of three players, and the same

@@ -14,7 +14,7 @@ from spiel_cr.push_fold.chip_model import chip_model
 from spiel_cr.push_fold.engine import Engine, InnerSettings
 
 
-class Setting(NamedTuple):
+class TournamentSetting(NamedTuple):
     """What decides a tournament.
 
     Attributes:
@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     prizes: tuple[float, ...]
 
 
-class Tournament:
+class TournamentGame:
     """States, what follows on what, and the values of hands.
 
     Implements `outer.StochasticGame`. Profiles are float32 [N, I, C], probabilities to
@@ -39,7 +39,7 @@ class Tournament:
     """
 
     def __init__(
-        self, setting: Setting, engine: Engine, rest: np.ndarray | None = None
+        self, setting: TournamentSetting, engine: Engine, rest: np.ndarray | None = None
     ) -> None:
         """Lists all states.
 
@@ -136,7 +136,7 @@ class _Follow(NamedTuple):
 
     @classmethod
     def of(
-        cls, setting: Setting, stacks: np.ndarray, rest: np.ndarray | None
+        cls, setting: TournamentSetting, stacks: np.ndarray, rest: np.ndarray | None
     ) -> "_Follow":
         n, ends = setting.players, rules.outcomes(setting.players)
         index = {tuple(s): k for k, s in enumerate(stacks.tolist())}

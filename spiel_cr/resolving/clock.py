@@ -71,7 +71,7 @@ def check_budget(
     for name_of_time, milliseconds in (("move_ms", move_ms), ("init_ms", init_ms)):
         if milliseconds is not None:
             remedy = "leave it out for no clock"
-            check_number(milliseconds, name_of_time, "(0, inf)", why=remedy)
+            check_number(milliseconds, name_of_time, "(0, inf)", remedy=remedy)
     if count is None and move_ms is None:
         raise ValueError(
             f"a {player} player needs a budget: give {name}, move_ms, or both"

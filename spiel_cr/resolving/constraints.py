@@ -1,16 +1,17 @@
-"""Promises that a player can keep, and solutions that keep them.
+"""Constraints on the opponent's values, and which solutions satisfy them.
 
-A player with a blueprint has a *plan* for the whole game: what its last lookaheads
-found, and beyond them the blueprint. Before it looks ahead again, the opponent is
-promised what its best response to the plan gets at each augmented infoset, so the
-plan itself keeps every promise (Burch, Johanson & Bowling 2014, Moravčík et al. 2016,
-Brown & Sandholm 2017 all need values against a strategy that is still available). A
-subgame's solution becomes the plan there only if the opponent's best response to it
-gets more at none of the subgame's augmented infosets; otherwise the plan is kept.
+A player with a blueprint has an *incumbent strategy* for the complete game: its earlier
+solutions, and the blueprint elsewhere. Before it re-solves a subgame, the opponent's
+counterfactual value at each augmented infoset is constrained to the value of a best
+response to the incumbent strategy, so the incumbent strategy itself satisfies all
+constraints (Burch, Johanson & Bowling 2014, Moravčík et al. 2016 and Brown & Sandholm
+2017 all need values against a strategy that is still available). The solution of a
+subgame is accepted only if the opponent's best response to it exceeds no constraint of
+the subgame. Otherwise the incumbent strategy is kept.
 
-Where best responses are those of the whole game, the player is therefore at most as
-exploitable as its blueprint: what a best response gets in the game is the larger, the
-more it gets at augmented infosets, and there it never gets more than before.
+If best responses are those of the complete game, the player is therefore at most as
+exploitable as its blueprint: the value of a best response in the game does not decrease
+with its values at augmented infosets, and there it never exceeds the earlier value.
 """
 
 from typing import NamedTuple
@@ -27,19 +28,18 @@ _ROUNDING = 1e-12
 
 
 class BelowLookahead(NamedTuple):
-    """What follows the ends of a tree that ends before its game, one player fixed.
+    """The game below a lookahead tree's leaves, with the player's strategy fixed.
 
-    The opponent's sequences go on from its extended ones (`Decomposition`), in the
-    order of these infosets.
+    The opponent's sequences here are numbered after its extended ones
+    (`Decomposition`), in the order of these infosets.
 
     Attributes:
-      parent: int64 [J], the opponent's last sequence before each of its infosets.
-      num_actions: int64 [J], of each.
-      player_last: int64 [T], the player's last sequence within the tree, at each
-        end.
-      opponent_last: int64 [T], the opponent's.
-      gain: float64 [T], the opponent's utility, times probabilities of chance and of
-        the player beyond the tree.
+      parent: The opponent's last sequence before each of its infosets, int64 [J].
+      num_actions: Number of actions at each infoset, int64 [J].
+      player_last: The player's last sequence in the tree at each terminal, int64 [T].
+      opponent_last: The opponent's last sequence at each terminal, int64 [T].
+      gain: The opponent's utility times the probabilities of chance, and of the player
+        below the tree, float64 [T].
     """
 
     parent: np.ndarray
@@ -50,17 +50,17 @@ class BelowLookahead(NamedTuple):
 
 
 class OpponentResponses:
-    """What the opponent's best responses get at augmented infosets of a game."""
+    """Values of the opponent's best responses at augmented infosets of a game."""
 
     def __init__(
         self, decomposition: Decomposition, below: BelowLookahead | None = None
     ) -> None:
-        """Augmented infosets become points with one action, see `Decomposition`.
+        """Treat augmented infosets as decisions with one action, see `Decomposition`.
 
         Args:
-          decomposition: of the game.
-          below: what follows where its tree ends too early; None: what it is worth
-            there is taken for the end of the game.
+          decomposition: Layers of the game.
+          below: The game below the leaves of its tree. None: leaf values are treated as
+            utilities of terminal histories.
         """
         d = self._d = decomposition
         histories, o = d.tree.histories, 1 - d.player
@@ -88,13 +88,14 @@ class OpponentResponses:
         self._rounding = _ROUNDING * float(np.abs(d.tree.histories.utility).max())
 
     def values(self, behaviour: np.ndarray) -> np.ndarray:
-        """o's values against a strategy of i, weighted by the reach of i and chance.
+        """Compute o's counterfactual values against a strategy of i.
 
         Args:
-          behaviour: float64 [S of i], action probabilities.
+          behaviour: Action probabilities of i, float64 [S of i].
 
         Returns:
-          float64 [G + 1], at each augmented infoset, and last in the whole game.
+          o's value at each augmented infoset, and last in the complete game, float64 [G
+          + 1].
         """
         reach = reach_from_behaviour(self._d.decisions, behaviour)
         total = np.bincount(
@@ -106,5 +107,5 @@ class OpponentResponses:
         return np.append(values[self._augmented], total[0])
 
     def exceeds(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """bool [n], where values are larger than before, by more than rounding."""
+        """Return where values have risen by more than rounding, bool [n]."""
         return after > before + self._rounding

@@ -1,10 +1,10 @@
-"""Continual resolving of a whole game: one solve per layer, for both roles.
+"""Continual re-solving of a complete game: one solve per layer, for both roles.
 
-A player that resolves continually keeps only its own reach of where it may be and the
+A player that re-solves continually keeps only its own reach of where it may be and the
 opponent's counterfactual values there, and solves a gadget game at each of its
 decisions (Burch et al. 2014, CFR-D; Moravčík et al. 2017, DeepStack). `resolve`
-computes what such a player would do at *every* infoset: all subgames between two of its
-decisions are solved together, as a forest (see `gadget.py`).
+computes the strategy of such a player at *every* infoset: all subgames between two of
+its decisions are solved together, as a forest (see `gadget.py`).
 """
 
 import time
@@ -127,7 +127,7 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
       locks: whether strategies are kept as they are; nor is one then.
     """
     rejected = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
-    if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
+    if refusal := wanted.public_tree_error or (_LOCKS if locks else None):
         rejected[representation.PUBLIC_TREE] = refusal
     return representation.Need(rejected, observations=True)
 
@@ -140,7 +140,7 @@ def _resolve_roles(
     locks: Rows,
     progress: bool,
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
-    """Both players' strategies; seconds of iterating and of compiling by solve."""
+    """Return both strategies, and seconds of iterating and compiling per solve."""
     timings: list[tuple[float, float]] = []
     layers = sum(role.d.num_layers for role in roles)
     total = layers * iterations

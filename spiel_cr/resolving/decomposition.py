@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from spiel_cr.common.arrays import joint_components
-from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
@@ -83,7 +83,7 @@ def decompose(tree: GameTree, player: int) -> Decomposition:
       player: i, the resolving player.
 
     Raises:
-      HiddenTurnsError: the opponent cannot even tell the player's turns apart.
+      UncountableTurnsError: the opponent cannot even tell the player's turns apart.
     """
     acts = tree.histories.player == player
     previous = _last_decider(tree.histories)
@@ -91,7 +91,7 @@ def decompose(tree: GameTree, player: int) -> Decomposition:
         layer, anchor = _layers(tree.histories, opening)
         if _layers_are_observable(tree, layer, opening):
             return _decompose(tree, player, opening, layer, anchor)
-    raise HiddenTurnsError(
+    raise UncountableTurnsError(
         f"{tree.game}: player {1 - player} cannot tell how many turns player {player} "
         f"has had, so the game has no layers to resolve; use solve instead"
     )

@@ -1,16 +1,16 @@
-"""The gadget game of a layer's subgames, all at once: a forest in sequence form.
+"""Gadget game of a layer's subgames, all at once: a forest in sequence form.
 
-  - i's infosets of the layer hang under its empty sequence; payoffs carry i's reach and
-    chance of the root;
-  - the opponent o first comes by the gadget, see `gadget_fronts.py`, to the roots of an
-    augmented infoset (see `decomposition.py`);
-  - the augmented infosets of the next layer are further points of o with a single
-    action: nothing is decided there, but solvers report values at infosets, and that is
-    where the next layer's gadget needs them;
-  - where the lookahead ends in several values per history, o has one more decision at
-    each augmented infoset there: which of them counts.
+  - Infosets of i in the layer follow its empty sequence; payoffs include the reach of
+    the root by i and chance.
+  - The opponent o first reaches the roots of an augmented infoset through the gadget,
+    see `gadget_fronts.py` (augmented infosets: `decomposition.py`).
+  - Augmented infosets of the next layer are further infosets of o with a single action:
+    nothing is decided there, but solvers report values at infosets, and the next
+    layer's gadget needs values there.
+  - If leaves have several values per history, o has one more decision at each augmented
+    infoset there: the choice of a value.
 
-Subgames of one layer share nothing, so a solver treats each as if it were alone.
+Subgames of one layer are independent, so a solver treats each as if it were alone.
 """
 
 import dataclasses
@@ -23,15 +23,15 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payof
 from spiel_cr.games.sequence_form.layout import SequenceForm, build
 from spiel_cr.games.sequence_form.locking import Rows
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget_fronts import Front, Gadget, make_front
+from spiel_cr.resolving.gadget_fronts import Gadget, GadgetFront, make_front
 
 
 class Choices(NamedTuple):
-    """Roots of deeper layers at which o chooses among continuations of the game.
+    """Roots of deeper layers at which o chooses a continuation strategy.
 
     Attributes:
-      histories: int64 [R], the roots; of an augmented infoset all.
-      values: float64 [R, k], player 0's utility if o goes on by each continuation.
+      histories: All roots of some augmented infosets, int64 [R].
+      values: Player 0's utility for each continuation strategy, float64 [R, k].
     """
 
     histories: np.ndarray
@@ -39,15 +39,14 @@ class Choices(NamedTuple):
 
 
 class Truncation(NamedTuple):
-    """Where a layer's subgames end.
+    """The leaves at which a layer's subgames end.
 
     Attributes:
-      histories: int64 [L], terminals within reach and histories at which it is cut off,
-        but for those of `choices`.
-      values: float64 [L], player 0's utility there.
-      kept: for each player bool [I], the infosets that are not cut off.
-      choices: the histories at which it is cut off, and what o chooses among there;
-        None: none.
+      histories: Reachable terminals and histories at the cut, except those of
+        `choices`, int64 [L].
+      values: Player 0's utility there, float64 [L].
+      kept: For each player the infosets that are not cut off, bool [I].
+      choices: Histories at the cut where o chooses a value. None: none.
     """
 
     histories: np.ndarray
@@ -61,16 +60,17 @@ class Forest:
     """All subgames of a layer as one game in sequence form.
 
     Attributes:
-      decisions: each player's decision points, in the order of players.
-      payoffs: player 0's utility times chance, weights and o's given values put in.
-      infosets: int32 [m], i's infosets (numbers of the whole game) in the order
-        of its decisions.
-      augmented: int32 [g], augmented infosets of this layer. Empty for the first layer,
-        which is the whole game.
-      other: int32 [k], o's infosets (numbers of the whole game), next.
-      next_augmented: int32 [n], augmented infosets of the next layer, o's last
-        infosets.
-      front: the gadget: o's first infosets.
+      decisions: Each player's decision points, in the order of players.
+      payoffs: Player 0's utility times chance, with weights and o's values.
+      infosets: Infosets of i (numbers of the complete game) in the order of its
+        decisions, int32 [m].
+      augmented: Augmented infosets of this layer, int32 [g]. Empty for the first layer,
+        which is the complete game.
+      other: Infosets of o (numbers of the complete game), which follow the gadget's,
+        int32 [k].
+      next_augmented: Augmented infosets of the next layer, o's last infosets, int32
+        [n].
+      front: The gadget: o's first infosets.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -79,20 +79,20 @@ class Forest:
     augmented: np.ndarray
     other: np.ndarray
     next_augmented: np.ndarray
-    front: Front
+    front: GadgetFront
 
     @property
     def other_first(self) -> bool:
-        """Whether o is to update before i."""
+        """Return whether o updates before i."""
         return self.front.other_first
 
     @functools.cached_property
     def form(self) -> SequenceForm:
-        """The game that a solver solves, laid out when it is first asked for."""
+        """Return the game that a solver solves, built at the first access."""
         return build(self.decisions, self.payoffs)
 
     def rows_of(self, d: Decomposition, rows: Rows) -> Rows:
-        """Rows of the whole game's locked infosets in the places of the forest's."""
+        """Return the rows of locked infosets of the complete game, in forest order."""
         forest_rows: list[np.ndarray | None] = []
         for player, game_row in enumerate(rows):
             if game_row is None:
@@ -109,20 +109,6 @@ class Forest:
         return forest_rows[0], forest_rows[1]
 
 
-class _Ends(NamedTuple):
-    """Where a forest pays something.
-
-    Attributes:
-      histories: int64 [n].
-      utility: float64 [n], player 0's, not zero.
-      other: int32 [n], o's sequences in the forest.
-    """
-
-    histories: np.ndarray
-    utility: np.ndarray
-    other: np.ndarray
-
-
 def build_forest(
     decomposition: Decomposition,
     layer: int,
@@ -133,22 +119,22 @@ def build_forest(
     gadget: Gadget = "cfrd",
     full_game: bool | None = None,
 ) -> Forest:
-    """The gadget game of a layer; the whole game without gadget for layer 1.
+    """Build the gadget game of a layer; the complete game without gadget for layer 1.
 
-    Root weights are not normalised: what o gets in the subgames and its old values stay
-    on the one scale of the whole game in every layer.
+    Root weights are not normalised: o's values in the subgames and its old values have
+    the scale of the complete game in every layer.
 
     Args:
-      decomposition: from `decompose`.
-      layer: 1 .. num_layers.
-      player_reach: Average strategy of player i in sequence form, float64 [S of i].
-        Only entries above the layer are used. In subgames that i never reaches, all
-        roots have equal weight, so that their strategy is a sensible one.
-      opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
-        used for the layer's own.
+      decomposition: Result of `decompose`.
+      layer: Number of the layer, 1 .. num_layers.
+      player_reach: Average strategy of i in sequence form, float64 [S of i]. Only
+        entries above the layer are used. In subgames that i never reaches, all roots
+        have equal weight, so that their strategy is a sensible one.
+      opponent_values: o's counterfactual value at each augmented infoset, float64 [G].
+        Only those of the layer are used.
       truncation: Where the game is cut off, with values there. None: nowhere.
-      gadget: what stands in front of the subgames.
-      full_game: the whole game, without gadget; None: for layer 1.
+      gadget: Kind of the gadget.
+      full_game: Whether to build the complete game without gadget. None: for layer 1.
     """
     d, i = decomposition, decomposition.player
     full_game = layer == 1 if full_game is None else full_game
@@ -161,10 +147,12 @@ def build_forest(
         player_sequence[player_decisions.parent[infosets]],
         player_decisions.num_actions[infosets],
     )
-    other_side, ends = _opponent_side(d, layer, inside, front, truncation)
-    all_ends = d.tree.histories.sequence[i][ends.histories]
+    other_side, ends, utility, columns = _opponent_side(
+        d, layer, inside, front, truncation
+    )
+    all_ends = d.tree.histories.sequence[i][ends]
     player_ends = player_sequence[all_ends]
-    weights = d.tree.histories.chance[ends.histories]
+    weights = d.tree.histories.chance[ends]
     if not full_game:
         root_reach = player_reach[all_ends]
         # Where i has acted below the root.
@@ -176,14 +164,14 @@ def build_forest(
     decisions, payoffs = _in_order(
         i,
         (player_side, np.append(player_ends, np.zeros(len(augmented), np.int32))),
-        (other_side, np.append(ends.other, front.paying)),
-        np.append(weights * ends.utility, sign * opponent_values[augmented]),
+        (other_side, np.append(columns, front.paying)),
+        np.append(weights * utility, sign * opponent_values[augmented]),
     )
     return Forest(decisions, payoffs, *inside, front)
 
 
 class _Inside(NamedTuple):
-    """The infosets of a forest, int64 each; see `Forest`."""
+    """Infosets of a forest, int64 each; see `Forest`."""
 
     infosets: np.ndarray
     augmented: np.ndarray
@@ -194,7 +182,7 @@ class _Inside(NamedTuple):
 def _inside(
     d: Decomposition, layer: int, full_game: bool, truncation: Truncation | None
 ) -> _Inside:
-    """The infosets that a forest has."""
+    """Return the infosets of a forest."""
     # The whole game has all that comes before its first layer.
     player, other = (
         d.player_layer >= layer,
@@ -215,13 +203,16 @@ def _opponent_side(
     d: Decomposition,
     layer: int,
     inside: _Inside,
-    front: Front,
+    front: GadgetFront,
     truncation: Truncation | None,
-) -> tuple[Decisions, _Ends]:
-    """o's decisions in a forest, and where it pays.
+) -> tuple[Decisions, np.ndarray, np.ndarray, np.ndarray]:
+    """Return o's side of a forest, and where it pays.
 
-    The gadget's come first, then o's own, its choices of a continuation, and those in
-    front of the next layer.
+    Returns:
+      o's decisions: those of the gadget, o's decisions in the game, its choices of a
+      continuation strategy, and those above the next layer. Then histories with
+      payoffs, int64 [n], player 0's utility there, float64 [n], not zero, and o's
+      sequences in the forest, int32 [n].
     """
     _, augmented, other, next_augmented = inside
     choices = None if truncation is None else truncation.choices
@@ -270,7 +261,7 @@ def _opponent_side(
     # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
     # must not depend on strategies, or its program would be compiled anew.
     used = (d.layer[ends] >= (layer if len(augmented) else 0)) & (utility != 0)
-    return side, _Ends(ends[used], utility[used], columns[used])
+    return side, ends[used], utility[used], columns[used]
 
 
 def _in_order(
@@ -279,13 +270,13 @@ def _in_order(
     opponent_side: tuple[Decisions, np.ndarray],
     values: np.ndarray,
 ) -> tuple[tuple[Decisions, Decisions], Payoffs]:
-    """Both players' decisions and the payoffs, in the order of players.
+    """Return both players' decisions and the payoffs, in the order of players.
 
     Args:
-      player: i, the resolving player.
-      player_side, opponent_side: the decisions of i and of o, and int32 [n], the
-        sequences that lead to payoffs.
-      values: float64 [n], player 0's utility.
+      player: i, the re-solving player.
+      player_side, opponent_side: Decisions of i and of o, and the sequences that lead
+        to payoffs, int32 [n].
+      values: Player 0's utility, float64 [n].
     """
     (first, rows), (second, columns) = (
         (player_side, opponent_side) if player == 0 else (opponent_side, player_side)
@@ -299,7 +290,7 @@ def _in_order(
 
 
 def top_infosets(decisions: Decisions) -> np.ndarray:
-    """int32 [I], the infoset of the first level above each infoset, or itself."""
+    """Return the first-level infoset above each infoset, or itself, int32 [I]."""
     above, levels = decisions.owner[decisions.parent], decisions.levels()
     top = np.arange(len(decisions), dtype=np.int32)
     for level in range(1, int(levels.max(initial=0)) + 1):
@@ -309,7 +300,7 @@ def top_infosets(decisions: Decisions) -> np.ndarray:
 
 
 def renumbered_sequences(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
-    """int32 [S], sequences after keeping only some infosets; 0 for the others."""
+    """Return new numbers of the sequences of some infosets, int32 [S]; else 0."""
     sequence = np.zeros(decisions.num_sequences, np.int32)
     sequences = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
     sequence[sequences] = 1 + np.arange(len(sequences), dtype=np.int32)
@@ -317,22 +308,22 @@ def renumbered_sequences(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
 
 
 def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:
-    """int32 [n], the augmented infosets of some roots."""
+    """Return the augmented infosets of some roots, int32 [n]."""
     return d.root_augmented[np.searchsorted(d.roots, histories)]
 
 
 def reach_above(
     d: Decomposition, infosets: np.ndarray, player_reach: np.ndarray
 ) -> np.ndarray:
-    """float64 [m], i's reach of some infosets, the first ones below a layer's roots.
+    """Return i's reach of infosets at the top of a layer, float64 [m].
+
+    In a subgame that i never reaches, the result is 1 everywhere. Infosets below roots
+    where i does not act belong to one subgame.
 
     Args:
-      d: the layers.
-      infosets: int32 [m], infosets of i.
-      player_reach: float64 [S of i], in sequence form.
-
-    In a subgame that it never reaches all are 1; those below roots where i does not act
-    are of one subgame.
+      d: The layers.
+      infosets: Infosets of i, int32 [m].
+      player_reach: Strategy of i in sequence form, float64 [S of i].
     """
     subgame = np.where(d.opens[infosets], 1 + d.player_subgame[infosets], 0)
     reach = player_reach[d.decisions.parent[infosets]]

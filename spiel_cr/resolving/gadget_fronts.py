@@ -19,7 +19,7 @@ import numpy as np
 Gadget = Literal["cfrd", "maxmargin"]
 
 
-class Front(NamedTuple):
+class GadgetFront(NamedTuple):
     """A gadget in front of g augmented infosets, as the opponent o's first infosets.
 
     Attributes:
@@ -51,7 +51,7 @@ class Front(NamedTuple):
         return int(self.num_actions.sum())
 
 
-def make_front(gadget: Gadget, subgames: np.ndarray) -> Front:
+def make_front(gadget: Gadget, subgames: np.ndarray) -> GadgetFront:
     """A gadget in front of augmented infosets.
 
     Args:
@@ -62,8 +62,10 @@ def make_front(gadget: Gadget, subgames: np.ndarray) -> Front:
     each = np.arange(count, dtype=np.int32)
     if gadget == "cfrd" or not count:
         num_actions = np.full(count, 2, np.int32)
-        return Front(num_actions, subgames, 2 + 2 * each, 1 + 2 * each, 1.0, False)
+        return GadgetFront(
+            num_actions, subgames, 2 + 2 * each, 1 + 2 * each, 1.0, False
+        )
     numbers, widths = np.unique(subgames, return_counts=True)
     choice = np.zeros(count, np.int32)
     choice[np.argsort(subgames, kind="stable")] = 1 + each
-    return Front(widths.astype(np.int32), numbers, choice, choice, -1.0, True)
+    return GadgetFront(widths.astype(np.int32), numbers, choice, choice, -1.0, True)

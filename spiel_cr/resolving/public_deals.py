@@ -14,10 +14,10 @@ from spiel_cr.games.public_tree.payoff_matrices import (
 )
 from spiel_cr.games.public_tree.public_nodes import ancestors
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.resolving.public_layers import PublicDecomposition
+from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
 
-class Deal(NamedTuple):
+class BoardDeal(NamedTuple):
     """The signals that a subgame has, and how they compare.
 
     Attributes:
@@ -45,7 +45,7 @@ class Deal(NamedTuple):
         return ancestors(self.parents[player], round, above)
 
 
-def full_deal(game: PublicTreeGame) -> Deal:
+def full_deal(game: PublicTreeGame) -> BoardDeal:
     """All signals of all rounds."""
     first, second = (
         tuple(
@@ -55,10 +55,10 @@ def full_deal(game: PublicTreeGame) -> Deal:
         for player in range(2)
     )
     number = np.arange(len(game.kernels), dtype=np.int32)
-    return Deal(0, (first, second), game.parents, game.kernels, number)
+    return BoardDeal(0, (first, second), game.parents, game.kernels, number)
 
 
-class Deals:
+class BoardDeals:
     """Cuts the signals of boards out, each when it is asked for.
 
     Attributes:
@@ -71,7 +71,7 @@ class Deals:
         self.whole = full_deal(d.game)
         self._sorted: dict[tuple[int, int], _Sorted] = {}
 
-    def of_board(self, round: int, board: int) -> Deal:
+    def of_board(self, round: int, board: int) -> BoardDeal:
         """The signals of a board in a round, and what becomes of them later on.
 
         Args:
@@ -103,7 +103,7 @@ class Deals:
             both = places[0][later], places[1][later]
             shape = len(signals[0][later]), len(signals[1][later])
             kernels.append(self._entries(round, k).of(board, later, both, shape))
-        return Deal(
+        return BoardDeal(
             *(round, (signals[0], signals[1]), (parents[0], parents[1])),
             *(tuple(kernels), number),
         )

@@ -23,12 +23,12 @@ from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
-from spiel_cr.resolving.public_layers import (
+from spiel_cr.resolving.public_decomposition import (
     PublicDecomposition,
     decompose_public,
     reach_of,
 )
+from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
 

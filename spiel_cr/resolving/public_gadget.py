@@ -1,13 +1,14 @@
-"""The gadget game of public nodes: a forest on the form of signal games.
+"""Gadget game of public nodes: a forest in public-tree form.
 
-What `gadget.py` is for compiled games. The gadget is public, too: in front of each root
-the opponent o has a decision *terminate | follow* (CFR-D; Burch, Johanson & Bowling
-2014, "Solving imperfect information games using decomposition"), one infoset for each
-of its signals, and in front of each root of the next layer a decision with a single
-action, at whose infosets solvers report the values that the next gadget needs.
+The counterpart of `gadget.py`. The gadget is public, too: above each root the opponent
+o has a decision *terminate | follow* (CFR-D; Burch, Johanson & Bowling 2014, "Solving
+imperfect information games using decomposition"), with one infoset for each of its
+private states. Above each root of the next layer o has a decision with a single action,
+at whose infosets solvers report the values that the next gadget needs.
 
-A forest has all roots of a layer and all signals, or one root and the signals of one
-board (see `public_layers.py`), which is what a player meets in a match.
+A forest has all roots of a layer and all private states, or one root and the private
+states of one board (see `public_decomposition.py`), which is what a player meets in a
+match.
 """
 
 import dataclasses
@@ -20,8 +21,8 @@ from spiel_cr.games.public_tree.form import build
 from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.resolving.gadget_fronts import make_front
-from spiel_cr.resolving.public_deals import Deal, full_deal
-from spiel_cr.resolving.public_layers import PublicDecomposition
+from spiel_cr.resolving.public_deals import BoardDeal, full_deal
+from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class PublicSubgame:
 
     player: int
     sides: tuple[PublicSide, PublicSide]
-    deal: Deal
+    deal: BoardDeal
     terms: PublicTerms
     term_root: np.ndarray
     root_round: np.ndarray
@@ -136,10 +137,11 @@ class PublicForest(NamedTuple):
     """All subgames of a layer; the counterpart of `gadget.Forest`.
 
     Attributes:
-      form: the game that a solver solves.
-      infosets: int32 [m], i's infosets, numbers of the whole game.
-      next_augmented: int32 [n], augmented infosets of the next layer, o's last ones.
-      other_first: whether o is to update before i.
+      form: The game that a solver solves.
+      infosets: Infosets of i, numbers of the complete game, int32 [m].
+      next_augmented: Augmented infosets of the next layer, o's last infosets, int32
+        [n].
+      other_first: Whether o updates before i.
     """
 
     form: SequenceForm
@@ -154,15 +156,15 @@ def build_public_forest(
     player_reach: np.ndarray,
     opponent_values: np.ndarray,
 ) -> PublicForest:
-    """The gadget game of a layer; the whole game without gadget for layer 1.
+    """Build the gadget game of a layer; the complete game without gadget for layer 1.
 
     Args:
-      decomposition: from `decompose_public`.
-      layer: 1 .. num_layers.
+      decomposition: Result of `decompose_public`.
+      layer: Number of the layer, 1 .. num_layers.
       player_reach: Average strategy of i in sequence form, float64 [S of i]. Only
         entries above the layer are used.
-      opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
-        used for the layer's own.
+      opponent_values: o's counterfactual value at each augmented infoset, float64 [G].
+        Only those of the layer are used.
     """
     subgame = cut_public(decomposition, layer)
     reach = player_reach[decomposition.decisions.parent[subgame.openings]]
@@ -174,19 +176,19 @@ def cut_public(
     d: PublicDecomposition,
     layer: int,
     roots: np.ndarray | None = None,
-    deal: Deal | None = None,
+    deal: BoardDeal | None = None,
     *,
     gadget: bool = True,
 ) -> PublicSubgame:
-    """The gadget game of some roots of a layer, of their public nodes only.
+    """Cut some roots of a layer out as a gadget game.
 
     Args:
-      d: from `decompose_public`.
-      layer: 1 .. num_layers. The first layer is the whole game without gadget.
-      roots: int32 [r], which of `d.roots`, ascending, all of this layer; None: all that
-        it has.
-      deal: the signals; None: all.
-      gadget: whether o has one in front of each root; never in the first layer.
+      d: Result of `decompose_public`.
+      layer: Number of the layer, 1 .. num_layers. The first layer is the complete game
+        without gadget.
+      roots: Indices into `d.roots`, int32 [r], ascending, all of this layer. None: all.
+      deal: Private states. None: all.
+      gadget: Whether o has a gadget above each root; never in the first layer.
     """
     i, gadget = d.player, gadget and layer > 1
     deal = full_deal(d.game) if deal is None else deal
@@ -215,15 +217,15 @@ def cut_public(
     )
 
 
-class _Nodes(NamedTuple):
-    """The public nodes of a subgame, int64 or int32 each, ascending.
+class _SubgameNodes(NamedTuple):
+    """Public nodes of a subgame, int64 or int32 each, ascending.
 
     Attributes:
-      tops: at and below which they are.
-      levels: of each number of moves from there.
-      own, other: decisions of i and of o.
-      passed: tops with a gadget in front.
-      next_roots: of `player`, those that are roots of the next layer.
+      tops: Highest nodes of the subgame.
+      levels: Nodes by number of moves below the tops.
+      player, opponent: Decisions of i and of o.
+      passed: Tops with a gadget above.
+      next_roots: Nodes of `player` that are roots of the next layer.
     """
 
     tops: np.ndarray
@@ -236,8 +238,8 @@ class _Nodes(NamedTuple):
 
 def _nodes(
     d: PublicDecomposition, layer: int, roots: np.ndarray, gadget: bool
-) -> _Nodes:
-    """The nodes of a subgame; arguments as of `cut_public`."""
+) -> _SubgameNodes:
+    """Return the nodes of a subgame; arguments as in `cut_public`."""
     # All nodes belong to the first layer's game, those above its roots, too.
     tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
     levels = d.levels(tops)
@@ -245,21 +247,22 @@ def _nodes(
     actor = d.game.betting.player[inside]
     player, opponent = inside[actor == d.player], inside[actor == 1 - d.player]
     passed = tops if gadget else tops[:0]
-    return _Nodes(
+    return _SubgameNodes(
         tops, levels, player, opponent, passed, player[d.layer[player] == layer + 1]
     )
 
 
-class _Sequences(NamedTuple):
+class _NodeSequences(NamedTuple):
     """Public sequences that lead to nodes, int32 [all nodes] each; 0 outside.
 
     Attributes:
-      player: i's.
-      opponent_above: o's that leads to what is in front of a node.
-      opponent: o's that leads to the node, past what is in front of it.
-      top: place among the tops of the one above.
-      opponent_actions: int32, how many actions o has at the gadget's decisions, at its
-        own nodes and in front of the next layer's roots.
+      player: Sequences of i.
+      opponent_above: Sequences of o that lead to the gadget or passed infoset above a
+        node.
+      opponent: Sequences of o that lead to the node itself.
+      top: Index of the top above each node.
+      opponent_actions: Number of o's actions at the gadget's decisions, at its own
+        nodes and above roots of the next layer, int32.
     """
 
     player: np.ndarray
@@ -269,8 +272,8 @@ class _Sequences(NamedTuple):
     opponent_actions: np.ndarray
 
 
-def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
-    """Numbers both players' sequences, and follows them down from the tops."""
+def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
+    """Number both players' sequences, and follow them down from the tops."""
     betting, i = d.game.betting, d.player
     passed, further = nodes.passed, nodes.next_roots
     front = make_front("cfrd", passed)
@@ -300,13 +303,16 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
         free = level[passing[level] == 0]
         opponent[free] = above[free]
         behind[level] = behind[up]
-    return _Sequences(player, above, opponent, behind, num_actions)
+    return _NodeSequences(player, above, opponent, behind, num_actions)
 
 
 def _sides(
-    d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
+    d: PublicDecomposition,
+    nodes: _SubgameNodes,
+    sequences: _NodeSequences,
+    deal: BoardDeal,
 ) -> tuple[PublicSide, PublicSide]:
-    """Each player's public decisions, in the order of players."""
+    """Return each player's public decisions, in the order of players."""
     rounds = d.game.betting.round - deal.first
     player = PublicSide(
         sequences.player[nodes.player],
@@ -325,9 +331,12 @@ def _sides(
 
 
 def _terms(
-    d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
+    d: PublicDecomposition,
+    nodes: _SubgameNodes,
+    sequences: _NodeSequences,
+    deal: BoardDeal,
 ) -> tuple[PublicTerms, np.ndarray]:
-    """What is paid inside; int32 [T], place among the tops of the one above each."""
+    """Return the payoffs inside, and the index of the top above each, int32 [T]."""
     terms, inside = d.game.terms, np.zeros(len(d.game.betting), bool)
     inside[np.concatenate(nodes.levels)] = True
     used = np.flatnonzero(inside[terms.leaf])
@@ -342,7 +351,7 @@ def _terms(
 
 
 def _first_sequences(num_actions: np.ndarray) -> np.ndarray:
-    """int32 [n], the public sequence of each decision's first action."""
+    """Return the public sequence of each decision's first action, int32 [n]."""
     ends = np.cumsum(num_actions)
     return (1 + ends - num_actions).astype(np.int32)
 
@@ -351,10 +360,10 @@ def _infosets(
     d: PublicDecomposition,
     roots: np.ndarray,
     first: np.ndarray,
-    deal: Deal,
+    deal: BoardDeal,
     player: int,
 ) -> np.ndarray:
-    """int32, numbers of a player's (augmented) infosets at some of `d.roots`."""
+    """Return numbers of a player's (augmented) infosets at some of `d.roots`, int32."""
     rounds = d.game.betting.round[d.roots[roots]] - deal.first
     fragments = [
         first[root] + deal.signals[player][number]
@@ -363,8 +372,8 @@ def _infosets(
     return np.concatenate(fragments or [np.zeros(0, np.int32)]).astype(np.int32)
 
 
-def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: Deal) -> np.ndarray:
-    """int32, equal where i's infosets at some of `d.roots` share root and board."""
+def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: BoardDeal) -> np.ndarray:
+    """Number the subgame (root and board) of each infoset of i at roots, int32."""
     labels = [
         d.boards[deal.first + number][d.player][signals]
         for number, signals in enumerate(deal.signals[d.player])

@@ -1,10 +1,9 @@
-"""The subgames of a signal game, for the resolver of one player.
+"""Subgames of a public-tree game, for the resolver of one player.
 
-A subgame is a public node where the player acts and a board there (see
-`public_layers.py`). What is remembered of a match is small, as the strategy in the
-whole game is not: action probabilities at the public nodes that the player came by, and
-the opponent's counterfactual values at those in front of which it may be next, signal
-by signal.
+A subgame is a public node where the player acts, with a board (see
+`public_decomposition.py`). The memory of a match is small, unlike a strategy of the
+complete game: action probabilities at the public nodes that the player visited, and the
+opponent's counterfactual values at possible next ones, private state by private state.
 """
 
 import dataclasses
@@ -17,9 +16,13 @@ import pyspiel
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernels import lay_out
-from spiel_cr.resolving.public_deals import Deal, Deals
+from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
+from spiel_cr.resolving.public_decomposition import (
+    betting_kinds,
+    decompose_public,
+    reach_of,
+)
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
-from spiel_cr.resolving.public_layers import betting_kinds, decompose_public, reach_of
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -28,12 +31,12 @@ from spiel_cr.solvers.representation import PUBLIC_TREE
 
 
 class PublicSubgameId(NamedTuple):
-    """What is solved at a time.
+    """Identification of a subgame.
 
     Attributes:
-      layer: from 1.
-      node: the public node; -1 in layer 1, which is the whole game.
-      board: label of the board; -1 in layer 1.
+      layer: Number of the layer, from 1.
+      node: The public node; -1 in layer 1, which is the complete game.
+      board: Label of the board; -1 in layer 1.
     """
 
     layer: int
@@ -46,20 +49,20 @@ _FULL_GAME = PublicSubgameId(1, -1, -1)
 
 @dataclasses.dataclass
 class PublicMemory:
-    """What is resolved so far.
+    """Solutions so far.
 
     Attributes:
-      strategy: for each public node of the player float64 [H, A], action probabilities
-        resolved so far, uniform at the signals of other boards.
-      opponent_values: for each public node of the player float64 [H of the opponent],
-        its counterfactual values there; 0 at the signals of other boards.
+      strategy: Action probabilities by public node of the player, float64 [H, A];
+        uniform at private states of other boards.
+      opponent_values: The opponent's counterfactual values by public node of the
+        player, float64 [H of the opponent]; 0 at private states of other boards.
     """
 
     strategy: dict[int, np.ndarray]
     opponent_values: dict[int, np.ndarray]
 
     def copy(self) -> "PublicMemory":
-        """One that may change without this."""
+        """Return a copy that can change independently."""
         # Arrays are replaced when another board is solved, never changed.
         return PublicMemory(dict(self.strategy), dict(self.opponent_values))
 
@@ -69,26 +72,26 @@ _Decision = tuple[int, int]
 
 
 class PublicSubgames:
-    """See `Subgames`; decisions are public nodes with the player's signals.
+    """Subgames of a public-tree game: decisions are nodes and private states.
 
     Attributes:
-      game: the signal game.
+      game: The game.
       player: i.
-      decomposition: layers for i.
+      decomposition: Layers of i.
     """
 
     def __init__(
         self, game: PublicTreeGame, player: int, config: ResolvingConfig
     ) -> None:
-        """Cuts the game; arguments as of `Resolver`."""
-        if refusal := config.signals_refusal:
+        """Cut the game into subgames; arguments as in `Resolver`."""
+        if refusal := config.public_tree_error:
             raise ValueError(refusal)
         self.game, self.player, self._config = game, player, config
         solver = config.algorithm(PUBLIC_TREE)
         assert isinstance(solver, CFRConfig)
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)
-        self._deals = Deals(self.decomposition)
+        self._deals = BoardDeals(self.decomposition)
         self._finder = game.finder
 
     def blank(self) -> PublicMemory:
@@ -131,20 +134,20 @@ class PublicSubgames:
         node, signal = decision
         d, betting = self.decomposition, self.game.betting
         round_ = int(betting.round[node])
-        places = []
+        ids = []
         while node >= 0:
             layer, above = int(d.layer[node]), int(betting.round[node])
             if layer == 1:
-                places.append(_FULL_GAME)
+                ids.append(_FULL_GAME)
                 break
             then = self.game.ancestors(self.player, round_, above)[signal]
             board = int(d.boards[above][self.player][then])
-            places.append(PublicSubgameId(layer, node, board))
+            ids.append(PublicSubgameId(layer, node, board))
             node = self._player_node_above(node)
-        return places[::-1]
+        return ids[::-1]
 
     def _player_node_above(self, node: int) -> int:
-        """The player's last public node above one of them; -1 without."""
+        """Return the player's last public node above one of them, or -1."""
         betting = self.game.betting
         node = int(betting.parent[node])
         while node >= 0 and betting.player[node] != self.player:
@@ -152,7 +155,7 @@ class PublicSubgames:
         return node
 
     def _examples(self) -> list[PublicSubgameId]:
-        """A place for each program but that of the whole game."""
+        """Return a subgame for each compiled function but that of the complete game."""
         d, betting = self.decomposition, self.game.betting
         kinds = betting_kinds(self.game)
         examples: dict[object, PublicSubgameId] = {}
@@ -162,13 +165,13 @@ class PublicSubgames:
             if round_ not in sizes:
                 sizes[round_] = self._board_sizes(round_)
             for size, board in sizes[round_].items():
-                place = PublicSubgameId(int(d.layer[node]), node, board)
-                examples.setdefault((kinds[node], round_, size), place)
+                subgame_id = PublicSubgameId(int(d.layer[node]), node, board)
+                examples.setdefault((kinds[node], round_, size), subgame_id)
         # Upper layers first: the last solves say most about what the next ones cost.
         return sorted(examples.values())
 
     def _board_sizes(self, round: int) -> dict[object, int]:
-        """A board of a round for each of the sizes that its boards have."""
+        """Return one board of a round for each size of its boards."""
         sizes: dict[object, int] = {}
         for board in np.unique(self.decomposition.boards[round][self.player]).tolist():
             deal = self._deals.of_board(round, board)
@@ -182,34 +185,35 @@ class PublicSubgames:
             sizes.setdefault((*counts, *shapes), board)
         return sizes
 
-    def _deal(self, place: PublicSubgameId) -> Deal:
-        if place == _FULL_GAME:
+    def _deal(self, subgame_id: PublicSubgameId) -> BoardDeal:
+        if subgame_id == _FULL_GAME:
             return self._deals.whole
         return self._deals.of_board(
-            int(self.game.betting.round[place.node]), place.board
+            int(self.game.betting.round[subgame_id.node]), subgame_id.board
         )
 
-    def begin(self, memory: PublicMemory, place: PublicSubgameId) -> Solve:
+    def begin(self, memory: PublicMemory, subgame_id: PublicSubgameId) -> Solve:
         """See `Subgames`."""
-        d, deal = self.decomposition, self._deal(place)
+        d, deal = self.decomposition, self._deal(subgame_id)
         roots = None
         player_reach = opponent_values = np.ones(0)
-        if place != _FULL_GAME:
-            roots = np.searchsorted(d.roots, [place.node])
+        if subgame_id != _FULL_GAME:
+            roots = np.searchsorted(d.roots, [subgame_id.node])
             strategy_at = functools.partial(self._strategy_at, memory)
-            reach = reach_of(d, self.player, place.node, strategy_at)
+            reach = reach_of(d, self.player, subgame_id.node, strategy_at)
             player_reach = reach[deal.signals[self.player][0]]
-            values = self._values_at(memory, place.node)
+            values = self._values_at(memory, subgame_id.node)
             opponent_values = values[deal.signals[1 - self.player][0]]
-        subgame = cut_public(d, place.layer, roots, deal)
+        subgame = cut_public(d, subgame_id.layer, roots, deal)
         form = subgame.form(player_reach, opponent_values)
         solver = full_width_solver(form, self._algorithm, self._config, self.player)
         return Solve(
-            solver, functools.partial(self._remember, memory, place, subgame, solver)
+            solver,
+            functools.partial(self._remember, memory, subgame_id, subgame, solver),
         )
 
     def _strategy_at(self, memory: PublicMemory, node: int) -> np.ndarray:
-        """float64 [H, A], what is resolved at a public node, else uniform."""
+        """Return the solution at a public node, or uniform, float64 [H, A]."""
         if node in memory.strategy:
             return memory.strategy[node]
         count = self.game.num_private_states(self.player)[self.game.betting.round[node]]
@@ -217,7 +221,7 @@ class PublicSubgames:
         return np.full((count, actions), 1 / actions)
 
     def _values_at(self, memory: PublicMemory, node: int) -> np.ndarray:
-        """float64 [H of o], o's values in front of a public node, as far as known."""
+        """Return o's known values above a public node, float64 [H of o]."""
         if node in memory.opponent_values:
             return memory.opponent_values[node]
         round_ = self.game.betting.round[node]
@@ -226,11 +230,11 @@ class PublicSubgames:
     def _remember(
         self,
         memory: PublicMemory,
-        place: PublicSubgameId,
+        subgame_id: PublicSubgameId,
         subgame: PublicSubgame,
         solver: Solver,
     ) -> None:
-        """i's strategy at the roots, o's values in front of the roots below."""
+        """Store i's strategy at the roots, and o's values above the next roots."""
         d, betting, deal = self.decomposition, self.game.betting, subgame.deal
         i, o = self.player, 1 - self.player
         behaviour = solver.average_behaviour(i)
@@ -239,7 +243,7 @@ class PublicSubgames:
             signals = deal.signals[i][betting.round[node] - deal.first]
             actions = int(d.num_actions[node])
             end = begin + len(signals) * actions
-            if d.layer[node] == place.layer:
+            if d.layer[node] == subgame_id.layer:
                 resolved = self._strategy_at(memory, node).copy()
                 resolved[signals] = behaviour[begin:end].reshape(-1, actions)
                 memory.strategy[node] = resolved

@@ -1,11 +1,11 @@
-"""The resolver of one player: what it remembers in a match, and how it solves on.
+"""The resolver of one player: its memory in a match, and its solves.
 
-Between two of its decisions the player keeps what DeepStack keeps (Moravčík et al.
-2017): its own average strategy so far, and the opponent's counterfactual values at the
-augmented infosets of where it may be next. Everything it does follows from its own
-information and these; it never sees the hidden part of a state.
+Between two decisions the player keeps what DeepStack keeps (Moravčík et al. 2017): its
+own average strategy so far, and the opponent's counterfactual values at the augmented
+infosets of possible next decisions. Everything else follows from its own information
+and these; it never uses the hidden part of a state.
 
-How subgames are cut out of a game is said by its form, see `Subgames`.
+The form of a game determines how its subgames are cut out, see `Subgames`.
 """
 
 import dataclasses
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.messages import announce
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.resolving import subgame_sampling
@@ -28,13 +28,13 @@ from spiel_cr.solvers.cfr import cfr
 
 
 @dataclasses.dataclass
-class Match:
-    """What a resolving player remembers in a match.
+class MatchMemory:
+    """The memory of a re-solving player in a match.
 
     Attributes:
-      memory: its strategy and the opponent's values so far.
-      solved: what was solved.
-      last: the last of these, which a later turn in the same subgame goes on with.
+      memory: Strategy of the player and values of the opponent so far.
+      solved: Subgames that were solved.
+      last: The last of these solves, which a later turn in the same subgame continues.
     """
 
     memory: Memory
@@ -43,12 +43,12 @@ class Match:
 
 
 class Resolver:
-    """Resolves for one player of a game, with or without a clock.
+    """Re-solves for one player of a game, with or without a time limit.
 
     Attributes:
       player: i.
-      config: how it resolves.
-      subgames: what there is to solve, and how it is read.
+      config: Settings of re-solving.
+      subgames: Subgames of the game.
     """
 
     def __init__(
@@ -59,17 +59,18 @@ class Resolver:
         *,
         seed: int = 0,
     ) -> None:
-        """Cuts the game, compiles every program, and solves the whole game once.
+        """Cut the game into subgames, compile all functions, and solve the start once.
 
         Args:
-          game: compiled with `observations=True`, or a signal game.
+          game: A game in tree form, built with `observations=True`, or in public-tree
+            form.
           player: 0 or 1.
-          config: how it resolves.
-          seed: of sampled solvers.
+          config: Settings of re-solving.
+          seed: Seed of sampled solvers.
 
         Raises:
-          ValueError: a bad seed, a leaf of another game, settings that the form of the
-            game does not have, or see `decompose`.
+          ValueError: If the seed is invalid, a leaf belongs to another game, the form
+            of the game does not support a setting, or as in `decompose`.
         """
         seed = check_seed(seed)
         self.player, self.config = player, config
@@ -79,86 +80,89 @@ class Resolver:
             else TreeSubgames(game, player, config, seed=seed)
         )
         self._clock = Clock(config.move_ms, config.iterations)
-        self._start = Match(self.subgames.blank())
-        (group, places), *others = self.subgames.warm_ups()
-        self._warm_up(group, places)
-        if places:
+        self._start = MatchMemory(self.subgames.blank())
+        (group, ids), *others = self.subgames.warm_ups()
+        self._warm_up(group, ids)
+        if ids:
             announce(f"player {player}: solving the start")
             deadline = self._clock.init_deadline(config.init_ms)
-            self._solve(self._start, places[0], deadline)
-        for group, places in others:
-            self._warm_up(group, places)
+            self._solve(self._start, ids[0], deadline)
+        for group, ids in others:
+            self._warm_up(group, ids)
         self._clock.restart_statistics()
 
     @property
     def decomposition(self) -> Any:
-        """Layers and subgames for i."""
+        """Return layers and subgames of player i."""
         return self.subgames.decomposition
 
     @property
     def statistics(self) -> Statistics:
-        """What it did since it was made."""
+        """Return statistics since construction."""
         return self._clock.statistics
 
-    def match(self) -> Match:
-        """The beginning of a match: the whole game is solved, nothing else."""
-        return Match(self._start.memory.copy(), set(self._start.solved))
+    def match(self) -> MatchMemory:
+        """Return the memory at the start of a match."""
+        return MatchMemory(self._start.memory.copy(), set(self._start.solved))
 
-    def strategy(self, match: Match, decision: Decision) -> np.ndarray:
-        """The player's action probabilities at one of its decisions.
+    def strategy(self, match: MatchMemory, decision: Decision) -> np.ndarray:
+        """Compute the player's action probabilities at one of its decisions.
 
-        Solves what the match has not solved yet on the way there: in a match, the
-        subgame of this decision at most. With a clock, a later turn in the same
-        subgame goes on with its solve.
+        Solves the subgames on the way there that this match has not solved yet: in a
+        match, at most the subgame of this decision. With a time limit, a later turn in
+        the same subgame continues its solve.
 
         Args:
-          match: what was solved so far; is brought up to date.
-          decision: of i, as `Subgames.decision` gives it.
+          match: Memory of the match, which is updated.
+          decision: Decision of i, as returned by `Subgames.decision`.
 
         Returns:
-          float64 [A], in the order of the decision's actions.
+          Probabilities, float64 [A], in the order of the decision's actions.
         """
         programs = _programs()
         with self._clock.move():
-            places = self.subgames.subgames_to(decision)
-            needed = [place for place in places if place not in match.solved]
-            for k, place in enumerate(needed):
-                self._solve(match, place, self._clock.deadline(len(needed) - k))
+            ids = self.subgames.subgames_to(decision)
+            needed = [
+                subgame_id for subgame_id in ids if subgame_id not in match.solved
+            ]
+            for k, subgame_id in enumerate(needed):
+                self._solve(match, subgame_id, self._clock.deadline(len(needed) - k))
             later = not needed and not self.subgames.opens(decision)
             if later and self.config.move_ms is not None and match.last is not None:
-                place, solve = match.last
-                if place == places[-1]:
+                subgame_id, solve = match.last
+                if subgame_id == ids[-1]:
                     with self._clock.solve(solve.solver, self._clock.deadline()):
                         solve.remember()
         self.statistics.programs_compiled += _programs() - programs
         return self.subgames.strategy(match.memory, decision)
 
-    def _warm_up(self, group: str, places: Sequence[SubgameId]) -> None:
-        """Compiles the programs of some places; learns what they cost.
+    def _warm_up(self, group: str, ids: Sequence[SubgameId]) -> None:
+        """Compile the functions of some subgames, and measure what they cost.
 
-        Twice: programs are compiled the first time, and the second time tells what a
-        solve costs besides iterating. What earlier places cost says nothing of these.
+        Each is solved twice: the first time functions are compiled, and the second time
+        shows the cost of a solve apart from its iterations. Costs of earlier groups do
+        not predict those of later groups.
         """
         for first in (True, False):
             self._clock = Clock(self.config.move_ms, self.config.iterations)
-            for number, place in enumerate(places, 1):
+            for number, subgame_id in enumerate(ids, 1):
                 if first:
-                    of = f"{number} of {len(places)}"
+                    of = f"{number} of {len(ids)}"
                     announce(f"player {self.player}: warming up {group} {of}")
-                self._solve(Match(self.subgames.blank()), place, None, 1)
+                self._solve(MatchMemory(self.subgames.blank()), subgame_id, None, 1)
 
     def _solve(
         self,
-        match: Match,
-        place: SubgameId,
+        match: MatchMemory,
+        subgame_id: SubgameId,
         deadline: float | None,
         most: int | None = None,
     ) -> None:
-        """Solves a subgame, and remembers what is needed of it."""
-        solve = self.subgames.begin(match.memory, place)
+        """Solve a subgame, and store the solution."""
+        solve = self.subgames.begin(match.memory, subgame_id)
         with self._clock.solve(solve.solver, deadline, most):
-            match.last = place, solve
-            match.solved.add(place)
+            match.last = subgame_id, solve
+            match.solved.add(subgame_id)
             solve.remember()
 
 

@@ -85,7 +85,7 @@ class ResolvingConfig:
             if getattr(self, name) not in (defaults[name], same.get(name))
         ]
 
-    def refuse(self, names: Iterable[str], reason: str) -> None:
+    def reject(self, names: Iterable[str], reason: str) -> None:
         """Raise ValueError with a reason for the first of some settings, if any."""
         for name in names:
             raise ValueError(f"{name}={getattr(self, name)!r}{reason}")
@@ -97,7 +97,7 @@ class ResolvingConfig:
         return sampled + self.changed("gadget", "depth", "values")
 
     @property
-    def signals_refusal(self) -> str | None:
+    def public_tree_error(self) -> str | None:
         """Why games are not resolved so in the form of signals; None: they are."""
         for name in self.tree_only:
             return (
@@ -123,7 +123,7 @@ class ResolvingConfig:
         if sampled is None:
             return
         self._check_sampled(sampled)
-        self.refuse(
+        self.reject(
             self.changed("gadget", "depth"),
             f" needs a full-width solver, not {self.solver!r}; choose one such as cfr+",
         )
@@ -134,7 +134,7 @@ class ResolvingConfig:
         if self.by_best_response and not is_fixed(self.leaf):
             raise ValueError(
                 f"values={self.values!r} does not go with leaf={self.leaf!r}: with a "
-                f"blueprint the opponent is promised a best response anyway; leave "
+                f"blueprint, constraints are best-response values anyway; leave "
                 f"values out"
             )
 
@@ -182,7 +182,7 @@ def full_game_settings(
             f"iterations={iterations!r}: a ResolvingConfig was given, too; put it in "
             f"there"
         )
-    algorithm.refuse(
+    algorithm.reject(
         algorithm.match_only,
         " is for players in a match; leave it out of the config to resolve a whole "
         "game, or make a ResolvingBot",

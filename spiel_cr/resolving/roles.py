@@ -1,8 +1,8 @@
 """Re-solving of one player's layers from the top down, in any form of the game.
 
-Re-solving a layer needs two things from the layers above, see `LayerState`: the
-player's average strategy, in sequence form, and the opponent's counterfactual value at
-every augmented infoset, averaged over the *iterates* of the solve above. Counterfactual
+Re-solving a layer uses two results of the layers above, see `LayerState`: the player's
+average strategy, in sequence form, and the opponent's counterfactual value at every
+augmented infoset, averaged over the *iterates* of the solve above. Counterfactual
 values of the average strategy are not equivalent: they are wrong where the opponent's
 own reach is zero (`tests/resolving/test_continual.py` has an example).
 """
@@ -24,8 +24,11 @@ from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.continuations import Continuations
+from spiel_cr.resolving.public_decomposition import (
+    PublicDecomposition,
+    decompose_public,
+)
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
-from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.resolving.truncation import (
     DepthLimit,
     truncate_layer,
@@ -178,7 +181,7 @@ def make_roles(
 
     Raises:
       GameTooLargeError: If re-solving would need more memory than the limit.
-      HiddenTurnsError, ValueError: As `decompose`.
+      UncountableTurnsError, ValueError: As `decompose`.
     """
     if isinstance(game, PublicTreeGame):
         need = public_tree_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)

@@ -22,7 +22,7 @@ from spiel_cr.games.histories import CHANCE
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.subgame_games import Subgame, or_ones
+from spiel_cr.resolving.layer_subgames import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.solver import Program, Solver
@@ -37,7 +37,7 @@ _SMALL_RATIO = 4
 _KEPT_BYTES = 1 << 26
 
 
-class Shape(NamedTuple):
+class SubgameShape(NamedTuple):
     """The sizes of a `SubgameTree`, and the depths of its random points.
 
     Attributes:
@@ -53,9 +53,9 @@ class Shape(NamedTuple):
     width: int
     depths: int
 
-    def join(self, other: "Shape") -> "Shape":
+    def join(self, other: "SubgameShape") -> "SubgameShape":
         """The least shape in which both fit."""
-        return Shape(*map(max, self, other))
+        return SubgameShape(*map(max, self, other))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +189,7 @@ class SampledLayer:
         nodes = self._groups.of(number)
         tree, mass = self._fill(tree, nodes, subgame, player_reach, opponent_values)
         shape, config = self.shape, self._shared.config
-        problem = subgame_sampling.Problem(
+        problem = subgame_sampling.SubgameProblem(
             tree, _points(shape.depths + 1, config.batch)
         )
         state: Any = subgame_sampling.init(tree, shape.below, config, seed=seed)
@@ -236,7 +236,7 @@ class SampledLayer:
             moves[level] = np.where(below, moves[parent] + 1, 0)
         return label, moves
 
-    def _shape(self, label: np.ndarray) -> Shape:
+    def _shape(self, label: np.ndarray) -> SubgameShape:
         """The least shape for all subgames."""
         d, histories = self._d, self._d.tree.histories
         inside = label >= 0
@@ -251,7 +251,7 @@ class SampledLayer:
         if self._number > 1:
             augmented = np.unique(self._shared.augmented[self._is_root])
             rows.append(d.augmented_subgame[augmented])
-        return Shape(
+        return SubgameShape(
             histories=most(label) + 1,
             rows=most(np.concatenate(rows)) + 1,
             roots=most(label[self._is_root]) + 1,
@@ -397,13 +397,13 @@ def sampled_layers(
     shared = _SharedTables.of(decomposition, config)
     layers = [SampledLayer(shared, k + 1) for k in range(decomposition.num_layers)]
     for members in _together([layer.shape for layer in layers]):
-        shape = functools.reduce(Shape.join, [layers[k].shape for k in members])
+        shape = functools.reduce(SubgameShape.join, [layers[k].shape for k in members])
         for k in members:
             layers[k].shape = shape
     return layers
 
 
-def _together(shapes: Sequence[Shape]) -> Iterator[list[int]]:
+def _together(shapes: Sequence[SubgameShape]) -> Iterator[list[int]]:
     """Numbers of layers that share a program, in groups from the top."""
     group: list[int] = []
     for k, shape in enumerate(shapes):
@@ -440,5 +440,5 @@ def _padded(
 
 @functools.lru_cache(maxsize=16)
 def _points(rows: int, batch: int) -> jax.Array:
-    """float32 [rows, B], see `Problem.points`, on the device."""
+    """float32 [rows, B], see `SubgameProblem.points`, on the device."""
     return jax.numpy.asarray(spread(rows, batch), _DTYPE)

@@ -83,7 +83,7 @@ class SubgameTree(NamedTuple):
     levels: jax.Array
 
 
-class Problem(NamedTuple):
+class SubgameProblem(NamedTuple):
     """A subgame and the random points that all subgames share.
 
     Attributes:
@@ -149,7 +149,9 @@ def init(
     )
 
 
-def step(problem: Problem, state: SubgameState, config: MCCFRConfig) -> SubgameState:
+def step(
+    problem: SubgameProblem, state: SubgameState, config: MCCFRConfig
+) -> SubgameState:
     """One iteration: a batch of trajectories and an update for each player."""
     t = (state.iteration + 1).astype(state.weight.dtype)
     weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
@@ -164,7 +166,7 @@ def step(problem: Problem, state: SubgameState, config: MCCFRConfig) -> SubgameS
 
 
 def _update(
-    problem: Problem,
+    problem: SubgameProblem,
     state: SubgameState,
     strategy: jax.Array,
     player: jax.Array,
@@ -346,7 +348,11 @@ def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 def _iterate(
-    problem: Problem, state: SubgameState, iterations: jax.Array, *, config: MCCFRConfig
+    problem: SubgameProblem,
+    state: SubgameState,
+    iterations: jax.Array,
+    *,
+    config: MCCFRConfig,
 ) -> SubgameState:
     return jax.lax.fori_loop(
         0, iterations, lambda _, now: step(problem, now, config), state

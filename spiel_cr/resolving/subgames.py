@@ -1,4 +1,4 @@
-"""What a resolver asks of a game, whatever its form."""
+"""Protocols of a resolver's subgames, in any form of the game."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -24,18 +24,19 @@ Decision = Any
 
 
 class Memory(Protocol):
-    """The player's strategy and the opponent's values, as far as they are resolved."""
+    """The player's strategy and the opponent's values so far."""
 
     def copy(self) -> "Memory":
-        """One that may change without this."""
+        """Return a copy that can change independently."""
 
 
 class Solve(NamedTuple):
-    """A solve of a subgame, which may go on.
+    """A solve of a subgame, which may continue.
 
     Attributes:
-      solver: that does it.
-      remember: puts what it found so far into the memory that it began with.
+      solver: The solver.
+      remember: Function that stores the solution so far in the memory that the solve
+        began with.
     """
 
     solver: Solver
@@ -46,39 +47,39 @@ class Subgames(Protocol):
     """The subgames of one player in one form of a game.
 
     Attributes:
-      decomposition: layers and subgames for the player.
+      decomposition: Layers and subgames of the player.
     """
 
     decomposition: Any
 
     def blank(self) -> Any:
-        """A memory of nothing."""
+        """Return a memory without solutions."""
 
     def warm_ups(self) -> Sequence[tuple[str, Sequence[SubgameId]]]:
-        """Places that between them have every program, in groups with their names.
+        """Return subgames that together need every compiled function, in named groups.
 
-        The first place of the first group is the whole game, as far as it is solved
-        before a match; groups after it are solved after that.
+        The first subgame of the first group is the part of the game that is solved
+        before a match; later groups are solved after it.
         """
 
     def decision(self, state: pyspiel.State) -> tuple[Decision, list[int]]:
-        """The player's decision in a state, and OpenSpiel's actions there.
+        """Return the player's decision in a state, and OpenSpiel's actions there.
 
         Raises:
-          ValueError: a state of another game.
+          ValueError: If the state is of another game.
         """
 
     def subgames_to(self, decision: Decision, /) -> Sequence[SubgameId]:
-        """What must be solved for a decision, from the top."""
+        """Return the subgames that must be solved for a decision, from the top."""
 
     def opens(self, decision: Decision, /) -> bool:
-        """Whether a decision is a subgame's first one of the player."""
+        """Return whether a decision is the player's first one in its subgame."""
 
-    def begin(self, memory: Any, place: Any) -> Solve:
-        """A solver of a subgame, by what was resolved above it."""
+    def begin(self, memory: Any, subgame_id: Any) -> Solve:
+        """Return a solve of a subgame, given the solutions above it."""
 
     def strategy(self, memory: Any, decision: Decision, /) -> np.ndarray:
-        """float64 [A], the player's action probabilities, resolved or uniform."""
+        """Return the solution at a decision, or uniform, float64 [A]."""
 
 
 def full_width_solver(
@@ -89,14 +90,14 @@ def full_width_solver(
     *,
     values: bool = True,
 ) -> Solver:
-    """A solver of a gadget game, whose program does not depend on the subgame.
+    """Make a solver of a gadget game whose compiled function suits all subgames.
 
     Args:
-      form: the game.
-      algorithm: of `config`.
-      config: says how many iterations are planned.
-      first: the player who updates first.
-      values: keep the mean counterfactual values of infosets.
+      form: The gadget game.
+      algorithm: Algorithm of `config`.
+      config: Settings, which contain the expected number of iterations.
+      first: The player that updates first.
+      values: Whether to keep mean counterfactual values of infosets.
     """
     return cfr.make_solver(
         form,

@@ -1,4 +1,4 @@
-"""The subgames of a compiled game, for the resolver of one player."""
+"""Subgames of a game in tree form, for the resolver of one player."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -13,52 +13,24 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Truncation
+from spiel_cr.resolving.layer_subgames import Layer, Subgame, best_response_values
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.roles import LayerState, initial_state
 from spiel_cr.resolving.sampled_subgames import SampledLayer, sampled_layers
-from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.resolving.truncation import truncate_layer
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.representation import TREE
 
 
-class InfosetFinder:
-    """Finds infosets of a compiled game by the player's own string alone."""
-
-    def __init__(self, tree: GameTree, player: int) -> None:
-        """Sorts the player's infosets."""
-        self._tree, self._player = tree, player
-        keys = tree.infosets[player].keys
-        self._numbers = {key: number for number, key in enumerate(keys)}
-
-    def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
-        """The player's infoset in a state, and OpenSpiel's actions there.
-
-        Raises:
-          ValueError: a state of another game.
-        """
-        key = state.information_state_string(self._player)
-        infoset = self._numbers.get(key)
-        if infoset is None:
-            raise ValueError(
-                f"player {self._player} has no information state {key!r} in "
-                f"{self._tree.game}; the bot was made for another game"
-            )
-        infosets = self._tree.infosets[self._player]
-        first = int(infosets.decisions.first_sequence[infoset]) - 1
-        count = int(infosets.decisions.num_actions[infoset])
-        return infoset, infosets.actions[first : first + count].tolist()
-
-
 class TreeSubgameId(NamedTuple):
-    """What is solved at a time.
+    """Identification of a subgame.
 
     Attributes:
-      layer: from 1.
-      subgame: its number; 0 in layer 1.
+      layer: Number of the layer, from 1.
+      subgame: Number of the subgame; 0 in layer 1.
     """
 
     layer: int
@@ -66,16 +38,16 @@ class TreeSubgameId(NamedTuple):
 
 
 class TreeSubgames:
-    """See `Subgames`; decisions are infosets.
+    """Subgames of a game in tree form, see `Subgames`; decisions are infosets.
 
     Attributes:
-      decomposition: layers and subgames for i.
+      decomposition: Layers and subgames of i.
     """
 
     def __init__(
         self, tree: GameTree, player: int, config: ResolvingConfig, *, seed: int
     ) -> None:
-        """Cuts the game; arguments as of `Resolver`."""
+        """Cut the game into subgames; arguments as in `Resolver`."""
         self._player, self._config = player, config
         self._algorithm = config.algorithm(TREE)
         self._by_best_response = config.by_best_response
@@ -87,7 +59,10 @@ class TreeSubgames:
             self._responses = OpponentResponses(d)
         self._decisions = d.decisions
         self._random = np.random.default_rng(seed)
-        self._finder = InfosetFinder(tree, player)
+        self._tree = tree
+        if len(histories := tree.infosets[player].history):
+            # The index of information states is built before the first match.
+            tree.infoset_of(tree.state_at(int(histories[0])))
 
         def ahead(number: int) -> Truncation | None:
             if config.depth is None:
@@ -109,25 +84,24 @@ class TreeSubgames:
     def warm_ups(self) -> list[tuple[str, list[TreeSubgameId]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
         layers = enumerate(self._layers, 1)
-        return [
-            ("layer", [TreeSubgameId(number, layer.widest) for number, layer in layers])
-        ]
+        return [("layer", [TreeSubgameId(k, layer.widest) for k, layer in layers])]
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""
-        return self._finder.decision(state)
+        player, infoset = self._tree.infoset_of(state)
+        return infoset, self._tree.actions(player, infoset).tolist()
 
     def subgames_to(self, infoset: int) -> list[TreeSubgameId]:
         """See `Subgames`."""
         d, decisions = self.decomposition, self._decisions
-        places = []
+        ids = []
         while infoset >= 0:
             if d.opens[infoset]:
                 number = int(d.player_layer[infoset])
                 subgame = int(d.player_subgame[infoset]) if number > 1 else 0
-                places.append(TreeSubgameId(number, subgame))
+                ids.append(TreeSubgameId(number, subgame))
             infoset = int(decisions.owner[decisions.parent[infoset]])
-        return places[::-1]
+        return ids[::-1]
 
     def opens(self, infoset: int) -> bool:
         """See `Subgames`."""
@@ -139,12 +113,12 @@ class TreeSubgames:
         count = self._decisions.num_actions[infoset]
         return memory.behaviour[first : first + count].copy()
 
-    def begin(self, memory: LayerState, place: TreeSubgameId) -> Solve:
+    def begin(self, memory: LayerState, subgame_id: TreeSubgameId) -> Solve:
         """See `Subgames`."""
-        layer = self._layers[place.layer - 1]
-        subgame = layer[place.subgame]
+        layer = self._layers[subgame_id.layer - 1]
+        subgame = layer[subgame_id.subgame]
         player_reach = np.ones(len(subgame.roots))
-        if place.layer > 1:
+        if subgame_id.layer > 1:
             reach = reach_from_behaviour(self._decisions, memory.behaviour)
             player_reach = reach[self._decisions.parent[subgame.roots]]
         constraints = None
@@ -153,8 +127,8 @@ class TreeSubgames:
             memory.opponent_values[:] = constraints[:-1]
         values = memory.opponent_values[subgame.augmented]
         if self._sampled:
-            sampled = self._sampled[place.layer - 1].solve(
-                place.subgame,
+            sampled = self._sampled[subgame_id.layer - 1].solve(
+                subgame_id.subgame,
                 subgame,
                 player_reach,
                 values,
@@ -164,7 +138,7 @@ class TreeSubgames:
             solver = sampled.solver
         else:
             assert isinstance(self._algorithm, CFRConfig)
-            game = layer.game(place.subgame, player_reach, values)
+            game = layer.game(subgame_id.subgame, player_reach, values)
             solver = solved = full_width_solver(
                 game.form, self._algorithm, self._config, game.first
             )
@@ -176,20 +150,11 @@ class TreeSubgames:
                 all_values = solved.infoset_values(1 - self._player)
                 return all_values[-len(subgame.next_augmented) :]
 
-        remember = functools.partial(
-            self._remember, memory, subgame, player_reach, average, opponent_values
-        )
+        solution = subgame, player_reach, average
+        remember = functools.partial(self._remember, memory, *solution, opponent_values)
         if constraints is not None and not self._sampled:
-            incumbent = memory.behaviour.copy()
-            remember = functools.partial(
-                self._accept_if_safe,
-                memory,
-                incumbent,
-                constraints,
-                subgame,
-                player_reach,
-                average,
-            )
+            before = memory, memory.behaviour.copy(), constraints
+            remember = functools.partial(self._accept_if_safe, *before, *solution)
         return Solve(solver, remember)
 
     def _remember(
@@ -200,13 +165,14 @@ class TreeSubgames:
         average: Callable[[], np.ndarray],
         opponent_values: Callable[[], np.ndarray],
     ) -> None:
-        """Takes a solution in.
+        """Store a solution.
 
         Args:
-          memory: of the match.
-          subgame, player_reach: as solved.
-          average: gives i's strategy, float64 [S of i in the subgame, without 0].
-          opponent_values: gives o's values at the roots below, if there are any.
+          memory: Memory of the match.
+          subgame, player_reach: The subgame, and the reach with which it was solved.
+          average: Function that returns i's strategy, float64 [S of i in the subgame -
+            1].
+          opponent_values: Function that returns o's values at the roots below.
         """
         behaviour = average()
         in_layer = np.repeat(
@@ -232,13 +198,13 @@ class TreeSubgames:
         player_reach: np.ndarray,
         average: Callable[[], np.ndarray],
     ) -> None:
-        """Takes a solution in if it keeps what was promised, see `constraints.py`.
+        """Accept a solution if it satisfies all constraints, see `constraints.py`.
 
         Args:
-          memory: of the match.
-          incumbent: float64 [S of i], i's strategy before.
-          constraints: float64 [G + 1], what o's best responses to it get.
-          subgame, player_reach, own: as of `_remember`.
+          memory: Memory of the match.
+          incumbent: i's strategy before, float64 [S of i].
+          constraints: Values of o's best responses to it, float64 [G + 1].
+          subgame, player_reach, average: As in `_remember`.
         """
         assert self._responses is not None
         candidate = incumbent.copy()
@@ -251,6 +217,6 @@ class TreeSubgames:
         memory.behaviour[:] = candidate if keeps else incumbent
 
     def _sequences(self, subgame: Subgame) -> np.ndarray:
-        """int64, i's sequences in a subgame, numbers of the whole game."""
+        """Return i's sequences in a subgame, numbers of the complete game, int64."""
         counts = self._decisions.num_actions[subgame.infosets]
         return ranges(self._decisions.first_sequence[subgame.infosets], counts)

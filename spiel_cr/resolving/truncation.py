@@ -1,9 +1,9 @@
 """Depth-limited lookahead: where subgames are cut off.
 
 A subgame is cut off where its histories are `depth` moves, or rounds, below its roots,
-but never before the player's own next turn in a new subgame: continual resolving needs
-the values there. What is cut off is worth what `HistoryValues`
-(`policies/leaf_values.py`) say: one number per history, or k, among which the opponent
+but never before the player's own next turn in a new subgame, because continual
+re-solving needs values there. The values at the cut are `HistoryValues`
+(`policies/leaf_values.py`): one number per history, or k, among which the opponent
 chooses.
 """
 
@@ -43,19 +43,20 @@ def truncate_layer(
     *,
     unit: DepthUnit = "moves",
 ) -> Truncation:
-    """Cuts a layer's subgames off.
+    """Cut off the subgames of a layer.
 
     Args:
-      decomposition: from `decompose`.
-      number: the layer, from 1.
-      depth: moves (chance included) or rounds below the layer's roots, or, in layer 1,
-        below the start of the game; where the player's next turn in a new subgame comes
+      decomposition: Result of `decompose`.
+      number: Number of the layer, from 1.
+      depth: Moves (chance included) or rounds below the layer's roots, or, in layer 1,
+        below the start of the game. If the player's next turn in a new subgame comes
         later, the cut is there.
-      value: what there is at the cut.
-      unit: "moves"; "rounds": a round ends where chance moves after a player did.
+      value: Values of histories at the cut.
+      unit: "moves", or "rounds": a round ends where chance moves after a player did.
 
     Raises:
-      ValueError: a depth below 1, another unit, or values that are no finite numbers.
+      ValueError: If the depth is below 1, the unit is unknown, or values are not
+        finite.
     """
     d, histories = decomposition, decomposition.tree.histories
     within, cut = _within_and_cut(d, number, depth, unit, entire_states=value.k > 1)
@@ -79,11 +80,11 @@ def truncate_layer(
 def warn_if_never_truncated(
     decompositions: Sequence[Decomposition], depth: int, unit: DepthUnit
 ) -> None:
-    """Logs a warning where every lookahead reaches the end, so that no leaf is used.
+    """Log a warning if every lookahead reaches the end of the game.
 
     Args:
-      decompositions: of the roles that are resolved.
-      depth, unit: of the lookaheads, see `truncate_layer`.
+      decompositions: Layers of the re-solved roles.
+      depth, unit: Depth limit, see `truncate_layer`.
     """
     for role in decompositions:
         for number in range(1, role.num_layers + 1):
@@ -101,14 +102,14 @@ def warn_if_never_truncated(
 def _within_and_cut(
     d: Decomposition, number: int, depth: int, unit: DepthUnit, *, entire_states: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """bool [N] each: what a layer's lookaheads hold with their ends, and cut ends.
+    """Return histories of a layer's lookaheads, and those cut off, bool [N] each.
 
     Args:
-      d, number, depth, unit: see `truncate_layer`.
-      entire_states: of a public state all histories are cut off, or none.
+      d, number, depth, unit: As in `truncate_layer`.
+      entire_states: Whether all or none of a public state's histories are cut off.
 
     Raises:
-      ValueError: a depth below 1, or another unit.
+      ValueError: If the depth is below 1, or the unit is unknown.
     """
     check_iterations(depth, name="depth")
     check_choice(unit, "depth_unit", get_args(DepthUnit))
@@ -131,7 +132,7 @@ def _within_and_cut(
 
 
 def _passed(histories: Histories, is_root: np.ndarray, unit: str) -> np.ndarray:
-    """int64 [N], moves or rounds since the last of some roots; -1 above them."""
+    """Return moves or rounds since the last of some roots, int64 [N]; -1 above them."""
     passed = np.full(len(histories), -1, np.int64)
     player = histories.player
     for level in histories.by_depth:
@@ -149,7 +150,7 @@ def _passed(histories: Histories, is_root: np.ndarray, unit: str) -> np.ndarray:
 
 
 def _entire_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
-    """bool [N], roots of public states of which at least one history is due."""
+    """Return roots of public states that have a due history, bool [N]."""
     state = d.augmented_subgame[d.root_augmented]
     count = int(state.max(initial=-1)) + 1
     due_states = np.bincount(state[due[d.roots]], minlength=count) > 0

@@ -55,16 +55,16 @@ def largest_utility(game: pyspiel.Game) -> float:
 
 
 def damping(log_reach: float, log_uniform: float) -> float:
-    """P / U, at most 1: how much of a step is taken where the opponent seldom leads.
+    """Return P / U, at most 1: the share that is kept of a step.
 
-    P is the probability of all that the player was told if the opponent plays its
-    blueprint, U the same if it plays uniformly. Without this a good blueprint becomes a
-    bad player: on 5-card II-goofspiel with eta = 1 and exact values NashConv 0.0064
-    becomes 0.37, and 0.0065 with it.
+    P is the probability of the player's information if the opponent plays its
+    blueprint, U the same for a uniform opponent. Without this damping, a good blueprint
+    becomes a bad player: on 5-card II-goofspiel with eta = 1 and exact values, NashConv
+    0.0064 becomes 0.37, and 0.0065 with damping. It is not in the paper.
 
     Args:
-      log_reach: log of P; -inf where the blueprint never leads.
-      log_uniform: log of U; -inf where no history was found, which then counts as rare.
+      log_reach: Logarithm of P; -inf if the blueprint never leads there.
+      log_uniform: Logarithm of U; -inf if no history was found, which counts as rare.
     """
     return math.exp(min(0.0, log_reach - log_uniform)) if log_reach > -math.inf else 0.0
 

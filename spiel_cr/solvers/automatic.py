@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from spiel_cr.common import storage
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
+from spiel_cr.common.messages import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree

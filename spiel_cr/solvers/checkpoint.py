@@ -11,8 +11,8 @@ from typing import Any
 from absl import logging
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.checks import check_number, check_whole
-from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
+from spiel_cr.common.checks import check_integer, check_number
+from spiel_cr.common.errors import CorruptFileError, UnsavedWarning
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.iterative_solver import IterativeSolver, Snapshot
 
@@ -64,7 +64,7 @@ class Keeper:
           most: iterations that it may have; None: any number.
 
         Raises:
-          DamagedFileError: the file was changed since it was written.
+          CorruptFileError: the file was changed since it was written.
           ValueError: it is of another game, algorithm or dtype, or has more iterations.
         """
         if not self._path.exists():
@@ -114,12 +114,12 @@ class Keeper:
           metadata: of the file.
 
         Raises:
-          DamagedFileError: they are not what a solve has.
+          CorruptFileError: they are not what a solve has.
         """
         if missing := {"iterations", "seconds", "curve"} - set(metadata):
             raise self._damaged(f"it has no {min(missing)}")
         try:
-            count = check_whole(metadata["iterations"], "iterations", 0)
+            count = check_integer(metadata["iterations"], "iterations", 0)
             seconds = check_number(metadata["seconds"], "seconds", "[0, inf)")
         except ValueError as error:
             raise self._damaged(str(error)) from error
@@ -132,7 +132,7 @@ class Keeper:
             if not isinstance(row, list) or len(row) != length:
                 raise self._damaged(f"curve has the point {row!r}")
             try:
-                check_whole(row[0], "iterations", 0)
+                check_integer(row[0], "iterations", 0)
                 for name, value in zip(CurvePoint._fields[1:], row[1:], strict=False):
                     check_number(value, name, "(-inf, inf)")
             except ValueError as error:
@@ -140,8 +140,8 @@ class Keeper:
             curve.append(CurvePoint(*row))
         return count, seconds, curve
 
-    def _damaged(self, why: str) -> DamagedFileError:
-        return DamagedFileError(
+    def _damaged(self, why: str) -> CorruptFileError:
+        return CorruptFileError(
             f"{os.fspath(self._path)} is a damaged checkpoint ({why}); delete it to "
             f"start anew"
         )

@@ -9,8 +9,8 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
-from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.errors import CorruptFileError
+from spiel_cr.common.json_records import read_object
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.phantom.game import PhantomGame
@@ -50,7 +50,7 @@ def lock(
       locks: see `Locks`.
 
     Raises:
-      OSError, DamagedFileError: a policy file cannot be read.
+      OSError, CorruptFileError: a policy file cannot be read.
       ValueError: an infoset that is not there, or what are no probabilities of its
         actions; or a policy of another game or form.
     """
@@ -126,8 +126,8 @@ def _whole(laid: HasSequenceForm, player: int, policy: Any) -> np.ndarray | None
     if isinstance(policy, str | os.PathLike):
         try:
             policy = load_policy(policy, laid)
-        except DamagedFileError as error:
-            raise DamagedFileError(f"locks[{player}] (--lock): {error}") from error
+        except CorruptFileError as error:
+            raise CorruptFileError(f"locks[{player}] (--lock): {error}") from error
     name = f"locks[{player}]"
     adapted = as_policy(policy, laid.game, name)
     if adapted is None:

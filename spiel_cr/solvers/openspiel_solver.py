@@ -17,7 +17,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_dtype, check_iterations
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.sequence_form import forced

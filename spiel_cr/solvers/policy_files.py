@@ -34,7 +34,7 @@ def needs_tree(path: atomic.Path) -> bool:
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, or was changed since.
+      CorruptFileError: the file is no file of ours, or was changed since.
     """
     return result.read_metadata(path).get("kind") not in _CHECKS
 
@@ -43,7 +43,7 @@ def is_of_public_tree(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a signal game.
 
     Raises:
-      OSError, DamagedFileError: as `needs_tree`.
+      OSError, CorruptFileError: as `needs_tree`.
     """
     return result.read_metadata(path).get("kind") == result.OF_SIGNALS
 
@@ -55,7 +55,7 @@ def check_policy_file(path: atomic.Path) -> None:
       path: the file.
 
     Raises:
-      OSError, DamagedFileError, ValueError: as `load_policy`.
+      OSError, CorruptFileError, ValueError: as `load_policy`.
     """
     kind = str(result.read_metadata(path).get("kind"))
     _CHECKS.get(kind, result.check_tabular_file)(path)
@@ -86,7 +86,7 @@ def load_policy(
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, was changed since, or its numbers
+      CorruptFileError: the file is no file of ours, was changed since, or its numbers
         are no probabilities.
       ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
         load its game by name.

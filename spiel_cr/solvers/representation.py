@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
-from spiel_cr.common.checks import check_choice, check_whole, read_budget
+from spiel_cr.common.checks import check_choice, check_integer, read_budget
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
-from spiel_cr.common.executing import MOST_WORKERS
+from spiel_cr.common.executor import MOST_WORKERS
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening import estimate, game_checks
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
@@ -90,7 +90,7 @@ class GameOptions:
 
     def __post_init__(self) -> None:
         check_choice(self.form, "form", FORMS)
-        check_whole(self.workers, "workers", 1, MOST_WORKERS)
+        check_integer(self.workers, "workers", 1, MOST_WORKERS)
         if self.hand_buckets is not None:
             read_budget(self.hand_buckets, "hand_buckets")
 
@@ -272,7 +272,7 @@ def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason
     if impossible := game_checks.impossible_outcomes(opened.game.new_initial_state()):
         text = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
         return Reason(PUBLIC_TREE, text)
-    most = min(_MANY, memory.room_for(memory.parse_limit(memory_limit)))
+    most = min(_MANY, memory.histories_within(memory.parse_limit(memory_limit)))
     histories = estimate.estimate_histories(opened.game, room=most)
     count = estimate.describe_histories(histories)
     if histories > most:

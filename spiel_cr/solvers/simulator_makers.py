@@ -7,9 +7,8 @@ from typing import Any
 from absl import logging
 
 from spiel_cr.common import atomic, memory, storage
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import parse
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making, recall_checks
@@ -148,7 +147,7 @@ def _kept_limits(
 
 def _batch_is_given(asked: Any) -> bool:
     """Return whether the caller chose the batch: by name, or with all settings."""
-    return not isinstance(asked, str) or "batch" in parse(asked, "algorithm").given
+    return not isinstance(asked, str) or "batch" in parse(asked, "algorithm").values
 
 
 def _largest_batch(source: Simulator, config: MCCFRConfig, free: float) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_dtype, check_seed
+from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.opened import Openable
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, automatic
@@ -96,7 +96,7 @@ def solve(
         argument, what the algorithm or the form cannot do, a checkpoint of another run
         or one that cannot be written.
       InvalidGameError: the game breaks what it promises; names the history.
-      DamagedFileError: the checkpoint was changed since it was written.
+      CorruptFileError: the checkpoint was changed since it was written.
       FileInUseError: another run has the checkpoint.
       SolverFailedError: "lp" found no equilibrium.
       WorkerFailedError: a worker process ended.

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import DamagedFileError, FileInUseError
+from spiel_cr.common.errors import CorruptFileError, FileInUseError
 from tests.support.full_disk import file_size
 
 
@@ -91,14 +91,14 @@ def test_devices_are_refused(tmp_path):
         atomic.check_writable(path)
     with pytest.raises(OSError, match="it is a device"):
         atomic.write_text(path, "new")
-    with pytest.raises(DamagedFileError, match="null is not a regular file"):
+    with pytest.raises(CorruptFileError, match="null is not a regular file"):
         storage.load(path)
     assert stat.S_ISCHR(path.stat().st_mode)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DamagedFileError, match="pipe is not a regular file"):
+    with pytest.raises(CorruptFileError, match="pipe is not a regular file"):
         storage.load(tmp_path / "pipe")
 
 

@@ -11,7 +11,7 @@ from spiel_cr.common import checks
 
 @pytest.mark.parametrize("value", [1, 5, 2**31 - 1, np.int8(3), np.uint64(7)])
 def test_whole_numbers_pass(value):
-    found = checks.check_whole(value, "depth", 1)
+    found = checks.check_integer(value, "depth", 1)
     assert found == value and type(found) is int
     assert checks.check_iterations(value) == value
 
@@ -20,7 +20,7 @@ def test_whole_numbers_pass(value):
 def test_other_whole_numbers_are_refused(value):
     says = f"={value!r} must be a whole number from 1 to 2^31 - 1"
     with pytest.raises(ValueError, match=re.escape("depth" + says)):
-        checks.check_whole(value, "depth", 1)
+        checks.check_integer(value, "depth", 1)
     with pytest.raises(ValueError, match=re.escape("iterations" + says)):
         checks.check_iterations(value)
     with pytest.raises(ValueError, match=re.escape("runs" + says)):
@@ -28,9 +28,9 @@ def test_other_whole_numbers_are_refused(value):
 
 
 def test_the_range_of_whole_numbers_is_said():
-    assert checks.check_whole(9, "ranks", 2, 9) == 9
+    assert checks.check_integer(9, "ranks", 2, 9) == 9
     with pytest.raises(ValueError, match="ranks=10 must be a whole number from 2 to 9"):
-        checks.check_whole(10, "ranks", 2, 9)
+        checks.check_integer(10, "ranks", 2, 9)
 
 
 def test_seeds():
@@ -54,7 +54,7 @@ def test_numbers_of_an_interval(interval, inside, outside, says):
         assert checks.check_number(value, "share", interval) is value
     for value in (*outside, math.nan, True, "0.5", None):
         with pytest.raises(ValueError) as caught:
-            checks.check_number(value, "share", interval, why="choose 0.5")
+            checks.check_number(value, "share", interval, remedy="choose 0.5")
         assert str(caught.value) == f"share={value!r} must {says}; choose 0.5"
 
 

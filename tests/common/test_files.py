@@ -11,7 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.players import bots
 from spiel_cr.policies import conversions, rollouts
@@ -187,7 +187,7 @@ def test_what_are_no_probabilities_is_refused(kuhn, tmp_path, value):
     arrays, metadata = storage.load(path)
     storage.save(path, {**arrays, "player0": _spoilt(kuhn, value)}, metadata)
     named = "player 0" if isinstance(value, str | complex) else rf"{value}\].*'0'"
-    with pytest.raises(DamagedFileError, match=f"policy is a damaged.*{named}"):
+    with pytest.raises(CorruptFileError, match=f"policy is a damaged.*{named}"):
         spiel_cr.load_policy(path)
 
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.common.json_log import JsonLog, OtherRunError, read_lines
 from tests.support.full_disk import file_size
 
@@ -65,7 +65,7 @@ def test_a_damaged_line_is_named(tmp_path, wrong):
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], wrong, lines[2]]) + "\n")
     with pytest.raises(ValueError, match=r"results.jsonl, line 2, is not a match.*del"):
-        opened(tmp_path, what="match")
+        opened(tmp_path, label="match")
     path.write_text("\n".join(lines) + "\n")
 
     def check(record):
@@ -81,11 +81,11 @@ def test_a_changed_digit_is_noticed(tmp_path):
     path = filled(tmp_path)
     before = path.read_text()
     path.write_text(before.replace("0.333", "0.433"))
-    with pytest.raises(DamagedFileError, match="results.jsonl, line 2.*checksum.*del"):
+    with pytest.raises(CorruptFileError, match="results.jsonl, line 2.*checksum.*del"):
         opened(tmp_path)
     lines = before.splitlines(keepends=True)
     path.write_text(lines[0] + '{"deal": 1, "seat": 0, "return": 1}\n' + lines[2])
-    with pytest.raises(DamagedFileError, match='line 2.*has no checksum "crc".*delete'):
+    with pytest.raises(CorruptFileError, match='line 2.*has no checksum "crc".*delete'):
         opened(tmp_path)
     # A line that was deleted is computed again.
     path.write_text(lines[0] + lines[2])
@@ -99,7 +99,7 @@ def test_edited_settings_are_refused(tmp_path):
     before = path.read_text()
     path.write_text(before.replace('"seed": 0', '"seed": 1'))
     for seed in (0, 1):
-        with pytest.raises(DamagedFileError, match="settings.json is.* edited.*folder"):
+        with pytest.raises(CorruptFileError, match="settings.json is.* edited.*folder"):
             opened(tmp_path, {**SETTINGS, "seed": seed})
     path.write_text(before)
     opened(tmp_path).close()

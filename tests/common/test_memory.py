@@ -8,7 +8,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.common import announcing, memory
+from spiel_cr.common import memory, messages
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.common import exact_evaluator
 from spiel_cr.eval.common.game_instance import GameInstance
@@ -189,7 +189,7 @@ def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
     spiel_cr.build_tree("leduc_poker", progress=True)
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
     # A command shows walks that nobody asked to see, such as those for bots.
-    with announcing.listening():
+    with messages.listening():
         spiel_cr.build_tree("leduc_poker")
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
     spiel_cr.build_tree("leduc_poker")
@@ -331,7 +331,7 @@ def test_too_little_for_any_game_refused(limit):
 
 def test_how_many_fit():
     limit = memory.BASE_BYTES + 1000 * memory.BYTES_PER_HISTORY
-    assert memory.room_for(limit) == 1000
+    assert memory.histories_within(limit) == 1000
 
 
 @pytest.mark.parametrize(

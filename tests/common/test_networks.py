@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common import network_fits, networks
-from spiel_cr.common.network_fits import Plan, Targets
+from spiel_cr.common.network_fits import FitSchedule, Targets
 
 WIDTHS = 4, 16, 16, 3
 
@@ -58,7 +58,7 @@ def test_fits_find_the_targets(batch, tabled):
     table = jax.numpy.asarray(features) if tabled else None
     if not tabled:
         targets = targets._replace(rows=features)
-    plan = Plan(400, batch, 1e-2)
+    plan = FitSchedule(400, batch, 1e-2)
     ends = []
     for _ in range(2):
         random = np.random.default_rng(5)

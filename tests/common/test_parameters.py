@@ -37,7 +37,7 @@ def test_what_is_spelled_is_read(name, given):
     assert parse(text, "bot") == Parameters("bot", text, name, given)
     for key in given:
         left = parse(parse(text, "bot").without(key), "bot")
-        assert left.given == {k: v for k, v in given.items() if k != key}
+        assert left.values == {k: v for k, v in given.items() if k != key}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_spelled_is_read(name, given):
 )
 def test_forms(text, name, given):
     read = parse(text, "bot")
-    assert (read.name, read.given, read.text) == (name, given, text)
+    assert (read.name, read.values, read.text) == (name, given, text)
 
 
 @pytest.mark.parametrize(

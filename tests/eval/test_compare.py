@@ -14,10 +14,10 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
 from spiel_cr import solve
+from spiel_cr.eval.adapters import protocol, registry
 from spiel_cr.eval.cli import compare as cli_compare
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import measure
-from spiel_cr.eval.contestants import protocol, registry
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games
@@ -98,7 +98,7 @@ def test_every_bundled_adapter(name):
     solver = name.split("-")[1] not in ("ismcts", "q", "os")
     assert 0 <= record["nash_conv"] < (0.75 if solver else 2.0)
     assert record["evaluator"] == "OpenSpiel"
-    assert entry.how and not entry.ours
+    assert entry.how and not entry.is_spiel_cr
 
 
 def test_same_algorithms_are_the_same_in_every_language():
@@ -148,8 +148,8 @@ def test_the_jax_adapter_starts_afresh_after_compiling():
 def test_the_deep_adapter():
     name = "openspiel-deep-cfr"
     entry = registry.find(name)
-    if registry.why_missing(entry):
-        pytest.skip(registry.why_missing(entry))
+    if registry.missing_reason(entry):
+        pytest.skip(registry.missing_reason(entry))
     record = measure_run(name, 2)
     assert record["iterations"] == 2 and 0 < record["nash_conv"] < 4
     assert record["evaluator"] == "OpenSpiel"
@@ -183,8 +183,8 @@ def numbers_of(adapter):
 def test_the_deep_adapter_starts_afresh_after_compiling(kuhn, monkeypatch):
     """As a solver that was not warmed up; and nothing more is compiled."""
     entry = registry.find("openspiel-deep-cfr")
-    if registry.why_missing(entry):
-        pytest.skip(registry.why_missing(entry))
+    if registry.missing_reason(entry):
+        pytest.skip(registry.missing_reason(entry))
     warm = entry.make(kuhn, 3)
     with monkeypatch.context() as patch:
         patch.setattr(protocol, "seconds_of_compiling", lambda work: 0.0)

@@ -5,9 +5,9 @@ import time
 import pytest
 
 import spiel_cr
+from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure
-from spiel_cr.eval.contestants import registry
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.policies.result import Held
 

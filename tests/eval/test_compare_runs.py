@@ -10,11 +10,11 @@ import time
 import pytest
 
 from spiel_cr.common import json_log
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executor import Executor
+from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure, run_folder
-from spiel_cr.eval.contestants import registry
 from spiel_cr.games.opening import estimate
 from tests.support.commands import report, run
 
@@ -33,7 +33,7 @@ class Broken:
         raise RuntimeError("lost its way\nwith details")
 
 
-HERE = comparisons.CompareConfig(executor=Executor())
+IN_PROCESS = comparisons.CompareConfig(executor=Executor())
 
 
 def go(out, algorithms=NO_JAX, iterations=10, workers=0, **options):
@@ -138,7 +138,7 @@ def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     budget = Budget(None, 5)
 
     def run(games, algorithms):
-        return comparisons.compare(games, algorithms, budget, tmp_path, HERE)
+        return comparisons.compare(games, algorithms, budget, tmp_path, IN_PROCESS)
 
     result = run([KUHN, "kuhn_poker()"], ["openspiel-cfr"] * 2)
     assert ran == [(KUHN, "openspiel-cfr", 0)]

@@ -6,7 +6,7 @@ import contextlib
 import numpy as np
 import pytest
 
-from spiel_cr.common import pictures
+from spiel_cr.common import figures
 from spiel_cr.eval.cli import show_grid
 from spiel_cr.eval.reporting import plots
 from spiel_cr.games.opening.opened import load_game
@@ -18,10 +18,10 @@ def drawn(monkeypatch):
 
     @contextlib.contextmanager
     def picture(path, *, size):
-        axes.extend(pictures.panels(size=size))
+        axes.extend(figures.panels(size=size))
         yield axes
 
-    monkeypatch.setattr(plots, "picture", picture)
+    monkeypatch.setattr(plots, "saved_panels", picture)
     return axes
 
 

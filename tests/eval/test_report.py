@@ -11,9 +11,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from spiel_cr.common import pictures
+from spiel_cr.common import figures
+from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.cli import compare, main
-from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import (
     curves,
     html_page,
@@ -219,7 +219,7 @@ def test_rows_are_sorted_medians():
         [2.0, 0.2, 0.02]
     )
     # A resolved game is no iterative solver, nor is an exact one.
-    assert first.best(ours=True).entry.name == "cfr+"
+    assert first.best(is_spiel_cr=True).entry.name == "cfr+"
     assert first.exact.entry.name == "lp"
     assert (first.expected, first.done) == (12, 10)
 
@@ -296,7 +296,7 @@ def test_curves_are_where_they_belong(folder):
     """Both axes logarithmic; nothing lies below rounding; seeds have bands."""
     first = summary.summarise(SETTINGS, records())[0]
     series = curves.series_of(first.rows, against="seconds")
-    (axis,) = pictures.panels(size=(5, 4))
+    (axis,) = figures.panels(size=(5, 4))
     curves._draw(axis, series)
     assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
     lines = {line.get_label(): line for line in axis.get_lines()}
@@ -337,9 +337,9 @@ def first_title(game, name):
 
 def test_pictures_without_any_point_are_drawn():
     """As of a run that was interrupted before its first curve."""
-    (axis,) = pictures.panels(size=(5, 4))
+    (axis,) = figures.panels(size=(5, 4))
     curves._draw(axis, [curves.Series("cfr+", [], True, True)])
-    pictures.save_svg(axis.figure, io.StringIO())
+    figures.save_svg(axis.figure, io.StringIO())
 
 
 def test_compiling_is_a_bar_beside_seconds(folder):

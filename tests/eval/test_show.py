@@ -65,7 +65,7 @@ def test_numbers_agree_with_a_slow_walk(name):
     assert len(found) == len(views[0]) + len(views[1])
     for view in (*views[0], *views[1]):
         slow = found[view.player, view.key]
-        assert view.own_reach == pytest.approx(slow["own"], abs=1e-12)
+        assert view.player_reach == pytest.approx(slow["own"], abs=1e-12)
         assert view.others_reach == pytest.approx(slow["others"], abs=1e-12)
         assert view.value == pytest.approx(slow["value"], abs=1e-11)
         assert view.gain >= -1e-11
@@ -111,7 +111,7 @@ def test_filters(saved, capsys):
     words = ("--player", 1, "--find", "B", "--sort", "reach")
     found = report(capsys, *game, *words)["infosets"]
     assert sorted(i["key"] for i in found) == ["0b", "1b", "2b"]
-    reach = [i["own_reach"] * i["others_reach"] for i in found]
+    reach = [i["player_reach"] * i["others_reach"] for i in found]
     assert reach == sorted(reach, reverse=True)
     found, out, _ = told(capsys, *game, "--limit", 2)
     assert "4 more; raise --limit" in out
@@ -165,7 +165,7 @@ def test_the_page_holds_the_whole_tree(leduc_page):
         for key, _, public, _, reach, _, _, gain, actions in own:
             view = of[player, key]
             assert (public == "") == (" public - " in key)
-            assert reach == pytest.approx(view.own_reach, abs=1e-5)
+            assert reach == pytest.approx(view.player_reach, abs=1e-5)
             assert gain == pytest.approx(view.gain, abs=1e-5)
             shares = [action.probability for action in view.actions]
             assert [a[1] for a in actions] == pytest.approx(shares, abs=1e-5)
@@ -224,7 +224,7 @@ def test_the_page_opens_with_all_hands(tmp_path):
     # The game's own words are last.
     assert re.search(r'id="state"[^>]*>p0 card 2 public - bets dd</pre></main>', dom)
     losses = re.findall(r"could gain ([\d.e+−-]+) per match", dom)
-    expected = sorted((v.own_reach * v.gain for v in views), reverse=True)[:100]
+    expected = sorted((v.player_reach * v.gain for v in views), reverse=True)[:100]
     found = [float(loss.replace("−", "-")) for loss in losses]
     assert found == pytest.approx(expected, abs=1e-4) and len(found) == 100
     # Worth on the average of matches that come here, as its actions are.

@@ -5,7 +5,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 
 from spiel_cr.eval.cli import study
-from spiel_cr.eval.studies import gameshrink, hidden_boards
+from spiel_cr.eval.studies import game_values, gameshrink
 from spiel_cr.eval.studies.study import Line, Study
 from tests.support.commands import refused, report, told
 
@@ -60,11 +60,14 @@ def test_gameshrink_of_a_small_deck(monkeypatch):
     monkeypatch.setattr(gameshrink, "_solved", lambda *_: next(solved))
     lines = list(gameshrink.STUDY.lines(0.1))
     whole, classes, rows, nonzeros, test, equitable, by_histograms, exact = lines
-    assert classes.agrees and classes.ours.startswith("[4, 24, 103]; found in")
+    assert classes.agrees and classes.computed.startswith("[4, 24, 103]; found in")
     assert whole.agrees is rows.agrees is nonzeros.agrees is False
-    assert test.agrees is None and "it does not: " in test.ours
-    assert equitable.ours.startswith("[4, 28, 168];")
-    assert by_histograms.agrees is False and "after 20 iterations" in by_histograms.what
+    assert test.agrees is None and "it does not: " in test.computed
+    assert equitable.computed.startswith("[4, 28, 168];")
+    assert (
+        by_histograms.agrees is False
+        and "after 20 iterations" in by_histograms.quantity
+    )
     assert exact.agrees
 
 
@@ -72,7 +75,7 @@ def test_gameshrink_of_a_small_deck(monkeypatch):
 @pytest.mark.parametrize("name", study.STUDIES)
 def test_studies_agree_with_what_was_published(capsys, name):
     found = report(capsys, "study", name)
-    differs = [line["what"] for line in found["lines"] if line["agrees"] is False]
+    differs = [line["quantity"] for line in found["lines"] if line["agrees"] is False]
     # Measured, and said in docs/comparing.md.
     known = {
         # Equal histograms are not enough.
@@ -82,18 +85,19 @@ def test_studies_agree_with_what_was_published(capsys, name):
     assert found["seconds"] < 600
 
 
-def test_hidden_boards(monkeypatch):
+def test_phantom_games(monkeypatch):
     """A board of 2x2, of which player 0 wins every match; 94 infosets when abrupt."""
     game = "dark_hex(board_size=2"
     games, abrupt = {f"{game})": (5.4e-5, 1.0)}, {f"{game},gameversion=adh)": 9.4e-5}
-    monkeypatch.setattr(hidden_boards, "_GAMES", games)
-    monkeypatch.setattr(hidden_boards, "_ABRUPT", abrupt)
-    monkeypatch.setattr(hidden_boards, "_UNIFORM", {f"{game})": 1.25})
-    made = hidden_boards.STUDY._replace(parts=[(name,) for name in (*games, *abrupt)])
+    monkeypatch.setattr(game_values, "_PHANTOM_GAMES", games)
+    monkeypatch.setattr(game_values, "_ABRUPT_GAMES", abrupt)
+    monkeypatch.setattr(game_values, "_UNIFORM", {f"{game})": 1.25})
+    parts = [(name,) for name in (*games, *abrupt)]
+    made = study.STUDIES["phantom-games"]._replace(parts=parts)
     lines = list(made.lines(1.0))
     assert [line.agrees for line in lines] == [True] * 4
-    assert lines[-1].ours == "94" and lines[2].ours == "1.250000000"
-    monkeypatch.setattr(hidden_boards, "_UNIFORM", {f"{game})": 1.26})
-    monkeypatch.setattr(hidden_boards, "_ABRUPT", {f"{game},gameversion=adh)": 1.0})
-    monkeypatch.setattr(hidden_boards, "_GAMES", {f"{game})": (1.0, 0.9)})
+    assert lines[-1].computed == "94" and lines[2].computed == "1.250000000"
+    monkeypatch.setattr(game_values, "_UNIFORM", {f"{game})": 1.26})
+    monkeypatch.setattr(game_values, "_ABRUPT_GAMES", {f"{game},gameversion=adh)": 1.0})
+    monkeypatch.setattr(game_values, "_PHANTOM_GAMES", {f"{game})": (1.0, 0.9)})
     assert [line.agrees for line in made.lines(1.0)] == [False] * 4

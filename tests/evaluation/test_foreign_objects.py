@@ -316,7 +316,7 @@ def test_objects_by_module_and_name(tmp_path, monkeypatch):
     """As `--policy` and `load_bot` name them."""
     (tmp_path / "foreign_objects_of_a_user.py").write_text(_MODULE, "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    plugins.import_own(["foreign_objects_of_a_user"])
+    plugins.import_user_modules(["foreign_objects_of_a_user"])
     uniform = spiel_cr.nash_conv(TREE, "uniform")
     for name in ("of_cpp", "pair", "table", "of_states", "makes_a_pair"):
         text = f"foreign_objects_of_a_user:{name}"

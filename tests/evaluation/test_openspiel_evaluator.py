@@ -6,7 +6,7 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 import game_defs  # noqa: F401  (registers the games)
-from spiel_cr.common import announcing
+from spiel_cr.common import messages
 from spiel_cr.evaluation import openspiel_evaluator
 
 
@@ -59,6 +59,6 @@ def test_openspiels_tools_show_that_they_go_on(monkeypatch, capsys):
     silent = openspiel_evaluator.evaluate(game, table)
     assert not capsys.readouterr().err
     monkeypatch.setattr(openspiel_evaluator, "_SILENT", 0.0)
-    with announcing.listening():
+    with messages.listening():
         assert openspiel_evaluator.evaluate(game, table) == silent
     assert "evaluating (OpenSpiel): " in capsys.readouterr().err

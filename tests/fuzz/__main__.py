@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from spiel_cr.common import program_cache
+from spiel_cr.common import compilation_cache
 
 # A trial gives its outcome and numbers; "faults", where not one thing was wrong.
 Row = dict[str, Any]
@@ -74,7 +74,7 @@ def run(
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     if programs is not None:
-        environment = os.environ | {program_cache.VARIABLE: str(programs)}
+        environment = os.environ | {compilation_cache.VARIABLE: str(programs)}
     while True:
         rows = [json.loads(line) for line in record.read_text().splitlines()]
         for row in rows[shown:] if progress else ():

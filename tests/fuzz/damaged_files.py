@@ -99,7 +99,7 @@ def _loaded(path: pathlib.Path, again: str) -> Content | None:
     """What `storage.load` gives; None where it refuses the file as it should."""
     try:
         return storage.load(path)
-    except (OSError, storage.DamagedFileError) as error:
+    except (OSError, storage.CorruptFileError) as error:
         _check_refusal(error, path, again)
         return None
     except Exception as error:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from spiel_cr.common import program_cache
+from spiel_cr.common import compilation_cache
 from tests.fuzz import interruptions
 from tests.fuzz.interruptions import Ended, Process
 
@@ -60,7 +60,7 @@ class Command(NamedTuple):
 
 # Commands that work for long without an end of a step in sight.
 LONG = {
-    "hidden boards": Command("study hidden-boards", 60),
+    "hidden boards": Command("study phantom-games", 60),
     "gameshrink": Command("study gameshrink", 30),
     "gameshrink by workers": Command("study gameshrink --workers=2", 30),
     "re-solving": Command(f"evaluate {_DICE} --out=DIR/e --bot={_RESOLVING}", 20),
@@ -238,7 +238,7 @@ def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     jax.config.update("jax_compilation_cache_dir", None)
     os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
-    os.environ[program_cache.VARIABLE] = "off"
+    os.environ[compilation_cache.VARIABLE] = "off"
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary) / "trial"
         os.environ["TMPDIR"] = str(folder / "tmp")

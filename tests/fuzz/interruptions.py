@@ -37,7 +37,7 @@ import numpy as np
 
 import spiel_cr
 import spiel_cr.eval
-from spiel_cr.common import json_log, program_cache, storage
+from spiel_cr.common import compilation_cache, json_log, storage
 from spiel_cr.eval.cli import entry
 from tests.support.results import lasting
 
@@ -399,7 +399,7 @@ def import_everything() -> None:
 
 def _kept_programs() -> set[pathlib.Path]:
     """The compiled programs that commands find."""
-    folder = os.environ.get(program_cache.VARIABLE, "")
+    folder = os.environ.get(compilation_cache.VARIABLE, "")
     if folder in ("", "off"):
         folder = os.environ.get("JAX_COMPILATION_CACHE_DIR", os.devnull)
     return {*pathlib.Path(folder).rglob("*-cache")}

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
+from spiel_cr.common.errors import ImperfectRecallError, UncountableTurnsError
 from spiel_cr.players.partial_bots import LookaheadResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.cfr import cfr
@@ -195,7 +195,7 @@ def play_chunk(
     refused = ""
     try:
         bots = [kind.make(table, seat, first) for seat in range(2)]
-    except (HiddenTurnsError, ImperfectRecallError) as error:  # nothing to resolve
+    except (UncountableTurnsError, ImperfectRecallError) as error:  # nothing to resolve
         bots, most_moves, refused = [], 0, str(error)
     except Exception as error:
         bots, most_moves = [], 0

@@ -88,7 +88,7 @@ def test_no_line_reads_as_another(finished, tmp_path):
         path.write_bytes(damaged_lines.damage(content, np.random.default_rng(number)))
         try:
             found = json_log.read_lines(path, key)
-        except json_log.DamagedFileError as error:
+        except json_log.CorruptFileError as error:
             assert f"{path}, line " in str(error)
             refused += 1
             continue

@@ -3,7 +3,7 @@
 import pytest
 
 from spiel_cr import load_bot, solve
-from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.adapters import registry
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find

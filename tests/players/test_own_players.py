@@ -70,7 +70,7 @@ def clean(monkeypatch, tmp_path):
     # Put back at the end, whatever a test does to it.
     monkeypatch.setenv(plugins.VARIABLE, "")
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(plugins, "own_modules", set())
+    monkeypatch.setattr(plugins, "user_modules", set())
     monkeypatch.setattr(plugins, "_named", set())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_bots.py").write_text(MODULE, encoding="utf-8")
@@ -80,7 +80,7 @@ def clean(monkeypatch, tmp_path):
 
 @pytest.fixture
 def imported():
-    plugins.import_own(["my_bots.py"])
+    plugins.import_user_modules(["my_bots.py"])
 
 
 def first_answer(bot, game="kuhn_poker"):
@@ -149,10 +149,10 @@ def test_a_policy_itself():
 
 
 def test_import_by_module_or_file_and_again(tmp_path):
-    plugins.import_own(["my_bots"])
+    plugins.import_user_modules(["my_bots"])
     assert sys.modules["my_bots"].First
     # The same file under its own name is the same module.
-    plugins.import_own([str(tmp_path / "my_bots.py")])
+    plugins.import_user_modules([str(tmp_path / "my_bots.py")])
     assert os.environ[plugins.VARIABLE].startswith("my_bots" + os.pathsep)
     del sys.modules["my_bots"]
     plugins.import_from_environment()
@@ -177,7 +177,7 @@ def test_what_cannot_be_imported(tmp_path, name, message):
     (tmp_path / "wrong.py").write_text("def", encoding="utf-8")
     (tmp_path / "lost.py").write_text("import nowhere", encoding="utf-8")
     with pytest.raises(ValueError, match=message):
-        plugins.import_own([name])
+        plugins.import_user_modules([name])
     assert os.environ[plugins.VARIABLE] == ""
     assert "bad" not in sys.modules
 
@@ -190,7 +190,7 @@ def test_mistakes_of_ours_are_not_laid_on_an_import(tmp_path, monkeypatch, capsy
     text = "import spiel_cr\nspiel_cr.parse_algorithm('cfr+')"
     (tmp_path / "calls.py").write_text(text, encoding="utf-8")
     with pytest.raises(IndexError):
-        plugins.import_own(["calls.py"])
+        plugins.import_user_modules(["calls.py"])
     with pytest.raises(SystemExit, match="1"):
         run("info", "--import", "calls.py", "--game", "kuhn_poker")
     said = capsys.readouterr().err
@@ -207,11 +207,11 @@ def test_our_own_value_errors_are_not_laid_on_an_import(tmp_path, monkeypatch):
     (tmp_path / "calls.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(spiel_cr, "parse_algorithm", names["mistaken"], raising=False)
     with pytest.raises(ValueError, match="^operands could not be broadcast"):
-        plugins.import_own(["calls.py"])
+        plugins.import_user_modules(["calls.py"])
     monkeypatch.setattr(spiel_cr, "parse_algorithm", names["refuses"], raising=False)
     message = "cfr- is unknown .*calls.py, line 2.; correct it there"
     with pytest.raises(ValueError, match=message):
-        plugins.import_own(["calls.py"])
+        plugins.import_user_modules(["calls.py"])
 
 
 def test_commands_take_bots_of_a_file(capsys, tmp_path):

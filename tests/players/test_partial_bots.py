@@ -100,7 +100,9 @@ def test_what_cannot_be_checked_to_the_end_of_the_game_is_not_solved(monkeypatch
         planned = dict(bot.get_policy(state))
         stays = planned == pytest.approx(policy.action_probabilities(state), abs=1e-9)
         assert stays == (walk == 0)
-        assert (bot.counts.resolved, bot.counts.plan) == ((1, 0) if walk else (0, 1))
+        assert (bot.counts.resolved, bot.counts.incumbent) == (
+            (1, 0) if walk else (0, 1)
+        )
 
 
 def test_the_start_has_ten_times_the_iterations(monkeypatch):
@@ -131,7 +133,7 @@ def test_better_than_its_blueprint(name, share):
     most = int(share * len(compiled(name).histories))
     value, bot = nash_conv(name, most)
     assert value < 0.9 * blueprint(name).nash_conv()
-    assert bot.counts.resolved > bot.counts.plan
+    assert bot.counts.resolved > bot.counts.incumbent
     assert bot.counts.most_histories <= most
 
 
@@ -210,7 +212,7 @@ def test_a_policy_at_every_infoset(name, player, max_histories):
         assert_policy(bot.get_policy(state), state)
     counts = bot.counts
     assert counts.most_histories <= max_histories
-    assert counts.resolved + counts.plan + counts.blueprint == len(states)
+    assert counts.resolved + counts.incumbent + counts.blueprint == len(states)
     assert counts.resolved > 0
 
 
@@ -408,7 +410,7 @@ def test_how_answers_are_counted(monkeypatch):
     bot = make("kuhn_poker", 0, 58, blueprint=policy)
     monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline, known=0: 0)
     assert dict(bot.get_policy(state)) == planned
-    assert bot.counts.plan == 1
+    assert bot.counts.incumbent == 1
 
 
 # Strings and refusals.

@@ -39,14 +39,13 @@ SPIEL_CR = {name: " ".join(ORDER[:k]) for k, name in enumerate(ORDER)}
 EVAL = {
     "common": "",
     "tournaments": "common",
-    "contestants": "common",
-    "reporting": "common contestants",
-    "comparison": "common contestants reporting",
+    "adapters": "common",
+    "reporting": "common adapters",
+    "comparison": "common adapters reporting",
     "inspection": "reporting table",
     "studies": "common",
     "table": "common reporting",
-    "cli": "common tournaments contestants reporting comparison inspection studies "
-    "table",
+    "cli": "common tournaments adapters reporting comparison inspection studies table",
 }
 
 

@@ -20,9 +20,9 @@ ALLOWED = (
     ("signal signals", "eval/cli/*", "signals of the operating system"),
     ("signal signals", "spiel_cr/common/*", "signals of the operating system"),
     ("compiled compiler", "spiel_cr/common/*", "compilation by XLA"),
+    ("kernel kernels", "spiel_cr/common/jax_utils.py", "pieces of numerical code"),
     ("plan plans planned", "spiel_cr/evaluation/*", "schedules of work"),
     ("plan plans planned", "eval/*", "schedules of work"),
-    ("figure figures", "*plot*", "figures of matplotlib"),
 )
 # Complete names with a replaced word, with the reason.
 ALLOWED_NAMES = {

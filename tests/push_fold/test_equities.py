@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from game_defs.bundled.holdem import strengths
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.push_fold import equities, hand_classes
 from spiel_cr.push_fold.hands import ORDERS
 
@@ -28,7 +28,7 @@ def test_a_table_is_kept(tmp_path):
     )
     path = tmp_path / "table.npz"
     equities.storage.save(path, {"win": made.win}, {})
-    with pytest.raises(DamagedFileError, match="table"):
+    with pytest.raises(CorruptFileError, match="table"):
         equities.load(path)
 
 

@@ -10,7 +10,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.push_fold import one_sided, solve
 from spiel_cr.push_fold.engine import Engine
 from spiel_cr.push_fold.solve import SolveSettings
-from spiel_cr.push_fold.tournament import Setting
+from spiel_cr.push_fold.tournament import TournamentSetting
 from tests.push_fold.reference import order_chance, small_tables
 
 TOTAL, SMALL, BIG = 12, 1, 2
@@ -97,7 +97,7 @@ def maximin():
 @pytest.mark.slow
 def test_least_is_that_of_linear_programs(maximin):
     tables, _, _ = small_tables(1, CLASSES)
-    setting = Setting(TOTAL, 2, (SMALL, BIG), (1.0, 0.0))
+    setting = TournamentSetting(TOTAL, 2, (SMALL, BIG), (1.0, 0.0))
     found = one_sided.guarantee(setting, tables, rounds=8, steps=2000)
     assert found.stacks.tolist() == list(range(1, TOTAL))
     # Tables are float32.
@@ -120,7 +120,7 @@ def test_least_is_that_of_linear_programs(maximin):
 def test_less_than_a_good_strategy_is_judged_exactly(maximin):
     """The least is of the strategy itself, not of the best one."""
     tables, _, _ = small_tables(1, CLASSES)
-    setting = Setting(TOTAL, 2, (SMALL, BIG), (1.0, 0.0))
+    setting = TournamentSetting(TOTAL, 2, (SMALL, BIG), (1.0, 0.0))
     found = one_sided.guarantee(setting, tables, rounds=1, steps=1)
     assert (found.lower < maximin + 2e-6).all()
     assert (found.lower < maximin - 0.01).any()
@@ -130,7 +130,7 @@ def test_without_room_to_raise_it_is_jam_or_fold():
     """Five chips with blinds of 1 and 2: nobody has three chips against three."""
     tables, _, _ = small_tables(2, CLASSES)
     found = one_sided.guarantee(
-        Setting(5, 2, (1, 2), (1.0, 0.0)), tables, rounds=8, steps=2000
+        TournamentSetting(5, 2, (1, 2), (1.0, 0.0)), tables, rounds=8, steps=2000
     )
     settings = SolveSettings(rounds=12, steps=2000)
     both = solve.solve_tournament(
@@ -144,9 +144,11 @@ def test_without_room_to_raise_it_is_jam_or_fold():
 def test_refusals():
     tables, _, _ = small_tables(2, CLASSES)
     with pytest.raises(ValueError, match="two stacks"):
-        one_sided.guarantee(Setting(9, 3, (1, 2), (3.0, 2.0, 1.0)), tables)
+        one_sided.guarantee(TournamentSetting(9, 3, (1, 2), (3.0, 2.0, 1.0)), tables)
     for loops in ({"rounds": 0}, {"steps": 0}):
         with pytest.raises(ValueError, match="=0 must be a whole number from 1"):
-            one_sided.guarantee(Setting(9, 2, (1, 2), (1.0, 0.0)), tables, **loops)
+            one_sided.guarantee(
+                TournamentSetting(9, 2, (1, 2), (1.0, 0.0)), tables, **loops
+            )
     with pytest.raises(GameTooLargeError, match="round stacks"):
-        one_sided.guarantee(Setting(301, 2, (1, 2), (1.0, 0.0)), tables)
+        one_sided.guarantee(TournamentSetting(301, 2, (1, 2), (1.0, 0.0)), tables)

@@ -71,10 +71,10 @@ def test_heads_up(small_engine, tmp_path):
 def test_threads_change_no_bit(monkeypatch):
     """Seven states in three batches, by one thread and by three."""
     monkeypatch.setattr(engine, "_BATCH", 3)
-    setting, found = tournament.Setting(8, 2, (1, 2), (3.0, 1.0)), []
+    setting, found = tournament.TournamentSetting(8, 2, (1, 2), (3.0, 1.0)), []
     for workers in (1, 3):
         threads = Engine(small_tables(1, 3)[0], workers)
-        game = tournament.Tournament(setting, threads)
+        game = tournament.TournamentGame(setting, threads)
         profile, values = game.start_profile(), game.start_values()
         profile = game.play(profile, values, InnerSettings(9, 1), 0)
         found.append(profile)
@@ -124,8 +124,8 @@ def test_policy_iteration_outside_gains_less_to_deviate(small_engine):
     gains, rest = {}, None
     for players in (2, 3):
         prizes = (50.0, 30.0, 20.0)[:players]
-        setting = tournament.Setting(15, players, (1, 2), prizes)
-        game = tournament.Tournament(setting, small_engine, rest)
+        setting = tournament.TournamentSetting(15, players, (1, 2), prizes)
+        game = tournament.TournamentGame(setting, small_engine, rest)
         for algorithm in ("vi-fp", "pi-fp") if players == 3 else ("pi-fp",):
             for last in outer.rounds(game, algorithm, InnerSettings(40, 20)):
                 if last.number == 12:

@@ -156,5 +156,5 @@ def test_where_the_player_never_comes_the_plan_stays():
 
 def test_promises_are_best_responses_whatever_is_asked_for():
     leaf = Continuations(random_behaviours(games.compiled("kuhn"), 1), 2)
-    with pytest.raises(ValueError, match="promised a best response anyway"):
+    with pytest.raises(ValueError, match="constraints are best-response values"):
         ResolvingConfig(iterations=1, depth=1, leaf=leaf, values="best_response")

@@ -13,9 +13,9 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.gadget import build_forest
-from spiel_cr.resolving.public_deals import Deals
+from spiel_cr.resolving.public_deals import BoardDeals
+from spiel_cr.resolving.public_decomposition import betting_kinds, decompose_public
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
-from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
 from spiel_cr.solvers.representation import GameOptions
 from tests.support import detection, games
 
@@ -182,7 +182,7 @@ def test_boards_make_up_the_forest(name, player):
     """All boards of all roots together have the forest's payoffs."""
     d = public(name, player)
     reach = random_reach(d.decisions, 5)
-    deals = Deals(d)
+    deals = BoardDeals(d)
     for layer in range(2, d.num_layers + 1):
         values = np.random.default_rng(layer).normal(size=len(d.augmented_layer))
         whole = build_public_forest(d, layer, reach, values)

@@ -15,10 +15,10 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition
+from spiel_cr.resolving.layer_subgames import Layer
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.roles import Role
-from spiel_cr.resolving.subgame_games import Layer
 from spiel_cr.solvers.algorithms import find
 from tests.support import games, made_games
 from tests.support.strategies import everywhere, forest_solver

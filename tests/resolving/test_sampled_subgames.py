@@ -14,10 +14,10 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
+from spiel_cr.resolving.layer_subgames import Layer
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.sampled_subgames import Shape
-from spiel_cr.resolving.subgame_games import Layer
+from spiel_cr.resolving.sampled_subgames import SubgameShape
 from spiel_cr.solvers.algorithms import find
 from tests.support import games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
@@ -262,11 +262,11 @@ def test_where_the_opponent_never_acts(values):
 
 def test_small_layers_share_a_shape_and_large_ones_do_not():
     sizes = (100_000, 30_000, 4000, 10)
-    shapes = [Shape(n, 9 - k, k, 1, 2, 3) for k, n in enumerate(sizes)]
+    shapes = [SubgameShape(n, 9 - k, k, 1, 2, 3) for k, n in enumerate(sizes)]
     assert list(sampled_subgames._together(shapes)) == [[0, 1], [2, 3]]
     layers = laid_out("leduc7", 0)
     assert len(layers) == 4 and len({layer.shape for layer in layers}) == 1
-    assert shapes[0].join(shapes[3]) == Shape(100_000, 9, 3, 1, 2, 3)
+    assert shapes[0].join(shapes[3]) == SubgameShape(100_000, 9, 3, 1, 2, 3)
 
 
 def test_one_program_for_all_subgames_of_a_seat(monkeypatch):

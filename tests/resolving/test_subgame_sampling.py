@@ -15,7 +15,7 @@ import pytest
 
 from spiel_cr.common.jax_utils import cast, precision
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
-from spiel_cr.resolving.subgame_games import Layer, Subgame
+from spiel_cr.resolving.layer_subgames import Layer, Subgame
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
 

@@ -14,7 +14,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
+from spiel_cr.common.errors import CorruptFileError, FileInUseError, UnsavedWarning
 from spiel_cr.policies.result import Held
 from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
@@ -221,7 +221,7 @@ def test_damaged_metadata_refused(written, solver, name, value):
     metadata.pop(name)
     storage.save(written, arrays, metadata | ({name: value} if value != ... else {}))
     keeper = keeper_of(solver, written)
-    with pytest.raises(DamagedFileError, match=f"{written} is a damaged.*{name}"):
+    with pytest.raises(CorruptFileError, match=f"{written} is a damaged.*{name}"):
         keeper.resume()
     assert keeper.curve == []
 
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path, solver):
     path = tmp_path / "text.npz"
     path.write_text("some text\n")
     keeper = keeper_of(solver, path)
-    with pytest.raises(DamagedFileError, match=f"^checkpoint {path} is not a file"):
+    with pytest.raises(CorruptFileError, match=f"^checkpoint {path} is not a file"):
         keeper.resume()
 
 

@@ -11,9 +11,9 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.common import announcing, storage
+from spiel_cr.common import messages, storage
 from spiel_cr.common.errors import (
-    DamagedFileError,
+    CorruptFileError,
     GameTooLargeError,
     ImperfectRecallError,
 )
@@ -174,7 +174,7 @@ def test_checkpoints_without_an_array_are_damaged(path, name):
     arrays, metadata = storage.load(path)
     del arrays[name]
     storage.save(path, arrays, metadata)
-    with pytest.raises(DamagedFileError, match="damaged checkpoint"):
+    with pytest.raises(CorruptFileError, match="damaged checkpoint"):
         sample(checkpoint_path=path)
 
 
@@ -201,9 +201,9 @@ def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
     else:
         arrays[name] = spoil(arrays[name])
     storage.save(path, arrays, metadata)
-    with pytest.raises(DamagedFileError, match="damaged policy file"):
+    with pytest.raises(CorruptFileError, match="damaged policy file"):
         spiel_cr.load_policy(path)
-    with pytest.raises(DamagedFileError):
+    with pytest.raises(CorruptFileError):
         policy_files.check_policy_file(path)
 
 
@@ -247,7 +247,7 @@ LONG = "oshi_zumo"
 
 
 def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, caplog):
-    with announcing.listening():
+    with messages.listening():
         result = sample(LONG, "os-mccfr", 2, memory_limit="2GB")
     batch = result.table.batch
     assert 1 < batch < 4096 and batch.bit_count() == 1

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 
 
 class Tasks:
@@ -35,7 +35,7 @@ class Tasks:
         elif what == "die" and (seed < 0 or begun <= seed):
             os._exit(7)
         elif what == "refuse":
-            check_whole(seed, "seed", 6, 9)
+            check_integer(seed, "seed", 6, 9)
         elif what == "fail":
             {}["nothing"]
         elif what == "tell":

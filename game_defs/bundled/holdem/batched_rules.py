@@ -34,31 +34,34 @@ def batched_universal_poker(game: pyspiel.Game) -> "BatchedLimitPoker | None":
     `handReaches`), more than two players, two private or seven cards, and for more
     public nodes than `betting.MAX_NODES`.
     """
-    given = game.get_parameters()
-    board = [int(cards) for cards in given["numBoardCards"].split()]
+    params = game.get_parameters()
+    board = [int(cards) for cards in params["numBoardCards"].split()]
     supported = (
-        given["betting"] == "limit"
-        and given["bettingAbstraction"] == "fcpa"
-        and given["numPlayers"] == base.NUM_PLAYERS
-        and not (given["boardCards"] or given["handReaches"] or given["potSize"])
-        and 1 <= given["numHoleCards"] <= MAX_HOLE_CARDS
-        and given["numHoleCards"] + sum(board) <= _MOST_CARDS
+        params["betting"] == "limit"
+        and params["bettingAbstraction"] == "fcpa"
+        and params["numPlayers"] == base.NUM_PLAYERS
+        and not (params["boardCards"] or params["handReaches"] or params["potSize"])
+        and 1 <= params["numHoleCards"] <= MAX_HOLE_CARDS
+        and params["numHoleCards"] + sum(board) <= _MOST_CARDS
     )
-    return _make(tuple(sorted(given.items()))) if supported else None
+    return _make(tuple(sorted(params.items()))) if supported else None
 
 
 @functools.lru_cache(maxsize=4)
-def _make(parameters: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
+def _make(items: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
     """Make the rules; cached, because reading the bets off takes a second in hold'em.
 
     Args:
-      parameters: Name and value of every parameter of the game.
+      items: Name and value of every parameter of the game.
     """
-    given = dict(parameters)
-    loaded = pyspiel.load_game("universal_poker", given)
-    deck, hole = Deck(given["numRanks"], given["numSuits"]), given["numHoleCards"]
-    board = [int(cards) for cards in given["numBoardCards"].split()]
-    rules = Rules(deck, hole, (), tuple(board[: given["numRounds"]]), None)
+    params = dict(items)
+    loaded = pyspiel.load_game("universal_poker", params)
+    deck, hole = (
+        Deck(params["numRanks"], params["numSuits"]),
+        params["numHoleCards"],
+    )
+    board = [int(cards) for cards in params["numBoardCards"].split()]
+    rules = Rules(deck, hole, (), tuple(board[: params["numRounds"]]), None)
     shape = loaded.information_state_tensor_shape()
     try:
         tree = betting.play(loaded, rules, _deal(rules))
@@ -129,11 +132,11 @@ class BatchedLimitPoker:
           ValueError: there are more moves than OpenSpiel's tensor has places for.
         """
         bets = np.zeros((len(tree.player), width), bool)
-        made = np.zeros(len(tree.player), np.int64)
+        num_moves = np.zeros(len(tree.player), np.int64)
         for node in range(1, len(tree.player)):
             above, action = tree.parent[node], tree.action[node]
-            made[node] = made[above] + 1
-            place = 2 * (self._cards[above] + made[above])
+            num_moves[node] = num_moves[above] + 1
+            place = 2 * (self._cards[above] + num_moves[above])
             if place + 1 >= width:
                 raise ValueError("moves have no place in the tensor")
             bets[node] = bets[above]
@@ -168,10 +171,10 @@ class BatchedLimitPoker:
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
         """Returns float64 [n, A], the same for each card that is left."""
-        odds = np.zeros((len(states), self._legal.shape[1]))
+        probabilities = np.zeros((len(states), self._legal.shape[1]))
         left = self._left(states)
-        odds[:, : len(self._bits)] = left / left.sum(axis=1, keepdims=True)
-        return odds
+        probabilities[:, : len(self._bits)] = left / left.sum(axis=1, keepdims=True)
+        return probabilities
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Returns the states after one card or bet each."""
@@ -188,13 +191,13 @@ class BatchedLimitPoker:
     def returns(self, states: np.ndarray) -> np.ndarray:
         """Returns player 0's utilities at the end, in chips, float64 [n]."""
         node = states[:, _NODE]
-        won = self._stake[node]
+        values = self._stake[node]
         shown = np.flatnonzero(self._showdown[node])
         if len(shown):
             held = states[shown, _HANDS:_BOARD] | states[shown, _BOARD, None]
             strong = strengths.strengths(strengths.split(held))
-            won[shown] *= np.sign(strong[:, 0] - strong[:, 1])
-        return won
+            values[shown] *= np.sign(strong[:, 0] - strong[:, 1])
+        return values
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int64 [n, 3]: the bets, own cards, and the board."""
@@ -227,19 +230,21 @@ class BatchedLimitPoker:
         """
         rounds = len(self._rules.deals)
         if len(counts) != rounds or not all(0 < each <= 1 << 16 for each in counts):
-            said = "-".join(map(str, counts))
+            text = "-".join(map(str, counts))
             raise ValueError(
-                f"hand_buckets={said}: give a number from 1 to 65536 for each of the "
+                f"hand_buckets={text}: give a number from 1 to 65536 for each of the "
                 f"{rounds} rounds"
             )
         return BucketedLimitPoker(self, tuple(counts), arrays, tick)
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns OpenSpiel's, bool [n, F]: who one is, own cards, board, bets."""
-        own = states[:, _HANDS + player, None] & self._bits != 0
+        cards = states[:, _HANDS + player, None] & self._bits != 0
         board = states[:, _BOARD, None] & self._bits != 0
-        who = np.broadcast_to(np.arange(2) == player, (len(states), 2))
-        return np.concatenate([who, own, board, self._bets[states[:, _NODE]]], axis=1)
+        observer = np.broadcast_to(np.arange(2) == player, (len(states), 2))
+        return np.concatenate(
+            [observer, cards, board, self._bets[states[:, _NODE]]], axis=1
+        )
 
 
 class BucketedLimitPoker(BatchedLimitPoker):
@@ -247,18 +252,18 @@ class BucketedLimitPoker(BatchedLimitPoker):
 
     def __init__(
         self,
-        whole: BatchedLimitPoker,
+        unbucketed: BatchedLimitPoker,
         counts: tuple[int, ...],
         arrays: Mapping[str, np.ndarray] | None,
         tick: Callable[[], object],
     ) -> None:
         """Use `BatchedLimitPoker.bucketed` instead."""
-        vars(self).update(vars(whole))
-        made = self._buckets = Buckets(self._rules, counts, arrays, tick)
-        self.counts, self.held = counts, made.held
+        vars(self).update(vars(unbucketed))
+        buckets = self._buckets = Buckets(self._rules, counts, arrays, tick)
+        self.counts, self.held = counts, buckets.held
         self.sizes = tuple(np.cumsum(self._rules.deals).tolist())
-        self.bucket_arrays, self.draw_board = made.arrays, made.draw_board
-        self.buckets, self.beats = made.on_board, made.beats
+        self.bucket_arrays, self.draw_board = buckets.arrays, buckets.draw_board
+        self.buckets, self.beats = buckets.on_board, buckets.beats
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int64 [n, 2]: the bets, and the bucket in this round."""

@@ -138,12 +138,12 @@ def _deal_board(state: pyspiel.State, deal: Deal, dealt: int) -> int:
 
 def _paid(states: list[pyspiel.State]) -> tuple[float, bool]:
     """The stake, and whether there was a showdown."""
-    won, lost = (state.returns()[0] for state in states)
-    if won == lost:  # A fold, or a tie whoever holds which hand.
-        return won, False
-    if won != -lost:
+    value, other_value = (state.returns()[0] for state in states)
+    if value == other_value:  # A fold, or a tie for both assignments of hands.
+        return value, False
+    if value != -other_value:
         raise ValueError(
-            f"a showdown pays player 0 {won:g} if it wins and {lost:g} if it loses;"
-            " these must be opposites"
+            f"a showdown pays player 0 {value:g} if it wins and {other_value:g} if it"
+            " loses; these must be opposites"
         )
-    return won, True
+    return value, True

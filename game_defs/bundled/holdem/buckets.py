@@ -84,15 +84,18 @@ class Buckets:
             self._compare()
             return
         for name, array in self.arrays().items():
-            given = arrays.get(name)
-            if given is None or (given.shape, given.dtype) != (
+            stored = arrays.get(name)
+            if stored is None or (
+                stored.shape,
+                stored.dtype,
+            ) != (
                 array.shape,
                 array.dtype,
             ):
                 raise ValueError(f"{name}: it must be {array.dtype} {array.shape}")
-            if given.max() >= max(counts):
-                raise ValueError(f"{name} has the bucket {given.max()}")
-            array[:] = given
+            if stored.max() >= max(counts):
+                raise ValueError(f"{name} has the bucket {stored.max()}")
+            array[:] = stored
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The buckets of all hands but on last boards, and how hands are put there."""
@@ -103,18 +106,18 @@ class Buckets:
         self, hands: np.ndarray, boards: np.ndarray, rounds: np.ndarray
     ) -> np.ndarray:
         """The buckets int64 [n] of hands on boards, int64 [n] each, in rounds [n]."""
-        found = np.zeros(len(hands), np.int64)
+        buckets = np.zeros(len(hands), np.int64)
         for at, size in enumerate(self._sizes):
-            here = np.flatnonzero(rounds == at)
-            ordered, order = self._in_order(boards[here])
+            in_round = np.flatnonzero(rounds == at)
+            ordered, order = self._in_order(boards[in_round])
             board = np.searchsorted(self._boards[size], ordered)
             if at == len(self._sizes) - 1:
                 new = np.unique(board[~self._known[board]])
                 self._labels[at][new] = self._last[self._levels(new)]
                 self._known[new] = True
-            hand = self._becomes[order, np.searchsorted(self._hands, hands[here])]
-            found[here] = self._labels[at][board, hand]
-        return found
+            hand = self._becomes[order, np.searchsorted(self._hands, hands[in_round])]
+            buckets[in_round] = self._labels[at][board, hand]
+        return buckets
 
     def draw_board(
         self, random: np.random.Generator, first: np.ndarray | None = None
@@ -139,11 +142,11 @@ class Buckets:
         """
         cards = board.sum()
         left = self._hands & cards == 0
-        found = np.zeros(len(left), np.int64)
+        buckets = np.zeros(len(left), np.int64)
         hands = self._hands[left]
         every = np.ones_like(hands)
-        found[left] = self(hands, cards * every, number * every)
-        return found, left
+        buckets[left] = self(hands, cards * every, number * every)
+        return buckets, left
 
     def beats(self, board: np.ndarray) -> np.ndarray:
         """Which hands win on a whole board, int64 [n].
@@ -155,8 +158,8 @@ class Buckets:
         cards = board.sum()
         strong = strengths.strengths(strengths.split(self._hands | cards))
         left = self._hands & cards == 0
-        apart = (self._hands[:, None] & self._hands == 0) & left & left[:, None]
-        beats: np.ndarray = np.sign(strong[:, None] - strong) * apart
+        disjoint = (self._hands[:, None] & self._hands == 0) & left & left[:, None]
+        beats: np.ndarray = np.sign(strong[:, None] - strong) * disjoint
         return beats.astype(np.float32)
 
     def _grow(self) -> None:
@@ -164,11 +167,11 @@ class Buckets:
         boards, weight = self._boards[-1][:, None], self._weights[-1][:, None]
         fits = boards & self._cards == 0
         ordered, _ = self._in_order((boards | self._cards)[fits])
-        found, place = np.unique(ordered, return_inverse=True)
+        grown, place = np.unique(ordered, return_inverse=True)
         mass = np.bincount(place, np.broadcast_to(weight, fits.shape)[fits])
-        self._boards.append(found)
+        self._boards.append(grown)
         # Each card of a board may have come last.
-        self._weights.append(mass / np.bitwise_count(found[0]))
+        self._weights.append(mass / np.bitwise_count(grown[0]))
 
     def _compare(self) -> None:
         """Fills the buckets of all rounds, from the last one to the first."""
@@ -239,12 +242,12 @@ class Buckets:
             likely = (weight[some, None] * free).ravel()
             level = numbers.levels[some].ravel()
             mass += np.bincount(level, likely, len(mass))
-        there = np.flatnonzero(mass)
+        has_mass = np.flatnonzero(mass)
         bucket = np.zeros(len(mass), np.int64)
-        bucket[there] = np.arange(len(there))
-        if len(there) > count:
-            middle = np.cumsum(mass[there]) - mass[there] / 2
-            bucket[there] = count * middle / mass.sum()
+        bucket[has_mass] = np.arange(len(has_mass))
+        if len(has_mass) > count:
+            middle = np.cumsum(mass[has_mass]) - mass[has_mass] / 2
+            bucket[has_mass] = count * middle / mass.sum()
         return bucket
 
     def _in_order(self, boards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -63,10 +63,10 @@ class Sets:
         every: list[tuple[int, ...]] = [()]
         for size in sizes:
             every = [
-                (*known, *more)
-                for known in every
+                (*indices, *more)
+                for indices in every
                 for more in itertools.combinations(
-                    [card for card in cards if card not in known], size
+                    [card for card in cards if card not in indices], size
                 )
             ]
         self.sizes = tuple(sizes)

@@ -137,18 +137,23 @@ def declare(
     )
     kernels = []
     for round, showdown in kinds.tolist():
-        known, boards = [own[round] for own in rounds], seen[round]
+        signals, boards = (
+            [by_round[round] for by_round in rounds],
+            seen[round],
+        )
         to_come = sum(rules.deals[round + 1 :]) if showdown else 0
         if to_come:  # In which order makes no difference any more.
             boards = deals.boards((*rules.deals[: round + 1], to_come))
-        behind = dealing.begun(boards, seen[round])
-        kernels.append(_kernel(deals, round, known, boards, behind, bool(showdown)))
+        behind = dealing.earlier_board(boards, seen[round])
+        kernels.append(_kernel(deals, round, signals, boards, behind, bool(showdown)))
     terms = Terms(
         ends.astype(np.int32), kernel.reshape(-1).astype(np.int32), tree.stake[ends]
     )
-    parents = tuple(dealing.parents_of(seen, own) for own in rounds)
-    found = reader(deals, seen, rounds)
-    return Declaration(tree, (parents[0], parents[1]), tuple(kernels), terms, found)
+    parents = tuple(dealing.parents_of(seen, by_round) for by_round in rounds)
+    hand_reader = reader(deals, seen, rounds)
+    return Declaration(
+        tree, (parents[0], parents[1]), tuple(kernels), terms, hand_reader
+    )
 
 
 def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
@@ -174,10 +179,10 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
         strength = _strengths(deals, boards, np.array([board]))[0, free]
         free = free[np.argsort(-strength, kind="stable")]
         for first in free:
-            apart = free[deals.hands.bits[free] & deals.hands.bits[first] == 0]
-            if not len(apart):
+            disjoint = free[deals.hands.bits[free] & deals.hands.bits[first] == 0]
+            if not len(disjoint):
                 continue
-            hands = deals.hands.cards[[first, apart[-1]]].tolist()
+            hands = deals.hands.cards[[first, disjoint[-1]]].tolist()
             tie = Deal((hands[0], hands[1]), public.tolist())
             if strength.max() > strength.min():
                 return tie
@@ -190,7 +195,7 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
 def _kernel(
     deals: Deals,
     round: int,
-    known: list[Signals],
+    signals: list[Signals],
     boards: Boards,
     behind: np.ndarray,
     showdown: bool,
@@ -200,7 +205,7 @@ def _kernel(
     Args:
       deals: what can be dealt.
       round: of the signals.
-      known: each player's signals in that round.
+      signals: each player's signals in that round.
       boards: that hands meet on: those of the round, or those that are to come.
       behind: int64 [B], the canonical board of the round behind each canonical one.
       showdown: strengths count.
@@ -208,15 +213,15 @@ def _kernel(
     rules = deals.rules
     left = len(rules.deck) - len(rules.board) - 2 * rules.hole
     # Half of it, as a factor, for each player.
-    ways = dealing.ways(left, boards.every.sizes)
+    ways = dealing.num_deals(left, boards.every.sizes)
     scale = np.sqrt(boards.orbit / (deals.total() * ways))
     public = boards.every.bits[boards.canonical]
     fits = deals.hands.bits & public[:, None] == 0
     strength = _strengths(deals, boards, np.arange(len(public)))
     both = []
-    for player, own in enumerate(known):
+    for player, player_signals in enumerate(signals):
         # Signals of a round know nothing of cards to come.
-        number = own.number[behind]
+        number = player_signals.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
         both.append(
             Hands(
@@ -227,5 +232,5 @@ def _kernel(
                 deals.reaches[player, hand] * scale[board],
             )
         )
-    shape = len(known[0].hand), len(known[1].hand)
+    shape = len(signals[0].hand), len(signals[1].hand)
     return Kernel(round, shape, (both[0], both[1]), showdown)

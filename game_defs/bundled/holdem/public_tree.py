@@ -160,7 +160,7 @@ class Deals:
 
     def _refuse_many(self, left: int, sizes: Sequence[int]) -> None:
         """Before anything large is made."""
-        signals = ways(left, sizes) * len(self.hands) / len(self.symmetry.suits)
+        signals = num_deals(left, sizes) * len(self.hands) / len(self.symmetry.suits)
         if signals > MAX_SIGNALS:
             cards = sum(sizes)
             raise ValueError(
@@ -171,50 +171,52 @@ class Deals:
 
     def signals(self, player: int, boards: Boards) -> Signals:
         """What the player can have seen, given these public cards."""
-        own, other = self.reaches[player], self.reaches[1 - player]
+        player_reach, opponent_reach = self.reaches[player], self.reaches[1 - player]
         on_board = boards.every.bits[boards.canonical]
         free = self.hands.bits & on_board[:, None] == 0
         # A hand that leaves the other player none is never dealt.
-        others = (free * (other > 0)).astype(np.float32)
-        there = free & (own > 0) & (others @ self.meets.astype(np.float32) > 0)
+        others = (free * (opponent_reach > 0)).astype(np.float32)
+        possible = (
+            free & (player_reach > 0) & (others @ self.meets.astype(np.float32) > 0)
+        )
         least = self._least(boards)
         places = least + len(self.hands) * np.arange(len(least))[:, None]
-        found, number = np.unique(places[there], return_inverse=True)
-        table = np.full(there.shape, -1, np.int32)
-        table[there] = number
-        board, hand = np.divmod(found.astype(np.int32), len(self.hands))
+        keys, number = np.unique(places[possible], return_inverse=True)
+        table = np.full(possible.shape, -1, np.int32)
+        table[possible] = number
+        board, hand = np.divmod(keys.astype(np.int32), len(self.hands))
         return Signals(table, board, hand)
 
     def _least(self, boards: Boards) -> np.ndarray:
         """int64 [B, H]: on each canonical board, the hand that stands for a hand."""
         images = self.symmetry.hands
         least = np.repeat(images[:1], len(boards.canonical), axis=0)
-        own = boards.every.cards[boards.canonical]
+        cards = boards.every.cards[boards.canonical]
         for suits, hands in zip(self.symmetry.suits[1:], images[1:], strict=True):
-            moved = self.rules.deck.permuted(own, suits)
+            moved = self.rules.deck.permuted(cards, suits)
             fixed = boards.every.find(moved) == boards.canonical
             least[fixed] = np.minimum(least[fixed], hands)
         return least
 
 
-def ways(left: int, sizes: Sequence[int]) -> float:
+def num_deals(left: int, sizes: Sequence[int]) -> float:
     """How many deals of sets of these sizes there are, of so many cards."""
-    found = 1.0
+    count = 1.0
     for size in sizes:
-        found *= math.comb(left, size)
+        count *= math.comb(left, size)
         left -= size
-    return found
+    return count
 
 
-def begun(boards: Boards, earlier: Boards) -> np.ndarray:
+def earlier_board(boards: Boards, earlier: Boards) -> np.ndarray:
     """int64 [B], the canonical board of an earlier deal behind each canonical one.
 
     The first cards of a board that comes first among its images come first among
     theirs, so no suits change.
     """
     cards = boards.every.cards[boards.canonical]
-    known = earlier.every.find(cards[:, : earlier.every.cards.shape[1]])
-    return earlier.stands_for[known]
+    places = earlier.every.find(cards[:, : earlier.every.cards.shape[1]])
+    return earlier.stands_for[places]
 
 
 def parents_of(
@@ -222,7 +224,7 @@ def parents_of(
 ) -> tuple[np.ndarray, ...]:
     """For each round int32 [n], the signal of the round before; zeros in the first."""
     parents = [np.zeros(len(rounds[0].hand), np.int32)]
-    for r, own in enumerate(rounds[1:]):
-        behind = begun(boards[r + 1], boards[r])[own.board]
-        parents.append(rounds[r].number[behind, own.hand])
+    for r, signals in enumerate(rounds[1:]):
+        behind = earlier_board(boards[r + 1], boards[r])[signals.board]
+        parents.append(rounds[r].number[behind, signals.hand])
     return tuple(parents)

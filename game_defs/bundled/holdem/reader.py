@@ -108,5 +108,5 @@ class HandReader:
 
     def range_weights(self, player: int, round: int) -> np.ndarray:
         """float64 [n], the given weight of each signal's hand."""
-        hands, given = self._signals[player][round].hand, self._deals.rules.reaches
-        return np.ones(len(hands)) if given is None else given[player, hands]
+        hands, reaches = self._signals[player][round].hand, self._deals.rules.reaches
+        return np.ones(len(hands)) if reaches is None else reaches[player, hands]

@@ -32,8 +32,8 @@ class Rules(NamedTuple):
 
     def round_of(self, dealt: int) -> int:
         """The round, from 0, in which so many public cards were dealt."""
-        known = itertools.accumulate(self.deals)
-        return max(0, sum(cards <= dealt for cards in known) - 1)
+        totals = itertools.accumulate(self.deals)
+        return max(0, sum(cards <= dealt for cards in totals) - 1)
 
 
 def rules_of(game: pyspiel.Game) -> Rules:
@@ -42,26 +42,28 @@ def rules_of(game: pyspiel.Game) -> Rules:
     Raises:
       ValueError: this is no signal game, or not one that is supported; says why.
     """
-    given = game.get_parameters()
-    if given["numPlayers"] != base.NUM_PLAYERS:
-        raise ValueError(f"numPlayers={given['numPlayers']}: two players are supported")
-    hole = given["numHoleCards"]
+    params = game.get_parameters()
+    if params["numPlayers"] != base.NUM_PLAYERS:
+        raise ValueError(
+            f"numPlayers={params['numPlayers']}: two players are supported"
+        )
+    hole = params["numHoleCards"]
     if not 1 <= hole <= MAX_HOLE_CARDS:
         raise ValueError(f"numHoleCards={hole}: one or two private cards are supported")
-    if given["betting"] == "limit" and given["bettingAbstraction"] == "fullgame":
+    if params["betting"] == "limit" and params["bettingAbstraction"] == "fullgame":
         raise ValueError(
             "bettingAbstraction=fullgame with betting=limit: OpenSpiel offers bets that"
             " a limit game has not; write bettingAbstraction=fcpa for the whole game"
         )
-    deck = Deck(given["numRanks"], given["numSuits"])
-    board = tuple(deck.cards(given["boardCards"]))
-    deals = _deals(given, len(board))
+    deck = Deck(params["numRanks"], params["numSuits"])
+    board = tuple(deck.cards(params["boardCards"]))
+    deals = _deals(params, len(board))
     late = [cards for cards in deals[1:] if cards]
     if len(late) + (deals[0] > 0) > 1:
         shown = len(board) + deals[0]
         raise ValueError(
             f"public cards are dealt in several rounds after boardCards"
-            f"={given['boardCards']!r} ({shown} at first, then"
+            f"={params['boardCards']!r} ({shown} at first, then"
             f" {', '.join(map(str, late))}): OpenSpiel's information states do not say"
             " which of them came first, and all of hold'em is too large. Take a"
             " subgame with at most one deal to come, such as a turn or a river: give"
@@ -69,22 +71,22 @@ def rules_of(game: pyspiel.Game) -> Rules:
             " sampled, or networks trained on it, without compiling it: algorithm"
             " os-mccfr or sd-cfr"
         )
-    reaches = _reaches(given["handReaches"], deck, hole)
+    reaches = _reaches(params["handReaches"], deck, hole)
     return Rules(deck, hole, board, (deals[0], *late), reaches)
 
 
-def _deals(given: dict, shown: int) -> list[int]:
+def _deals(params: dict, shown: int) -> list[int]:
     """How many public cards are dealt before each round of bets that is left.
 
     As OpenSpiel does, a subgame begins in the round that its last card belongs to.
     """
-    every = [int(cards) for cards in given["numBoardCards"].split()]
-    every = (every + [0] * given["numRounds"])[: given["numRounds"]]
+    every = [int(cards) for cards in params["numBoardCards"].split()]
+    every = (every + [0] * params["numRounds"])[: params["numRounds"]]
     if shown > sum(every):
         raise ValueError(
-            f"boardCards={given['boardCards']!r}: more cards than"
-            f" numBoardCards={given['numBoardCards']!r} has in numRounds"
-            f"={given['numRounds']}"
+            f"boardCards={params['boardCards']!r}: more cards than"
+            f" numBoardCards={params['numBoardCards']!r} has in numRounds"
+            f"={params['numRounds']}"
         )
     if not shown:
         return every
@@ -99,22 +101,22 @@ def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
     """
     if not text:
         return None
-    given = np.array(text.split(), float)
+    weights = np.array(text.split(), float)
     low, high = np.triu_indices(len(deck), 1)
     if hole != 2 or len(deck) != 52:
         raise ValueError(
             "handReaches: OpenSpiel has them for two private cards of 52 only; this"
             f" game has {hole} of {len(deck)}"
         )
-    if len(given) != 2 * len(low):
+    if len(weights) != 2 * len(low):
         raise ValueError(
-            f"handReaches: {len(given)} numbers; {2 * len(low)} are expected, one for"
+            f"handReaches: {len(weights)} numbers; {2 * len(low)} are expected, one for"
             " each hand of each player"
         )
-    if not (np.isfinite(given).all() and (given >= 0).all()):
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("handReaches: a number is negative or not finite")
     mirrored = deck.permuted(np.arange(len(deck)), range(deck.num_suits)[::-1])
     # Place in the triangle of OpenSpiel's order, by two cards of it.
     place = np.zeros((len(deck), len(deck)), int)
     place[low, high] = place[high, low] = np.arange(len(low))
-    return given.reshape(2, -1)[:, place[mirrored[low], mirrored[high]]]
+    return weights.reshape(2, -1)[:, place[mirrored[low], mirrored[high]]]

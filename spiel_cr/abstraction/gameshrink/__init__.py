@@ -1,8 +1,8 @@
 """Which signals to play alike: GameShrink's test, an exact one, what becomes of it."""
 
-from spiel_cr.abstraction.gameshrink.counts import Counts, count
+from spiel_cr.abstraction.gameshrink.counts import DealCounts, count
 from spiel_cr.abstraction.gameshrink.equitable import (
-    Difference,
+    UnequalSignals,
     difference,
     lossless_partition,
 )
@@ -11,8 +11,8 @@ from spiel_cr.abstraction.gameshrink.linear_program import LPSize, lp_rows, lp_s
 from spiel_cr.abstraction.gameshrink.partition import Partition, coarsen, lift
 
 __all__ = [
-    "Counts",
-    "Difference",
+    "DealCounts",
+    "UnequalSignals",
     "LPSize",
     "Partition",
     "coarsen",

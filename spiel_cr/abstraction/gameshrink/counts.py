@@ -29,7 +29,7 @@ _MOST_DEALS = 2.0**62
 _MOST_PAIRS = 50_000_000
 
 
-class Counts(NamedTuple):
+class DealCounts(NamedTuple):
     """A signal game's kernels and chances as integers; shared factors are left out.
 
     Attributes:
@@ -46,7 +46,7 @@ class Counts(NamedTuple):
     weights: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
 
 
-def count(game: PublicTreeGame) -> Counts:
+def count(game: PublicTreeGame) -> DealCounts:
     """Counts what lies behind the entries of all kernels.
 
     Raises:
@@ -75,7 +75,7 @@ def count(game: PublicTreeGame) -> Counts:
                 weight = np.ones(len(parent), np.int64)
             # What is never dealt is no part of the game; any weight will do.
             weights[player].insert(0, np.maximum(weight, 1))
-    return Counts(tuple(kernels), (tuple(weights[0]), tuple(weights[1])))
+    return DealCounts(tuple(kernels), (tuple(weights[0]), tuple(weights[1])))
 
 
 def list_entries(kernel: PayoffMatrix) -> Payoffs:

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from spiel_cr.abstraction.gameshrink.counts import Counts, count
+from spiel_cr.abstraction.gameshrink.counts import DealCounts, count
 from spiel_cr.abstraction.gameshrink.partition import (
     Partition,
     indicator,
@@ -47,7 +47,7 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 _BITS = 64
 
 
-class Difference(NamedTuple):
+class UnequalSignals(NamedTuple):
     """Two signals of one class that differ.
 
     Attributes:
@@ -70,7 +70,9 @@ class Difference(NamedTuple):
     shares: tuple[float, float]
 
 
-def lossless_partition(game: PublicTreeGame, counts: Counts | None = None) -> Partition:
+def lossless_partition(
+    game: PublicTreeGame, counts: DealCounts | None = None
+) -> Partition:
     """The coarsest partition that is equitable, hence lossless.
 
     All sums are integers modulo 2^64. Those of a signal over all classes are told apart
@@ -110,8 +112,8 @@ def lossless_partition(game: PublicTreeGame, counts: Counts | None = None) -> Pa
 
 
 def difference(
-    game: PublicTreeGame, partition: Partition, counts: Counts | None = None
-) -> Difference | None:
+    game: PublicTreeGame, partition: Partition, counts: DealCounts | None = None
+) -> UnequalSignals | None:
     """Says why a partition is not equitable, in exact integers.
 
     Args:
@@ -147,12 +149,16 @@ def difference(
                 unequal = _unequal(table, weight, first)
                 if unequal is not None:
                     signals, other_class, shares = unequal
-                    return Difference(player, r, signals, k, other_class, shares)
+                    return UnequalSignals(player, r, signals, k, other_class, shares)
     return None
 
 
 def _refining(
-    game: PublicTreeGame, counts: Counts, partition: Partition, player: int, round: int
+    game: PublicTreeGame,
+    counts: DealCounts,
+    partition: Partition,
+    player: int,
+    round: int,
 ) -> sparse.csr_array:
     """Weights of the signals that refine each signal, int64 [H, classes below]."""
     parent = game.parents[player][round + 1]
@@ -194,7 +200,7 @@ def _unequal(
 
 def _split(
     game: PublicTreeGame,
-    counts: Counts,
+    counts: DealCounts,
     scales: list[list[np.ndarray]],
     kernels: list[list[sparse.csr_array]],
     partition: Partition,

@@ -15,13 +15,13 @@ not sufficient: `equitable` has an exact test, and says where this one fails.
 import numpy as np
 from scipy import sparse
 
-from spiel_cr.abstraction.gameshrink.counts import Counts, count
+from spiel_cr.abstraction.gameshrink.counts import DealCounts, count
 from spiel_cr.abstraction.gameshrink.partition import Partition, number_classes
 from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
 def histogram_partition(
-    game: PublicTreeGame, *, counts: Counts | None = None
+    game: PublicTreeGame, *, counts: DealCounts | None = None
 ) -> Partition:
     """Partitions the signals by GameShrink's test.
 
@@ -51,7 +51,7 @@ def histogram_partition(
 
 
 def _from_the_last(
-    game: PublicTreeGame, counts: Counts, player: int
+    game: PublicTreeGame, counts: DealCounts, player: int
 ) -> list[np.ndarray]:
     """For each round int32 [H], equal where one player's signals are alike."""
     kinds: list[np.ndarray] = []

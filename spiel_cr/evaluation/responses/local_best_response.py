@@ -23,8 +23,8 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common.announcing import is_wanted
 from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.common.messages import is_wanted
 from spiel_cr.evaluation.responses.state_responder import StateResponder
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return

@@ -19,7 +19,7 @@ import pyspiel
 
 from spiel_cr.common import plugins
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import CHANCE_TOLERANCE, describe_history
 

@@ -14,7 +14,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import is_wanted
+from spiel_cr.common.messages import is_wanted
 
 # More histories than this are not estimated: nothing could hold them.
 IMMENSE = 1e15
@@ -183,7 +183,7 @@ def check_limit(game: pyspiel.Game, limit: memory.Limit) -> None:
       ValueError: the limit is no size.
     """
     size = memory.parse_limit(limit)
-    fits = memory.room_for(size)
+    fits = memory.histories_within(size)
     if math.isinf(size):
         return
     histories, error = _estimate(game, 100, 0, _SECONDS, fits)

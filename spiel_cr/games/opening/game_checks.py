@@ -14,7 +14,7 @@ import pyspiel
 
 from spiel_cr.common.arrays import order_pairs
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 
 # How far the odds at a chance node may be from 1 in sum.

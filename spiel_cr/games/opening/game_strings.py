@@ -14,8 +14,7 @@ from typing import Any
 
 import pyspiel
 
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import Parameters, parse, read_number, remedy
 
 # How games call their number of players.
@@ -145,7 +144,7 @@ def _with_text(given: dict[str, Any], text: str) -> dict[str, Any]:
     if not wrong:
         return given
     try:
-        written = parse(text, "game", empty=True).given
+        written = parse(text, "game", empty=True).values
     except ValueError:
         return given  # brackets in a text; OpenSpiel will say what it thinks of it
     changed = {
@@ -162,7 +161,7 @@ def _checked(found: Parameters, text: str) -> dict[str, Any]:
     _check_name(found.name, text)
     table = _table(found.name)
     values = {}
-    for key, value in found.given.items():
+    for key, value in found.values.items():
         if key not in table:
             raise pyspiel.SpielError(
                 f"game={text!r}: unknown parameter {key!r}; {found.name} takes "
@@ -184,7 +183,7 @@ def _checked(found: Parameters, text: str) -> dict[str, Any]:
             f"{_listed(found.name)}"
         ) from error
     for key in table:
-        if key == "filename" and key not in found.given:
+        if key == "filename" and key not in found.values:
             raise ValueError(
                 f"game={text!r} needs a file; write {found.name}({key}=PATH)"
             )

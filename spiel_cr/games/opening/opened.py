@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import pyspiel
 from absl import logging
 
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening import batched_rules, game_checks
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_string

@@ -9,7 +9,7 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_printed
 

@@ -11,8 +11,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import announce, short_repr
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.phantom import footprint, form

@@ -22,7 +22,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree import form
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from spiel_cr.common.jax_utils import apart, typed
+from spiel_cr.common.jax_utils import typed, unfused
 from spiel_cr.games.public_tree.kernel_blocks import (
     GATHER,
     LaidOut,
@@ -269,7 +269,7 @@ def _matrices(
         same = [a[..., None, :] == b[..., :, None] for a, b in cards]
         fit = ~functools.reduce(operator.or_, same)
         pairs = mine.weight[..., None, :] * theirs.weight[..., :, None]
-        back = apart(_stacked, back, wins * fit * pairs)
+        back = unfused(_stacked, back, wins * fit * pairs)
     return into, back
 
 

@@ -11,7 +11,7 @@ from typing import Self, cast
 import jax
 import numpy as np
 
-from spiel_cr.common.jax_utils import apart
+from spiel_cr.common.jax_utils import unfused
 from spiel_cr.games.public_tree.kernels import LaidOut
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Slices
@@ -47,8 +47,8 @@ class Product:
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """float [L · H]; see `Coupling`."""
         # The rows are first written one after another, and then joined.
-        rows = apart(Product._leaf_rows, self, other_reach)
-        return cast(jax.Array, apart(_flat, rows))
+        rows = unfused(Product._leaf_rows, self, other_reach)
+        return cast(jax.Array, unfused(_flat, rows))
 
     def _leaf_rows(self, other_reach: jax.Array) -> jax.Array:
         x = self.reach.take(other_reach).reshape(self.stake.shape[0], -1) * self.stake

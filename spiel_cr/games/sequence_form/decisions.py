@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.arrays import order_pairs
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

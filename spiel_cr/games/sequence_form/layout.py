@@ -23,7 +23,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import order_pairs
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.games.sequence_form import packing, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 

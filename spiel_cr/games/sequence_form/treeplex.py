@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from spiel_cr.common.jax_utils import apart
+from spiel_cr.common.jax_utils import unfused
 
 # Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
 # additions, but reduces the major axis of a dense array one strided element at a time.
@@ -65,7 +65,7 @@ class Slices:
         rows = self.starts[:, None]
         if self.offset >= 0:
             rows = (self.starts - self.offset) // self.width
-        return cast(jax.Array, apart(_slices, self, rows, vector)).reshape(-1)
+        return cast(jax.Array, unfused(_slices, self, rows, vector)).reshape(-1)
 
     def add_to(self, vector: jax.Array, values: jax.Array) -> jax.Array:
         """The vector with values [k · width] added to its slices."""
@@ -358,7 +358,7 @@ def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.A
     """
     namespace = into.__array_namespace__()
     wide = namespace is jnp and is_wide(level.source)
-    multiply = functools.partial(apart, _product) if wide else _product
+    multiply = functools.partial(unfused, _product) if wide else _product
     rows, begin = [], 0
     for block in blocks:
         end = begin + block.shape[1]
@@ -441,7 +441,7 @@ def infoset_values(
         action[0]
         if len(action) == 1
         # Fused with what follows, strategies would be read twice, after a copy.
-        else apart(_mean, probability, action)
+        else unfused(_mean, probability, action)
         if action.size > LONG
         else _mean(probability, action)
         for probability, action in zip(strategy, actions, strict=True)
@@ -563,7 +563,7 @@ def join(parts: Sequence[jax.Array], *, wide: bool = False) -> jax.Array:
     if len(parts) == 1:
         return parts[0]
     if wide and sum(map(len, parts)) > LONG:
-        return cast(jax.Array, apart(_joined, *parts))
+        return cast(jax.Array, unfused(_joined, *parts))
     return jnp.concatenate(parts)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.checks import check_choice, read_budget
+from spiel_cr.common.messages import announce, is_wanted
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation.rules_source import RulesSource

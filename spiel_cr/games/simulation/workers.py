@@ -14,8 +14,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory, processes
-from spiel_cr.common.checks import check_whole
-from spiel_cr.common.executing import MOST_WORKERS
+from spiel_cr.common.checks import check_integer
+from spiel_cr.common.executor import MOST_WORKERS
 from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.simulation import state_source
@@ -79,7 +79,7 @@ class Workers:
             string.
           WorkerFailedError: a process ended.
         """
-        check_whole(count, "workers", 1, MOST_WORKERS)
+        check_integer(count, "workers", 1, MOST_WORKERS)
         self.game = game
         self.max_actions: int = self.game.num_distinct_actions()
         if load_again(self.game) is None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import build_tree

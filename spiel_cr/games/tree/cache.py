@@ -19,7 +19,7 @@ import pyspiel
 from absl import logging
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.histories import Histories
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.origins import UnknownOriginError, sources
@@ -143,7 +143,7 @@ def load(
     try:
         arrays, metadata = storage.load(path)
         if metadata != json.loads(json.dumps(identity)):
-            raise DamagedFileError("it is for another game")
+            raise CorruptFileError("it is for another game")
         return _from_arrays(arrays, game, rules)
     except Exception as error:  # forged arrays fail anywhere
         logging.warning("%s is not used and will be replaced: %s", path, error)
@@ -196,13 +196,13 @@ def _from_arrays(
     """The compiled game; checksums say that the arrays are those that were written.
 
     Raises:
-      DamagedFileError: some are missing, or infosets follow themselves.
+      CorruptFileError: some are missing, or infosets follow themselves.
     """
     own = ["parent", "num_actions", "actions", "history"]
     own += ["text", "ends"] if rules is None else []
     names = [field.name for field in dataclasses.fields(Histories)]
     if missing := {*names, *(f"{name}{p}" for name in own for p in "01")} - set(arrays):
-        raise DamagedFileError(f"it has no {', '.join(sorted(missing))}")
+        raise CorruptFileError(f"it has no {', '.join(sorted(missing))}")
     histories = Histories(*(arrays[name] for name in names))
     if not len(arrays["observations"]):
         histories = dataclasses.replace(histories, observations=None)
@@ -215,7 +215,7 @@ def _from_arrays(
         decisions = Decisions(arrays[f"parent{p}"], arrays[f"num_actions{p}"])
         after = decisions.first_sequence
         if not ((decisions.parent >= 0) & (decisions.parent < after)).all():
-            raise DamagedFileError("an infoset comes before what it follows")
+            raise CorruptFileError("an infoset comes before what it follows")
         infosets.append(Infosets((), decisions, arrays[f"actions{p}"], first))
         if rules is None:
             keys.append(Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"]))

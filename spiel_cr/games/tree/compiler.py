@@ -6,7 +6,7 @@ import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.atomic import Path
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import TooManyHistoriesError, too_many_histories
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.batched_rules import BatchedRules
@@ -66,12 +66,12 @@ def build_tree(
     """
     limit = MAX_HISTORIES
     if max_histories is not None:
-        limit = check_whole(max_histories, "max_histories", 1)
+        limit = check_integer(max_histories, "max_histories", 1)
     opened = open_game(game)
     game, rules = opened.game, opened.rules if batched_rules else None
 
     size = memory.parse_limit(memory_limit)
-    fits = memory.room_for(size)
+    fits = memory.histories_within(size)
     most = min(limit, fits)
 
     def compile_now() -> GameTree:

@@ -14,7 +14,7 @@ import pyspiel
 
 from spiel_cr.common.arrays import ranges, smallest_dtype
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.games.histories import Histories, string_at
 from spiel_cr.games.opening.game_checks import describe_history
 from spiel_cr.games.sequence_form.decisions import Decisions

@@ -21,8 +21,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.common.one_line import one_line
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import one_line, short_repr
 from spiel_cr.games.histories import TERMINAL, Histories, state_after
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs

@@ -1,13 +1,13 @@
-"""What a player may believe of what it does not see, where the others' policy is known.
+"""Beliefs: probabilities of hidden histories, given a known policy of the opponent.
 
-P(h | s) is proportional to chance times the others' reach of h (Bayes), over all
-histories h that give the player the information s; its own reach cancels.
+P(h | s) is proportional to the reach of h by chance and the opponent (Bayes), over all
+histories h with the player's information s; the player's own reach cancels.
 
-On OpenSpiel's states: `belief = StatePosterior(game, player, policy)`, then at each of
-the player's decisions `belief.update(state)`, of which only what the player knows is
-looked at. `belief.states` and `belief.weights` are the histories and their
-probabilities, `belief.sample(random)` draws one. All histories are followed where they
-are few, else particles of them. On compiled games, of all infosets at once:
+On OpenSpiel's states: make `belief = StatePosterior(game, player, policy)`, and call
+`belief.update(state)` at each decision of the player. Only the player's information is
+used. `belief.states` and `belief.weights` are the histories and their probabilities,
+and `belief.sample(random)` draws one. All histories are followed if they are few,
+otherwise particles. On game trees, for all infosets at once:
 `tree_posterior.beliefs(tree, player, behaviour)`.
 """
 

@@ -1,12 +1,11 @@
-"""What a player believes, on arrays of states: every history, or as many as are kept.
+"""A player's belief on arrays of states: all histories, or a limited number.
 
-The same belief as that on OpenSpiel's states (`StatePosterior`): P(h | s) is
-proportional to the probability that chance and the opponent play as in h, over the
-histories h that give the player what it knows at s. Belief are followed from one
-decision of the player to its next one, whatever the opponent does in between, in hidden
-turns, too; those that do not fit what the player knows are dropped there. Where there
-are more than are kept, they are drawn by weight (systematic sampling), which keeps
-every history's expected weight.
+The same belief as `StatePosterior` on OpenSpiel's states: P(h | s) is proportional to
+the probability that chance and the opponent play as in h, over the histories h with the
+player's information s. Histories are followed from one decision of the player to its
+next one, also through hidden turns of the opponent, and those with other information
+are dropped there. If there are more than are kept, they are drawn by weight (systematic
+sampling), which preserves every history's expected weight.
 """
 
 import math
@@ -25,15 +24,14 @@ from spiel_cr.policies.beliefs.particles import Belief
 
 
 class ArrayBelief:
-    """The belief of one player, kept up to date along a match.
+    """The belief of one player, updated along a match.
 
-    Where the opponent's policy cannot have led to what the player knows, or none of the
-    histories that were kept did, there are no histories to the end of the match.
+    If the opponent's policy cannot lead to the player's information, or no kept history
+    did, there are no histories until the end of the match.
 
     Attributes:
-      rules: of the game.
-      seen_id: a number for what the player knew at the last decision that was
-        asked for.
+      rules: Batched rules of the game.
+      seen_id: A number for the player's information at the last decision.
     """
 
     def __init__(
@@ -46,15 +44,15 @@ class ArrayBelief:
         most: int,
         seed: int,
     ) -> None:
-        """Knows nothing yet.
+        """Start at the beginning of a match.
 
         Args:
-          game: sequential, two players; for messages.
-          rules: its batched rules, by which the policy can be asked.
-          player: whose belief.
-          opponent: its policy.
-          most: histories that are kept.
-          seed: of those that are drawn.
+          game: A sequential game of two players, for messages.
+          rules: Its batched rules, by which the policy is queried.
+          player: The player.
+          opponent: Policy of the opponent.
+          most: Maximum number of histories.
+          seed: Seed for sampling histories.
         """
         self.rules = rules
         self._checked = CheckedRules(game, rules)
@@ -63,18 +61,19 @@ class ArrayBelief:
         self.restart()
 
     def restart(self) -> None:
-        """A new match."""
+        """Begin a new match."""
         self._stages: list[Stage] = []
         self._beliefs: list[Belief] = []
         self.seen_id = 0
 
     def at(self, state: pyspiel.State) -> Belief:
-        """The belief at a decision of the player, in any match.
+        """Return the belief at a decision of the player, in any match.
 
-        Only what the player knew and did there is used.
+        Only the player's information and actions are used.
 
         Returns:
-          It; without histories, and `log_reach` -inf, where nothing that was kept fits.
+          The belief; without histories, and with `log_reach` -inf, if no kept history
+          fits.
         """
         stages = self._stages_to(state)
         if not continues(self._stages, stages):
@@ -86,7 +85,7 @@ class ArrayBelief:
         return self._beliefs[-1]
 
     def _stages_to(self, state: pyspiel.State) -> list[Stage]:
-        """What the player knew and did on the way to its decision at a state."""
+        """Return the player's information and actions up to a decision."""
         stages, rows = [], self.rules.new_initial_states()
         for action in [*state.history(), None]:
             if self.rules.current_player(rows)[0] == self._player:
@@ -97,7 +96,7 @@ class ArrayBelief:
         return stages
 
     def _next(self, stages: list[Stage]) -> Belief:
-        """Follows the belief to the first decision that is not known yet."""
+        """Follow the belief to the first decision without one."""
         number = len(self._beliefs)
         seen = stages[number].seen[0]
         wanted = bytes.fromhex(seen)
@@ -134,7 +133,7 @@ class ArrayBelief:
         return Belief(states[kept], shares, complete, log_reach)
 
     def _fit(self, rows: np.ndarray, wanted: bytes) -> np.ndarray:
-        """bool [n], the states at which the player knows this."""
+        """Return the states with this information of the player, bool [n]."""
         if not len(rows):
             return np.zeros(0, bool)
         seen_id = self._checked.rows("information_state", rows, self._player)
@@ -143,7 +142,7 @@ class ArrayBelief:
     def _moved(
         self, rows: np.ndarray, player: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """All that chance and the opponent may do, with weights above 0."""
+        """Return all moves of chance and the opponent, with positive weights."""
         if not len(rows):
             return rows, weight
         legal = self._checked.legal(rows)

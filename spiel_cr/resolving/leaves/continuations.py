@@ -83,7 +83,7 @@ class Continuations(HistoryValues):
         """The blueprint: for each player float64 [S], by logical sequence.
 
         Raises:
-          OSError, DamagedFileError: its file cannot be read.
+          OSError, CorruptFileError: its file cannot be read.
           ValueError: it is one for another game.
         """
         blueprint = self._blueprint

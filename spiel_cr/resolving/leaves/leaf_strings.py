@@ -6,7 +6,7 @@ per history, among which the opponent chooses by its information: `continuations
 sound.
 """
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
@@ -20,29 +20,12 @@ DepthUnit = Literal["moves", "rounds"]
 DEFAULT = "uniform"
 
 
-class Kind(NamedTuple):
-    """A leaf by name.
-
-    Attributes:
-      text: how it is written.
-      parameters: with their types; a path is one of a file, and must be given.
-      make: from these.
-    """
-
-    text: str
-    parameters: dict[str, Any]
-    make: type[HistoryValues]
-
-
-KINDS = {
-    "continuations": Kind(
-        "continuations(path=FILE,k=4)",
-        {"path": str, "k": int},
-        Continuations,
-    ),
-    "uniform": Kind("uniform", {}, UniformValue),
+# Leaf values by name: their class, and the types of parameters. A path must be given.
+KINDS: dict[str, tuple[type[HistoryValues], dict[str, Any]]] = {
+    "continuations": (Continuations, {"path": str, "k": int}),
+    "uniform": (UniformValue, {}),
 }
-LEAVES = tuple(kind.text for kind in KINDS.values())
+LEAVES = ("continuations(path=FILE,k=4)", "uniform")
 
 
 def parse_leaf(leaf: object) -> HistoryValues:
@@ -54,16 +37,16 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
     Raises:
       ValueError: none of these, or a bad parameter.
-      OSError, DamagedFileError: a file is not there, or not what it must be.
+      OSError, CorruptFileError: a file is not there, or not what it must be.
     """
     leaf = DEFAULT if leaf is None else leaf
     if isinstance(leaf, str):
         parsed = parse(leaf, "leaf")
-        kind = KINDS.get(parsed.name)
-        if kind is not None:
-            parameters = parsed.convert(kind.parameters)
-            if "path" in parameters or "path" not in kind.parameters:
-                value = kind.make(**parameters)
+        if parsed.name in KINDS:
+            kind, types = KINDS[parsed.name]
+            parameters = parsed.convert(types)
+            if "path" in parameters or "path" not in types:
+                value = kind(**parameters)
                 if "path" in parameters:
                     check_tabular_file(parameters["path"])
                 return value
@@ -79,7 +62,7 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
 def is_fixed(leaf: object) -> bool:
     """Whether a leaf, or what its string says, is one number per history."""
-    kind = KINDS[parse(leaf, "leaf").name].make if isinstance(leaf, str) else type(leaf)
+    kind = KINDS[parse(leaf, "leaf").name][0] if isinstance(leaf, str) else type(leaf)
     return not issubclass(kind, Continuations)
 
 
@@ -89,7 +72,7 @@ def leaf_files(leaf: str) -> tuple[str, ...]:
     Raises:
       ValueError: it cannot be read.
     """
-    parameters = parse(leaf, "leaf").given
+    parameters = parse(leaf, "leaf").values
     return (parameters["path"],) if "path" in parameters else ()
 
 
@@ -105,7 +88,7 @@ def check_lookahead(
 
     Raises:
       ValueError: a bad depth or unit, or a unit or leaf without a depth.
-      OSError, DamagedFileError: as `parse_leaf`.
+      OSError, CorruptFileError: as `parse_leaf`.
     """
     check_choice(depth_unit, "depth_unit", get_args(DepthUnit))
     parse_leaf(leaf)

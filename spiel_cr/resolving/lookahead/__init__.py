@@ -1,4 +1,4 @@
-"""Games that are never compiled whole: lookahead trees, and resolving on them."""
+"""Lookahead trees of games that are too large to build, and re-solving with them."""
 
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 

@@ -1,9 +1,10 @@
 """The opponent's options below a lookahead tree, if these can be enumerated.
 
-The player goes on by its plan there, so the opponent meets one fixed strategy: the
-rest of the game is walked level by level, and nothing of it is kept but the opponent's
-infosets and what it gets. A walk costs what one iteration of a solver would cost there,
-so the rest may have many times the histories of the tree.
+Below the tree the player follows its incumbent strategy, so the opponent faces one
+fixed strategy. The game below is enumerated level by level, and only the opponent's
+infosets and its gains are kept. The enumeration costs about as much as one solver
+iteration would cost there, so the game below may have many times the histories of the
+tree.
 """
 
 from typing import NamedTuple, Protocol
@@ -15,25 +16,24 @@ from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.constraints import BelowLookahead
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
-from spiel_cr.resolving.lookahead.snapshot import Snapshot
+from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot
 
 
 class Incumbent(Protocol):
-    """How a player goes on: a blueprint, or what was solved and a blueprint."""
+    """An incumbent strategy: a blueprint, or earlier solutions above a blueprint."""
 
     def play(self, nodes: Nodes, player: int) -> np.ndarray:
         """See `Blueprint.play`."""
 
 
-class _Level(NamedTuple):
-    """Histories after equally many moves.
+class _LevelBelow(NamedTuple):
+    """Histories with the same number of moves.
 
     Attributes:
-      nodes: the histories.
-      weight: float64 [n], probability of chance, and of the player beyond the frontier.
-      player_last: int64 [n], the player's last sequence within the tree.
-      opponent_last: int64 [n], the opponent's extended sequence, see
-        `BelowLookahead`.
+      nodes: The histories.
+      weight: Probability of chance, and of the player below the tree, float64 [n].
+      player_last: The player's last sequence in the tree, int64 [n].
+      opponent_last: The opponent's extended sequence, see `BelowLookahead`, int64 [n].
     """
 
     nodes: Nodes
@@ -41,42 +41,44 @@ class _Level(NamedTuple):
     player_last: np.ndarray
     opponent_last: np.ndarray
 
-    def select(self, chosen: np.ndarray) -> "_Level":
+    def select(self, chosen: np.ndarray) -> "_LevelBelow":
         nodes, *columns = self
-        return _Level(nodes.select(chosen), *(column[chosen] for column in columns))
+        return _LevelBelow(
+            nodes.select(chosen), *(column[chosen] for column in columns)
+        )
 
-    def append(self, more: "_Level") -> "_Level":
+    def append(self, more: "_LevelBelow") -> "_LevelBelow":
         nodes = Nodes(*map(_joined, self.nodes, more.nodes))
-        return _Level(nodes, *map(_joined, self[1:], more[1:]))
+        return _LevelBelow(nodes, *map(_joined, self[1:], more[1:]))
 
 
 def walk_below(
     lookahead: LookaheadTree,
-    snapshot: Snapshot,
+    snapshot: TreeSnapshot,
     d: Decomposition,
     incumbent: Incumbent,
     most: int,
 ) -> BelowLookahead | None:
-    """Walks all that may follow the frontier if the player plays its plan.
+    """Enumerate the game below a lookahead tree, with the player's strategy fixed.
 
     Args:
-      lookahead: the tree.
-      snapshot: it as a compiled game.
-      d: the layers of that.
-      incumbent: of the player whose layers they are.
-      most: histories to walk at most.
+      lookahead: The tree.
+      snapshot: The tree as a game in tree form.
+      d: Layers of that game.
+      incumbent: Strategy of the player whose layers they are.
+      most: Maximum number of histories.
 
     Returns:
-      The opponent's infosets there, and what it gets; None: there are more histories,
-      or an infoset has some in the tree and others beyond it, or the opponent's has
-      some that were dropped, or comes after different numbers of moves or extended
+      The opponent's infosets there, and its gains. None if there are more histories; if
+      an infoset has histories both in the tree and below it; or if an infoset of the
+      opponent has dropped histories, or follows different numbers of moves or extended
       sequences.
     """
     player, table = d.player, lookahead.table
     rows = table.frontier()
     order = np.argsort(snapshot.ids)
     at = order[np.searchsorted(snapshot.ids, table.id[rows], sorter=order)]
-    frontier = _Level(
+    frontier = _LevelBelow(
         table.nodes(rows),
         table.chance[rows],
         d.tree.histories.sequence[player][at].astype(np.int64),
@@ -97,7 +99,7 @@ def walk_below(
 
 
 def _walk(
-    frontier: _Level,
+    frontier: _LevelBelow,
     depth: np.ndarray,
     simulator: LabelledSimulator,
     d: Decomposition,
@@ -142,21 +144,16 @@ def _walk(
             sequences += int(num_actions.sum())
         level = _children(level, simulator, d.player, incumbent)
     parent, num_actions = np.concatenate(points, axis=1)
-    player_last, opponent_last, gain = np.concatenate(ends, axis=1)
-    sign = 1.0 if d.player == 1 else -1.0
-    return BelowLookahead(
-        parent,
-        num_actions,
-        player_last.astype(np.int64),
-        opponent_last.astype(np.int64),
-        sign * gain,
-    )
+    *last, gain = np.concatenate(ends, axis=1)
+    first, second = (sequences.astype(np.int64) for sequences in last)
+    gain *= 1.0 if d.player == 1 else -1.0
+    return BelowLookahead(parent, num_actions, first, second, gain)
 
 
 def _children(
-    level: _Level, simulator: LabelledSimulator, player: int, incumbent: Incumbent
-) -> _Level:
-    """What comes next; the opponent's sequences are those of its first actions."""
+    level: _LevelBelow, simulator: LabelledSimulator, player: int, incumbent: Incumbent
+) -> _LevelBelow:
+    """Return the next level, with the opponent's sequences of first actions."""
     if not len(level.player_last):
         return level
     nodes = level.nodes
@@ -173,7 +170,7 @@ def _children(
     opponent_last = level.opponent_last[parents] + np.where(
         actor == 1 - player, place, 0
     )
-    return _Level(below, weight, level.player_last[parents], opponent_last)
+    return _LevelBelow(below, weight, level.player_last[parents], opponent_last)
 
 
 def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:

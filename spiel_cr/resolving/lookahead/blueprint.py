@@ -26,14 +26,14 @@ _SAMPLER = "os-mccfr(batch=1024)"
 
 
 def check_blueprint(blueprint: str | openspiel_policy.Policy | None) -> None:
-    """Refuses what can be no blueprint, whatever the game.
+    """Check that a blueprint is a policy file or a policy, whatever the game.
 
     Args:
-      blueprint: the path of a policy file, or a policy; None: it shall be sampled.
+      blueprint: Path of a policy file, or a policy. None: a blueprint will be sampled.
 
     Raises:
-      OSError, DamagedFileError: its file cannot be read.
-      ValueError: it is neither of these.
+      OSError, CorruptFileError: If its file cannot be read.
+      ValueError: If it is neither.
     """
     if isinstance(blueprint, str):
         check_policy_file(blueprint)
@@ -51,21 +51,22 @@ def blueprint_of(
     seconds: float | None,
     seed: int,
 ) -> openspiel_policy.Policy:
-    """The blueprint of a player: what it is given, or one that is sampled.
+    """Load or sample the blueprint of a player.
 
     Args:
-      game: the sequential game.
-      blueprint: the path of a file, or a policy; None: sample one.
-      iterations: batches to sample.
-      seconds: sample for so long instead; None: no clock.
-      seed: of what is sampled.
+      game: The sequential game.
+      blueprint: Path of a policy file, or a policy. None: sample one.
+      iterations: Batches to sample.
+      seconds: Time to sample, instead of `iterations`. None: no time limit.
+      seed: Seed for sampling.
 
     Raises:
-      OSError, DamagedFileError: the file cannot be read.
-      ValueError: it is for another game; or of networks that the game's rules on
-        arrays cannot ask, see `DeepPolicy.check_arrays`.
-      ImperfectRecallError: a player forgets, which none may on lookahead trees.
-      GameTooLargeError: the memory does not hold what sampling meets.
+      OSError, CorruptFileError: If the file cannot be read.
+      ValueError: If it is for another game, or has networks that the game's batched
+        rules cannot query, see `DeepPolicy.check_arrays`.
+      ImperfectRecallError: If a player has imperfect recall, which lookahead trees do
+        not support.
+      GameTooLargeError: If the visited infosets do not fit into memory.
     """
     if isinstance(blueprint, str):
         policy = load_policy(blueprint, game)
@@ -96,7 +97,7 @@ def blueprint_of(
 
 
 def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
-    """Whether a policy can be asked by a game's batched rules; there may be none."""
+    """Return whether a policy can be queried by a game's batched rules."""
     rules = batched_rules.of_game(game)
     by_strings = isinstance(policy, openspiel_policy.TabularPolicy) and hasattr(
         rules, "information_state_strings"
@@ -106,26 +107,26 @@ def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Blueprint:
-    """A policy of both players, asked for many histories at once.
+    """A policy of both players that is queried at many histories at once.
 
     Attributes:
-      policy: OpenSpiel's.
-      simulator: whose histories these are.
+      policy: The OpenSpiel policy.
+      simulator: Simulator of the histories.
     """
 
     policy: openspiel_policy.Policy
     simulator: LabelledSimulator
 
     def play(self, nodes: Nodes, player: int) -> np.ndarray:
-        """Action probabilities at histories where a player acts.
+        """Return action probabilities at histories where a player acts.
 
         Args:
-          nodes: n of them.
-          player: who acts at all of them.
+          nodes: The histories.
+          player: The player that acts at all of them.
 
         Returns:
-          float64 [sum of num_actions], those of each history together, in ascending
-          order of actions; all alike where the policy has none.
+          Probabilities, float64 [sum of num_actions], history by history, in ascending
+          order of actions; uniform if the policy has none.
         """
         assert not np.isin(nodes.player, (CHANCE, TERMINAL)).any()
         rules = self.simulator.rules

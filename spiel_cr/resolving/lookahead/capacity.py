@@ -1,8 +1,8 @@
 """Padded shapes with slack, so that nothing is compiled during a match.
 
-A program belongs to the shapes of its arrays. The subgames that a player of a lookahead
-tree meets all differ; each is laid out in one of a few padded shapes (see
-`layout.PaddedShape`), which are learnt from subgames met before the first match.
+A compiled function depends on the shapes of its arrays. The subgames of a lookahead
+player all differ, so each is built in one of a few padded shapes (see
+`layout.PaddedShape`), which are learnt from subgames of the warm-up matches.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ class Capacities:
     """Padded shapes for games in sequence form."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Start without shapes."""
         self._shapes: list[PaddedShapes] = []
         self._closed = False
 
@@ -46,12 +46,12 @@ class Capacities:
         return len(self._shapes)
 
     def find(self, need: PaddedShapes) -> PaddedShapes | None:
-        """The smallest shapes in which a game fits; None: there are none."""
+        """Return the smallest shapes in which a game fits; None if there are none."""
         fitting = [shapes for shapes in self._shapes if fits(need, shapes)]
         return min(fitting, key=size_of, default=None)
 
     def learn(self, need: PaddedShapes) -> PaddedShapes | None:
-        """Shapes in which a game fits, new ones if need be; once closed as `find`."""
+        """Return shapes in which a game fits, new ones if necessary and allowed."""
         fit, wide = self.find(need), _with_slack(need)
         if self._closed:
             return fit
@@ -64,7 +64,7 @@ class Capacities:
         return wide
 
     def close(self) -> PaddedShapes:
-        """Adds, and gives, the last shapes, wider than all of them together."""
+        """Add and return the last shapes, wider than all of them together."""
         players = []
         for shape in common_shapes(self._shapes):
             # What lies on one level here may lie on another one there.
@@ -83,12 +83,12 @@ class Capacities:
 
 
 def size_of(shapes: PaddedShapes) -> int:
-    """What an iteration has to go through."""
+    """Return the number of array entries that an iteration processes."""
     return sum(int(s.rows.sum()) + sum(map(len, s.levels)) for s in shapes)
 
 
 def _with_slack(need: PaddedShapes) -> PaddedShapes:
-    """Larger shapes of the same kind."""
+    """Return larger shapes of the same kind."""
     players = []
     for shape in need:
         levels = [_more(counts, _MORE_ACTIONS) for counts in shape.levels]
@@ -100,7 +100,7 @@ def _with_slack(need: PaddedShapes) -> PaddedShapes:
 def _more(
     descending: np.ndarray, longer: float, more: float = _MORE_PLACES
 ) -> np.ndarray:
-    """More places, by the same shares of large and small ones."""
+    """Return more places, with the same shares of large and small ones."""
     count = len(descending)
     if not count:
         return descending

@@ -1,9 +1,9 @@
-"""A lookahead tree ends at its frontier, where the opponent may choose how it goes on.
+"""The opponent's choice of a continuation strategy at a lookahead tree's frontier.
 
-With several values for a history (`resolving/leaves/continuations.py`) the opponent of
-the resolving player decides there, once for all histories that it cannot tell apart,
-which of its continuations it plays. So a frontier history becomes a decision of the
-opponent with an action for each of them, and what comes after it is a terminal.
+With several values per history (`resolving/leaves/continuations.py`) the opponent
+chooses a continuation strategy there, once for all histories that it cannot
+distinguish. A history at the frontier becomes a decision of the opponent with one
+action for each continuation strategy, and the histories after it are terminal.
 """
 
 from typing import NamedTuple
@@ -19,16 +19,16 @@ _FIRST = -2
 _ACTING, _WAITING, _LAST_STEP = range(3)
 
 
-class Rows(NamedTuple):
-    """Histories in any order, as a lookahead tree is compiled.
+class TreeRows(NamedTuple):
+    """Histories in any order, from which a snapshot is made.
 
     Attributes:
-      id: int64 [n], numbers that last; negative for what no table has.
-      parent: int32 [n], -1 at the root.
-      first, num_children: int64 [n], the first child and how many there are; 0: none.
-      action, player, label, observation, chance, utility: as in `NodeTable`; TERMINAL
-        where the tree ends.
-      frontier: bool [n], whether the tree ends there before the game does.
+      id: Permanent ids, int64 [n]; negative for histories that no table holds.
+      parent: Parent rows, int32 [n]; -1 at the root.
+      first, num_children: First child and number of children, int64 [n]; 0: none.
+      action, player, label, observation, chance, utility: As in `NodeTable`; TERMINAL
+        at the end of the tree.
+      frontier: Whether the tree ends there before the game does, bool [n].
     """
 
     id: np.ndarray
@@ -47,10 +47,10 @@ class Rows(NamedTuple):
 def breadth_first(
     first: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in the order of compiled games, int64 [n], and where levels begin.
+    """Return rows in the order of game trees, int64 [n], and where levels begin.
 
     Args:
-      first, count: `Rows.first` and `num_children`; the root is row 0.
+      first, count: `TreeRows.first` and `num_children`; the root is row 0.
     """
     levels = [np.zeros(1, np.int64)]
     while len(parents := levels[-1][count[levels[-1]] > 0]):
@@ -60,36 +60,33 @@ def breadth_first(
 
 
 def with_choices(
-    rows: Rows,
+    rows: TreeRows,
     leaves: np.ndarray,
     values: np.ndarray,
     acting: np.ndarray,
     label: np.ndarray,
     observation: np.ndarray,
     chooser: int,
-) -> Rows:
-    """The rows with a decision of the opponent at each history of the frontier.
+) -> TreeRows:
+    """Return rows with a decision of the opponent at each history of the frontier.
 
     Args:
-      rows: ending at the frontier.
-      leaves: int64 [L], the frontier.
-      values: float64 [L, k], player 0's utility there.
-      acting: int8 [L], who acts there in the game.
-      label, observation: int32 [L], as of `Nodes`.
-      chooser: the opponent.
+      rows: Rows that end at the frontier.
+      leaves: Rows of the frontier, int64 [L].
+      values: Player 0's utility there, float64 [L, k].
+      acting: The player that acts there in the game, int8 [L].
+      label, observation: As in `Nodes`, int32 [L].
+      chooser: The opponent.
     """
     count, k = len(rows.id), values.shape[1]
     begins = count + k * np.arange(len(leaves))
     acts = acting == chooser
     information = np.where(acts, label, observation).astype(np.int64)
     kind = np.where(acts, _ACTING, _WAITING)
-    has_information = information >= 0
-    last = _last_step_of(rows, chooser)[leaves]
-    information, kind = (
-        np.where(has_information, information, last),
-        np.where(has_information, kind, _LAST_STEP),
-    )
-    rows = Rows(*(column.copy() for column in rows))
+    missing = information < 0
+    information[missing] = _last_step_of(rows, chooser)[leaves][missing]
+    kind[missing] = _LAST_STEP
+    rows = TreeRows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
     rows.frontier[leaves] = False
     rows.first[leaves], rows.num_children[leaves] = begins, k
@@ -100,7 +97,7 @@ def with_choices(
     seen[leaves] = np.where(acts, seen[leaves], _FIRST - label)
     parent = np.repeat(leaves, k)
     nothing = np.full(len(parent), -1)
-    added = Rows(
+    added = TreeRows(
         id=-1 - (k * rows.id[parent] + np.tile(np.arange(k), len(leaves))),
         parent=parent,
         first=nothing,
@@ -115,13 +112,11 @@ def with_choices(
     )
     rows = rows._replace(label=labels, observation=seen)
     columns = zip(rows, added, strict=True)
-    return Rows(
-        *(np.append(column, new.astype(column.dtype)) for column, new in columns)
-    )
+    return TreeRows(*(np.append(old, new.astype(old.dtype)) for old, new in columns))
 
 
-def _last_step_of(rows: Rows, player: int) -> np.ndarray:
-    """int64 [n], numbers for what a player did last and knew then."""
+def _last_step_of(rows: TreeRows, player: int) -> np.ndarray:
+    """Return numbers for a player's last action and infoset, int64 [n]."""
     acts = rows.player == player
     step = np.zeros(len(rows.id), np.int64)
     below = np.flatnonzero(rows.parent >= 0)

@@ -1,11 +1,10 @@
-"""Where a lookahead tree grows next, by how both players play in their blueprint.
+"""Growth of a lookahead tree, guided by both players' blueprints.
 
-Exploration is one-sided
-(Zhang & Sandholm 2025, "General search techniques without common knowledge for
-imperfect-information games, and application to superhuman Fog of War chess"): a history
-matters by what one player's strategy, and chance, do to reach it, whatever the other
-one does. So all answers to the blueprint are seen, and what both players would have
-to change together is not.
+Exploration is one-sided (Zhang & Sandholm 2025, "General search techniques without
+common knowledge for imperfect-information games, and application to superhuman Fog of
+War chess"): the urgency of a history is one player's reach probability times that of
+chance, whatever the other player does. All answers to the blueprint are therefore
+expanded, but not histories that need deviations of both players.
 """
 
 import time
@@ -31,23 +30,24 @@ def grow(
     blueprint: Blueprint | None,
     deadline: float | None,
 ) -> None:
-    """Expands public states in order of how much they matter, on all levels.
+    """Expand public states in order of urgency, on all levels.
 
-    All histories of the frontier that a player cannot tell from one that is expanded
-    are expanded with it: so the tree ends between public states, and what the opponent
-    gets beyond it can be told (`beyond.py`). Public states that do not fit are left
-    out; where one fits and what must come with it does not, none is expanded after it,
-    although less urgent ones might fit.
+    All histories at the frontier that a player cannot distinguish from an expanded
+    history are expanded with it. The tree therefore ends between public states, and the
+    opponent's gains below it are well defined (`below_lookahead.py`). Public states
+    that do not fit are skipped. If a public state fits but its required expansions do
+    not, growth stops, although less urgent ones might fit.
 
-    Chance moves are expanded, and further histories of infosets that are expanded
-    already, as soon as they are met: none of these is at the frontier.
+    Chance nodes, and further histories of expanded infosets, are expanded immediately:
+    none of these is at the frontier.
 
     Args:
-      table: the histories; `player_reach` and `spread` say how much they matter.
-      simulator: of the game.
-      most: rows to have at most.
-      blueprint: how players go; None: alike everywhere.
-      deadline: by `time.perf_counter`; after it no more is expanded than was begun.
+      table: The histories; `player_reach` and `spread` determine the urgency.
+      simulator: Simulator of the game.
+      most: Maximum number of rows.
+      blueprint: Strategy of both players. None: uniform.
+      deadline: Deadline by `time.perf_counter`, after which no further expansion
+        starts.
     """
 
     def expand(rows: np.ndarray) -> None:
@@ -75,12 +75,12 @@ def grow(
 
 
 def is_late(deadline: float | None) -> bool:
-    """Whether a time by `time.perf_counter` is over; None: it never is."""
+    """Return whether a deadline by `time.perf_counter` has passed; None: never."""
     return deadline is not None and time.perf_counter() > deadline
 
 
 def urgency(table: NodeTable, rows: np.ndarray) -> np.ndarray:
-    """float64 [n], how much histories matter; only their ratios mean something."""
+    """Return how urgent histories are, float64 [n]; only ratios are meaningful."""
     first, second = table.player_reach[rows].T
     weight = table.chance[rows] * table.spread[rows]
     return weight * (first / _total(first) + second / _total(second))
@@ -93,13 +93,13 @@ def _total(reach: np.ndarray) -> float:
 def _choose(
     table: NodeTable, frontier: np.ndarray, budget: int, share: int
 ) -> tuple[np.ndarray, int]:
-    """Rows of the public states that matter most; of how many.
+    """Choose the most urgent public states; return their rows, and how many they are.
 
     Args:
-      table: the histories.
-      frontier: rows that can be expanded.
-      budget: how many children one may have.
-      share: how many all of them may have; of one, more.
+      table: The histories.
+      frontier: Rows that can be expanded.
+      budget: Maximum number of children of one public state.
+      share: Maximum number of children of all of them, unless there is only one.
     """
     group = public_states(table, frontier)
     cost = np.bincount(group, table.num_actions[frontier])
@@ -114,7 +114,7 @@ def _choose(
 
 
 def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
-    """int64 [n], equal where players may take rows for each other, none of chance."""
+    """Return the public state of rows, int64 [n]; none may be a chance node."""
     _, infoset = np.unique(table.infosets(rows), return_inverse=True)
     other = 1 - table.player[rows].astype(np.int64)
     information = np.stack(
@@ -127,12 +127,12 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
 
 
 def _last_step(table: NodeTable, rows: np.ndarray, player: np.ndarray) -> np.ndarray:
-    """int64 [n], numbers for what a player did last and knew then; -1: nothing.
+    """Return numbers for a player's last action and infoset, int64 [n]; -1: none.
 
     Args:
-      table: the histories.
-      rows: int64 [n].
-      player: int64 [n], whose step, for each row.
+      table: The histories.
+      rows: Rows, int64 [n].
+      player: The player, for each row, int64 [n].
     """
     most = 1 + int(table.action[: table.used].max(initial=0))
     step, below, above = np.full(len(rows), -1), rows, table.parent[rows].astype(int)
@@ -148,7 +148,7 @@ def _last_step(table: NodeTable, rows: np.ndarray, player: np.ndarray) -> np.nda
 def _complete(
     table: NodeTable, expand: Callable[[np.ndarray], None], limit: int
 ) -> bool:
-    """Expands what must come with what is expanded; False: there is no room."""
+    """Expand all histories that must be expanded; return False if they do not fit."""
     while len(rows := _due(table)):
         if table.used + int(table.num_actions[rows].sum()) > limit:
             return False
@@ -157,7 +157,7 @@ def _complete(
 
 
 def _follow(table: NodeTable, rows: np.ndarray, blueprint: Blueprint) -> None:
-    """Says how likely both players are to play to the children of some rows."""
+    """Fill in both players' reach probabilities of the children of some rows."""
     for p in range(2):
         decisions = rows[table.player[rows] == p]
         if len(decisions):
@@ -168,7 +168,7 @@ def _follow(table: NodeTable, rows: np.ndarray, blueprint: Blueprint) -> None:
 
 
 def _due(table: NodeTable) -> np.ndarray:
-    """int64, rows that must not be at the frontier."""
+    """Return rows that must not be at the frontier, int64."""
     frontier = table.frontier()
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     infosets = np.unique(table.infosets(expanded))

@@ -1,7 +1,7 @@
-"""A layer of a lookahead tree: grown, built and solved, with or without a time limit.
+"""Growing, building and solving a layer of a lookahead tree within a time limit.
 
-Trees are laid out in padded shapes that are learnt before the first match
-(`capacity.py`), so that nothing is compiled in it.
+Gadget games are built in padded shapes that are learnt before the first match
+(`capacity.py`), so that nothing is compiled during a match.
 """
 
 import math
@@ -41,23 +41,23 @@ LayOut: TypeAlias = Callable[[LookaheadTree], SolvedLookahead | None]
 
 
 class LayerSolver:
-    """Grows trees and solves their next layer, as well as time and room allow.
+    """Growth of lookahead trees and solves of their next layer, within given limits.
 
     Attributes:
-      shrunk: times that a tree had to be made smaller to fit a program's shapes.
-      most_histories: of any tree that grew.
+      shrunk: How often a tree was truncated to fit a compiled function's shapes.
+      most_histories: Size of the largest tree.
     """
 
     def __init__(
         self, player: int, config: ResolvingConfig, max_histories: int, clock: Clock
     ) -> None:
-        """Knows no shapes yet.
+        """Start without known shapes.
 
         Args:
-          player: 0 or 1, who resolves.
-          config: how subgames are solved.
+          player: The player, 0 or 1.
+          config: Settings of the solves.
           max_histories: N.
-          clock: of the player; it takes in every solve.
+          clock: Clock of the player, which records every solve.
         """
         self._player, self._config, self._most = player, config, max_histories
         self._clock = clock
@@ -74,11 +74,11 @@ class LayerSolver:
         self.shrunk = self.most_histories = 0
 
     def affordable(self, deadline: float | None, existing: int = 0) -> int:
-        """How many histories there is time for, and room; 0: not even for the least.
+        """Return how many histories fit into time and memory; 0 if even few do not.
 
         Args:
-          deadline: by `time.perf_counter`; None: none.
-          existing: how many of them are there already.
+          deadline: Deadline by `time.perf_counter`. None: none.
+          existing: Number of these histories that exist already.
         """
         if deadline is None:
             return self._most
@@ -93,7 +93,7 @@ class LayerSolver:
         return min(max(least, int(left / each)), self._most) if each else self._most
 
     def expandable(self, deadline: float | None) -> int:
-        """How many histories can be expanded by a deadline, and no more than N."""
+        """Return how many histories can be expanded by a deadline, at most N."""
         fixed, each = self._expanding.line
         if deadline is None or not each:
             return self._most
@@ -101,9 +101,9 @@ class LayerSolver:
         return min(max(0, int(left / each)), self._most)
 
     def close(self) -> None:
-        """Compiles the last programs: nothing is compiled after this.
+        """Compile the last functions: nothing is compiled after this.
 
-        Only under a clock: otherwise there is time to compile whenever it is needed.
+        Needed only with a time limit; otherwise functions are compiled when needed.
         """
         for first, capacities in enumerate(self._capacities):
             game = self._last_games[first if first in self._last_games else 1 - first]
@@ -126,19 +126,20 @@ class LayerSolver:
         roots: np.ndarray | None = None,
         start: bool = False,
     ) -> SolvedLookahead | None:
-        """Grows a tree and solves the layer of its roots, if it can be checked.
+        """Grow a tree and solve the layer of its roots, if the solution can be checked.
 
         Args:
-          tree: grows.
-          prepare: makes it ready.
-          most: histories to have at most.
-          deadline: for all of it, by `time.perf_counter`; None: none.
-          roots: int64 [n], ids of histories without whose moves nothing is solved.
-          start: the tree of the start of the game: it grows as far as it may, whatever
-            the time, and is solved with ten times the iterations.
+          tree: The tree, which is changed.
+          prepare: Function from a tree to the tree with an incumbent strategy; None:
+            the tree cannot be re-solved.
+          most: Maximum number of histories.
+          deadline: Deadline for all steps, by `time.perf_counter`. None: none.
+          roots: Ids of histories that must be expanded, int64 [n].
+          start: Whether this is the start of the game, which is grown to its maximum
+            whatever the time, and solved with ten times the iterations.
 
         Returns:
-          None: that cannot be done.
+          The tree with its solution. None if that is impossible.
         """
         started, before, until = time.perf_counter(), len(tree), None
         if deadline is not None and not start:
@@ -197,7 +198,7 @@ class LayerSolver:
         return None
 
     def _value(self, tree: LookaheadTree, deadline: float | None) -> bool:
-        """Values where the tree ends; False: there is no time for so many leaves."""
+        """Compute missing leaf values; return False if there is not enough time."""
         if not (count := len(tree.unvalued())):
             return True
         if not _is_time(self._valuing, count, deadline):
@@ -215,10 +216,11 @@ class LayerSolver:
         first: int,
         deadline: float | None,
     ) -> Solver | None:
-        """A solver of learnt shapes; None: there is no time to make one.
+        """Return a solver in learnt shapes, or None if there is not enough time.
 
-        Before the first match under a clock one of new shapes is made twice, and the
-        first one runs: what JAX does once more when it meets shapes again is then over.
+        Before the first match with a time limit, the solver of a new shape is made
+        twice, and the first one runs: JAX repeats some work when it sees a shape for
+        the second time.
         """
         size = size_of(shapes)
         if not _is_time(self._making, size, deadline):
@@ -244,7 +246,7 @@ class LayerSolver:
 
 
 def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:
-    """Whether work on so many histories, or places, ends by a deadline, if any."""
+    """Return whether work on so many histories or entries ends by a deadline."""
     fixed, each = cost.line
     left = math.inf if deadline is None else deadline - time.perf_counter()
     in_time = fixed + count * each <= left

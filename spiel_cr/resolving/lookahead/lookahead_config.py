@@ -1,30 +1,33 @@
-"""Settings of players in games too large to be compiled whole."""
+"""Settings of re-solving players in games that are too large to build."""
 
 import dataclasses
 
 from open_spiel.python.policy import Policy
 
-from spiel_cr.common.checks import COUNT, check_settings, check_whole
+from spiel_cr.common.checks import COUNT, check_integer, check_settings
 from spiel_cr.resolving.lookahead.blueprint import check_blueprint
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 
 @dataclasses.dataclass(frozen=True)
 class LookaheadConfig:
-    """How lookahead trees follow a match.
+    """Settings of the lookahead trees that follow a match.
 
     Attributes:
-      max_histories: N, the most histories that a tree ever has.
-      blueprint: a strategy of both players in the whole game, which is played where
-        nothing better is solved: an OpenSpiel policy or the path of a policy file.
-        None: the player samples one when it is made, without compiling the game.
-      blueprint_iterations: batches that it samples for that; under a clock instead half
-        of the time before the first match.
-      k: continuations of the blueprint among which the opponent chooses where a tree
-        ends; None: the blueprint, and one for each action, at most 16 of them.
-      rollouts: of each of them, from each history; None: 100, or 10 under a clock.
-      warmup_matches: matches played at construction, to learn what shapes subgames have
-        and how much time they take.
+      max_histories: N, the maximum number of histories of a tree.
+      blueprint: Strategy of both players for the complete game, used wherever no
+        accepted solution exists: an OpenSpiel policy or the path of a policy file.
+        None: the player samples a blueprint at construction, without building the game
+        tree.
+      blueprint_iterations: Batches of that sampling. With a time limit, half of the
+        time before the first match is used instead.
+      k: Number of continuation strategies among which the opponent chooses at the
+        leaves of a tree. None: the blueprint, and one for each action, at most 16 of
+        these.
+      rollouts: Rollouts per history and continuation strategy. None: 100, or 10 with a
+        time limit.
+      warmup_matches: Matches played at construction, to learn the shapes of subgames
+        and how long they take.
     """
 
     max_histories: int
@@ -37,11 +40,11 @@ class LookaheadConfig:
     def __post_init__(self) -> None:
         check_settings(self, {"max_histories blueprint_iterations": COUNT})
         check_settings(self, {"k rollouts": COUNT}, optional=True)
-        check_whole(self.warmup_matches, "warmup_matches", 0)
+        check_integer(self.warmup_matches, "warmup_matches", 0)
         check_blueprint(self.blueprint)
 
     def check(self, resolving: ResolvingConfig) -> None:
-        """Raises ValueError where settings do not go with lookahead trees."""
+        """Raise ValueError if settings do not support lookahead trees."""
         needed = {"depth": None, "values": "iterates"}
         for name, value in needed.items():
             setting = getattr(resolving, name)

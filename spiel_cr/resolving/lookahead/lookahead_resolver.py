@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.simulation.observations import Stage, continues, observations
 from spiel_cr.resolving.clock import Clock, Statistics
@@ -57,15 +57,15 @@ _MOST_KEPT = 1 << 17
 
 @dataclasses.dataclass
 class LookaheadStatistics:
-    """How a player came to its answers since it was made, besides `clock.Statistics`.
+    """How many decisions used which strategy, in addition to `clock.Statistics`.
 
     Attributes:
-      resolved: by a solution of the decision's subgame.
-      incumbent: by what an earlier solution says of it.
-      blueprint: by the blueprint.
-      exact: subgames whose check went on to the end of the game.
-      shrunk: times that a tree had to be made smaller to fit a program's shapes.
-      most_histories: of any tree.
+      resolved: Decisions by an accepted solution of the decision's subgame.
+      incumbent: Decisions by an earlier accepted solution.
+      blueprint: Decisions by the blueprint.
+      exact: Subgames whose best responses extended to the end of the game.
+      shrunk: How often a tree was truncated to fit a compiled function's shapes.
+      most_histories: Size of the largest tree.
     """
 
     resolved: int = 0
@@ -77,36 +77,36 @@ class LookaheadStatistics:
 
 
 @dataclasses.dataclass(frozen=True)
-class PublicState:
-    """Where a match is, as both players know.
+class ReachedState:
+    """A public state that a match has reached.
 
     Attributes:
-      number: the player's decision, from 0; -1: the start of the game.
-      tree: what leads to the histories of a public state.
-      ids: int64 [n], these.
-      after: the public states of the player's next decision that were met, by its
-        information-state strings there; None: too many histories lead there.
+      number: Number of the player's decision, from 0; -1: the start of the game.
+      tree: Lookahead tree of the histories that lead to the public state.
+      ids: Ids of the public state's histories, int64 [n].
+      after: Known public states of the player's next decision, by the player's
+        information-state strings there. None: too many histories lead there.
     """
 
     number: int
     tree: LookaheadTree
     ids: np.ndarray
-    after: dict[str, "PublicState | None"] = dataclasses.field(default_factory=dict)
+    after: dict[str, "ReachedState | None"] = dataclasses.field(default_factory=dict)
 
 
 class LookaheadResolver:
-    """Resolves for one player of a game that cannot be compiled whole.
+    """Re-solves for one player of a game that is too large to build.
 
-    It plays one match at a time: a new one forgets the labels of infosets that were met
-    in those before, unless solutions are kept that need them.
+    One match is played at a time. A new match removes the labels of infosets that
+    earlier matches visited, unless kept solutions need them.
 
     Attributes:
-      player: whose decisions.
-      config: how subgames are solved.
-      settings: how lookahead trees are made.
-      counts: how it came to its answers.
-      blueprint: what is played where nothing is solved.
-      solved: the tree of the match, and the plan there.
+      player: The player.
+      config: Settings of the solves.
+      settings: Settings of the lookahead trees.
+      counts: How many decisions used which strategy.
+      blueprint: The strategy wherever no accepted solution exists.
+      solved: Tree of the current match, with the incumbent strategy.
     """
 
     def __init__(
@@ -118,18 +118,18 @@ class LookaheadResolver:
         *,
         seed: int = 0,
     ) -> None:
-        """Makes a blueprint, solves the start of the game, compiles every program.
+        """Make a blueprint, solve the start of the game, and compile all functions.
 
         Args:
-          game: a sequential game.
+          game: A sequential game.
           player: 0 or 1.
-          config: how subgames are solved; `init_ms` is for the blueprint and for
-            solving the start.
-          settings: how lookahead trees are made.
-          seed: of all that it draws.
+          config: Settings of the solves. `init_ms` includes the blueprint and the solve
+            of the start.
+          settings: Settings of the lookahead trees.
+          seed: Seed for all random choices.
 
         Raises:
-          ValueError: settings that do not go together, or a game without layers.
+          ValueError: If settings are incompatible, or the game has no layers.
         """
         seed = check_seed(seed)
         settings.check(config)
@@ -158,7 +158,7 @@ class LookaheadResolver:
         )
         self.blueprint = Blueprint(policy, tree.simulator)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
-        self._root = PublicState(-1, tree, tree.table.id[:1].copy())
+        self._root = ReachedState(-1, tree, tree.table.id[:1].copy())
         # Of all solutions, and of the trees that lead to them.
         self._kept_histories = 0
         announce(f"player {player}: the start")
@@ -185,25 +185,25 @@ class LookaheadResolver:
         return self._clock.statistics
 
     def restart(self) -> None:
-        """A new match."""
+        """Begin a new match."""
         labels = sum(map(len, self._root.tree.simulator.labels))
         kept = 0 < self._kept_histories <= _MOST_KEPT
         if not kept or labels - sum(self._label_counts) > _MOST_LABELS:
             self._forget_all()
-        self.solved, self._place = self._start, self._root
+        self.solved, self._state = self._start, self._root
         # What was seen and done at decisions that were solved.
         self._stages: list[Stage] = []
 
     def strategy(self, stages: Sequence[Stage]) -> tuple[list[int], np.ndarray] | None:
-        """The player's action probabilities at its decision.
+        """Compute the player's action probabilities at its decision.
 
         Args:
-          stages: what the player saw and did, see `observations`; the last one is to be
-            answered. If they do not continue those of the last call, a new match
-            begins.
+          stages: Information and actions of the player, see `observations`; the last
+            stage is the current decision. If they do not continue those of the last
+            call, a new match begins.
 
         Returns:
-          Actions and float64 [A]; None: the blueprint's.
+          Actions and probabilities, float64 [A]. None: use the blueprint.
         """
         programs = cfr.programs()
         with self._clock.move():
@@ -212,15 +212,15 @@ class LookaheadResolver:
             for number in range(len(self._stages), len(stages)):
                 self._decide(stages, number)
             self._stages = list(stages)
-            answer, incumbent = None, self.solved
-            while (infoset := incumbent.find(stages[-1].seen[-1])) < 0:
-                if not isinstance(incumbent.incumbent, SolvedLookahead):
+            answer, solved = None, self.solved
+            while (infoset := solved.find(stages[-1].seen[-1])) < 0:
+                if not isinstance(solved.incumbent, SolvedLookahead):
                     self.counts.blueprint += 1
                     break
-                incumbent = incumbent.incumbent
+                solved = solved.incumbent
             else:
-                answer = incumbent.strategy(infoset)
-                resolved = incumbent.accepted and incumbent.is_solved(infoset)
+                answer = solved.strategy(infoset)
+                resolved = solved.accepted and solved.is_solved(infoset)
                 self.counts.resolved += resolved
                 self.counts.incumbent += not resolved
         self.statistics.programs_compiled += cfr.programs() - programs
@@ -229,14 +229,14 @@ class LookaheadResolver:
         return answer
 
     def _decide(self, stages: Sequence[Stage], number: int) -> None:
-        """Solves what a decision of the match needs.
+        """Solve what a decision of the match needs.
 
-        Under a clock there is time for the last one only: of those before it, which
-        had theirs, only what was solved is taken.
+        With a time limit, only the last decision may be solved: earlier ones had their
+        own time, and only their existing solutions are used.
 
         Args:
-          stages: what the player saw and did.
-          number: the decision; all before it were treated.
+          stages: Information and actions of the player.
+          number: Number of the decision; all earlier ones were handled.
         """
         infoset = self.solved.find(stages[number].seen[-1])
         if infoset >= 0 and self.solved.is_solved(infoset):
@@ -244,58 +244,58 @@ class LookaheadResolver:
         deadline, most = self._clock.deadline(), 0
         if deadline is None or number == len(stages) - 1:
             most = self._layers.affordable(deadline)
-        while self._place.number < number:
-            key = stages[self._place.number + 1].seen[-1]
-            following = self._following(key, bool(most), deadline)
+        while self._state.number < number:
+            key = stages[self._state.number + 1].seen[-1]
+            following = self._next(key, bool(most), deadline)
             if following is None:
                 return
-            self._place = following
-        if self._place.number == number:
+            self._state = following
+        if self._state.number == number:
             self._resolve(most, deadline)
 
-    def _following(
+    def _next(
         self, key: str, look: bool, deadline: float | None
-    ) -> PublicState | None:
-        """The public state of the next decision, which is found once.
+    ) -> ReachedState | None:
+        """Return the public state of the next decision; search for it only once.
 
         Args:
-          key: the player's information-state string there.
-          look: for it, if it is not known.
-          deadline: by `time.perf_counter`; None: none.
+          key: The player's information-state string there.
+          look: Whether to search for a public state that is not known yet.
+          deadline: Deadline by `time.perf_counter`. None: none.
         """
-        place = self._place
-        if key in place.after or not look:
-            return place.after.get(key)
-        next_state = place.tree.next_public_state(
-            place.ids,
+        state = self._state
+        if key in state.after or not look:
+            return state.after.get(key)
+        next_state = state.tree.next_public_state(
+            state.ids,
             key,
             most=self._layers.expandable(deadline),
-            begins=place.number < 0,
+            begins=state.number < 0,
             deadline=deadline,
         )
         if next_state is None:
             if deadline is None:
-                place.after[key] = None
+                state.after[key] = None
             return None
         tree, ids, keys = next_state
-        following = PublicState(place.number + 1, tree, ids)
+        following = ReachedState(state.number + 1, tree, ids)
         if self._may_keep(len(tree)):
-            place.after.update(dict.fromkeys(keys, following))
+            state.after.update(dict.fromkeys(keys, following))
         return following
 
     def _resolve(self, most: int, deadline: float | None) -> None:
-        """Solves the subgame of the place; takes its solution if that is known.
+        """Solve the subgame of the current public state, or use its existing solution.
 
-        On one plan a subgame has one solution, whatever the player holds in it: so
-        draws depend on its roots, and it is solved once, the first time that there is
-        time for it.
+        With one incumbent strategy a subgame has one solution, whatever the player's
+        own information is. Random numbers therefore depend on the roots, and the
+        subgame is solved once, the first time that there is enough time.
         """
-        place, after = self._place, self.solved.after
-        number = place.tree.number_of(place.ids)
+        state, after = self._state, self.solved.after
+        number = state.tree.number_of(state.ids)
         if number in after or not most:
             self.solved = after.get(number) or self.solved
             return
-        solved = self._solve(place, number, deadline)
+        solved = self._solve(state, number, deadline)
         if solved is not None and solved.exact:
             self.solved = solved
             if self._may_keep(len(solved.lookahead)):
@@ -304,14 +304,14 @@ class LookaheadResolver:
             after[number] = None
 
     def _may_keep(self, histories: int) -> bool:
-        """Whether a tree may be kept; if not, all are forgotten after the match."""
+        """Return whether a tree may be kept after the match."""
         self._kept_histories += histories
         return self._kept_histories <= _MOST_KEPT
 
     def _solve(
-        self, place: PublicState, number: int, deadline: float | None
+        self, state: ReachedState, number: int, deadline: float | None
     ) -> SolvedLookahead | None:
-        tree = place.tree.focus(place.ids)
+        tree = state.tree.focus(state.ids)
         # What leads to the place is there: it has to be laid out only.
         if not (most := self._layers.affordable(deadline, len(tree))):
             return None
@@ -320,20 +320,20 @@ class LookaheadResolver:
             SolvedLookahead.of,
             player=self.player,
             incumbent=self.solved,
-            roots=place.ids,
+            roots=state.ids,
             walk=_WALK[self.config.move_ms is not None] * most,
         )
         return self._counted(
-            self._layers.solve(tree, prepare, most, deadline, roots=place.ids)
+            self._layers.solve(tree, prepare, most, deadline, roots=state.ids)
         )
 
     def _counted(self, solved: SolvedLookahead | None) -> SolvedLookahead | None:
-        """Notes whether what follows a tree could be walked."""
+        """Count whether the game below a tree could be enumerated."""
         self.counts.exact += solved is not None and solved.exact
         return solved
 
     def _solve_start(self, end: float | None) -> SolvedLookahead:
-        """Grows and solves the tree that every match begins with."""
+        """Grow and solve the tree with which every match begins."""
         tree, most = self._root.tree.focus(self._root.ids), self.settings.max_histories
         self._leaf.draw_from(self._number("start"))
         prepare = functools.partial(
@@ -352,7 +352,7 @@ class LookaheadResolver:
         return solved
 
     def _forget_all(self) -> None:
-        """Forgets solutions, and the labels of infosets that were met for them."""
+        """Drop all solutions, and the labels of infosets that were visited for them."""
         self._start.forget()
         self._root.after.clear()
         self._kept_histories = 0
@@ -361,20 +361,18 @@ class LookaheadResolver:
             player_labels.forget(count)
 
     def _number(self, key: object) -> int:
-        """64 bits that depend on the seed and on something that can be written."""
+        """Return 64 bits that depend on the seed and on a key."""
         text = repr((self._draws, key)).encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
     def _play_warmup(self, game: pyspiel.Game, random: np.random.Generator) -> None:
-        """Plays a warm-up match: half of its moves, and the opponent's, are random."""
+        """Play a warm-up match; half of the player's moves are random."""
         self.restart()
         state = game.new_initial_state()
         while not state.is_terminal():
             if state.is_chance_node():
-                actions, probabilities = zip(*chance_outcomes(state), strict=True)
-                action = random.choice(
-                    actions, p=np.array(probabilities) / sum(probabilities)
-                )
+                actions, weights = zip(*chance_outcomes(state), strict=True)
+                action = random.choice(actions, p=np.array(weights) / sum(weights))
             else:
                 action = random.choice(state.legal_actions())
                 if state.current_player() == self.player:

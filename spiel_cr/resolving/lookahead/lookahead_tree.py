@@ -1,8 +1,8 @@
-"""Games too large to be compiled whole: a lookahead tree of at most N histories.
+"""Lookahead trees of at most N histories, for games that are too large to build.
 
-Histories that were not expanded are its *frontier*: in the compiled game they are
-TERMINAL, with a leaf value for a utility. `grow` expands more of them. `focus` drops
-all that does not lead to some histories, which makes room for what lies below these.
+Histories that are not expanded are the *frontier*: in the tree's snapshot they are
+TERMINAL, with leaf values as utilities. `grow` expands more of them. `focus` drops all
+histories that do not lead to given ones, so that the game below these fits.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.games.histories import string_at
 from spiel_cr.games.opening.batched_rules import BrokenRulesError, of_game
 from spiel_cr.games.opening.opened import open_game
@@ -22,9 +22,9 @@ from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.lookahead import growth
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
-from spiel_cr.resolving.lookahead.frontier import Rows, breadth_first, with_choices
+from spiel_cr.resolving.lookahead.frontier import TreeRows, breadth_first, with_choices
 from spiel_cr.resolving.lookahead.node_table import Ids, NodeTable
-from spiel_cr.resolving.lookahead.snapshot import Snapshot, snapshot_of
+from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot, snapshot_of
 
 # An odd number whose bits look random, of the golden ratio.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -34,18 +34,19 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 class LookaheadTree:
     """A part of a game tree, of at most `max_histories` histories.
 
-    Histories have ids, which they keep while the tree grows, and in trees made of it by
-    `focus`. Of the histories of an infoset on one level that are in the tree, `grow`
-    and `truncate` leave all expanded, or none of them.
+    Histories have ids, which they keep while the tree grows, and in trees made from it
+    by `focus`. After `grow` and `truncate`, all or none of an infoset's histories on
+    one level are expanded.
 
     Attributes:
-      simulator: plays the game.
-      leaf: what histories at the frontier are worth.
-      table: the histories.
-      player: who resolves; the other one chooses among continuations at the frontier.
-      blueprint: how players go, for growth that is guided; None: alike everywhere.
-      dropped: int32 [n], ascending, labels of the opponent's infosets that histories
-        were dropped of by `focus`.
+      simulator: Simulator of the game.
+      leaf: Values of histories at the frontier.
+      table: The histories.
+      player: The re-solving player; the opponent chooses a continuation strategy at the
+        frontier.
+      blueprint: Strategy of both players, which guides growth. None: uniform.
+      dropped: Labels of the opponent's infosets from which `focus` dropped histories,
+        int32 [n], ascending.
     """
 
     __repr__ = short_repr
@@ -67,18 +68,18 @@ class LookaheadTree:
         player: int,
         batched_rules: bool = True,
     ) -> "LookaheadTree":
-        """The start of the game, not expanded.
+        """Return a tree of the start of the game, which is not expanded.
 
         Args:
           game: OpenSpiel game string or game, as for `build_tree`.
           max_histories: N, at least 2.
-          leaf: what histories at the frontier are worth. It is given states of the
-            batched rules, if there is one and `batched_rules` is true, else
-          OpenSpiel's. player: who resolves.
-          batched_rules: play by the game's own batched rules, if it has them.
+          leaf: Values of histories at the frontier, as states of the batched rules, or
+            as OpenSpiel's states without such rules.
+          player: The re-solving player.
+          batched_rules: Whether to use the game's batched rules, if it has any.
 
         Raises:
-          ValueError: a bad game.
+          ValueError: If the game is invalid.
         """
         game = open_game(game).game
         rules = of_game(game) if batched_rules else None
@@ -96,10 +97,10 @@ class LookaheadTree:
         return self.simulator.game
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
-        """int64 [n], where histories stand in the order of ids.
+        """Return the rows of histories, int64 [n].
 
         Raises:
-          KeyError: a history is not in this tree.
+          KeyError: If a history is not in this tree.
         """
         row_ids = self.table.id[: self.table.used]
         rows = np.searchsorted(row_ids, ids)
@@ -108,7 +109,7 @@ class LookaheadTree:
         return rows
 
     def number_of(self, ids: np.ndarray) -> int:
-        """A number of 64 bits for some histories, by what was done to come there."""
+        """Return a 64-bit number for some histories, by the actions that lead there."""
         table = self.table
         code = np.zeros(table.used, np.uint64)
         moves = (table.action[: table.used].astype(np.int64) + 2).astype(np.uint64)
@@ -120,19 +121,20 @@ class LookaheadTree:
         return int(code[self.rows(ids)].sum())
 
     def nodes(self, ids: np.ndarray) -> Nodes:
-        """Histories by id, as the simulator gives them; stubs look like terminals."""
+        """Return histories by id, as from the simulator; stubs are terminal."""
         return self.table.nodes(self.rows(ids))
 
     def is_expanded(self, ids: np.ndarray) -> bool:
-        """Whether what follows histories is there, of each of them."""
+        """Return whether all of some histories are expanded."""
         return bool((self.table.first[self.rows(ids)] >= 0).all())
 
     def grow(self, most: int, *, deadline: float | None = None) -> None:
-        """Expands public states in order of how much they matter, see `growth.py`.
+        """Expand public states in order of urgency, see `growth.py`.
 
         Args:
-          most: histories to have at most; never more than `max_histories`.
-          deadline: by `time.perf_counter`; after it no more is expanded than was begun.
+          most: Maximum number of histories, if less than `max_histories`.
+          deadline: Deadline by `time.perf_counter`, after which no further expansion
+            starts.
         """
         try:
             growth.grow(
@@ -152,20 +154,21 @@ class LookaheadTree:
         begins: bool = False,
         deadline: float | None = None,
     ) -> tuple["LookaheadTree", np.ndarray, list[str]] | None:
-        """The public state of the player's next decision, all that may be taken for it.
+        """Find the public state of the player's next decision.
 
         Args:
-          ids: int64 [n], the player's decisions in one public state, nothing expanded
-            below them.
-          key: the player's information-state string at its next decision.
-          most: histories to have at most on the way.
-          begins: the next decision may be one of `ids`, as at the start of the game.
-          deadline: by `time.perf_counter`; None: none.
+          ids: The player's decisions in one public state, int64 [n], with nothing
+            expanded below them.
+          key: The player's information-state string at its next decision.
+          most: Maximum number of histories on the way.
+          begins: Whether the next decision may be one of `ids`, as at the start of the
+            game.
+          deadline: Deadline by `time.perf_counter`. None: none.
 
         Returns:
-          A tree of what leads there, the histories, int64, and the player's
-          information-state strings at them; None: there is no room or no time, or no
-          history that leads there.
+          A tree of the histories that lead to the public state, the ids of its
+          histories, int64, and the player's information-state strings there. None if
+          there is not enough memory or time, or no history that leads there.
         """
         tree = self.focus(ids)
         table, rows = tree.table, tree.rows(ids)
@@ -198,7 +201,7 @@ class LookaheadTree:
         )
 
     def _strings(self, rows: np.ndarray) -> Sequence[str]:
-        """The player's information-state strings; where rules make none, of states."""
+        """Return the player's information-state strings, by the rules or by states."""
         table, rules = self.table, self.simulator.rules
         has_strings = isinstance(rules, pyspiel.Game) or hasattr(
             rules, "information_state_strings"
@@ -209,29 +212,29 @@ class LookaheadTree:
         return [string_at(self.game, path, self.player) for path in paths]
 
     def _split(self, rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """The player's decisions among some rows, and others that go on."""
+        """Return the player's decisions among rows, and other rows with actions."""
         acts = self.table.player[rows] == self.player
         return [rows[acts]], rows[~acts & (self.table.num_actions[rows] > 0)]
 
     def truncate(self, most: int) -> None:
-        """Takes the last expansions back until at most `most` histories are left.
+        """Undo the last expansions until at most `most` histories are left.
 
-        What a tree made by `focus` began with stays.
+        Histories with which a tree made by `focus` began are kept.
         """
         self.table.truncate(most)
 
     def focus(self, ids: np.ndarray) -> "LookaheadTree":
-        """A tree with only what leads to some histories, and what comes after them.
+        """Return a tree of the histories above and below given ones.
 
-        Their ancestors stay, with all their moves. What a dropped move led to becomes a
-        stub: a terminal worth 0. So infosets and sequences above stay as they are, but
-        values of strategies there mean nothing any more.
+        Their ancestors are kept, with all their moves. The history after a dropped move
+        becomes a stub: a terminal with utility 0. Infosets and sequences above are
+        therefore unchanged, but values of strategies there are meaningless.
 
         Args:
-          ids: int64 [n], histories.
+          ids: Histories, int64 [n].
 
         Raises:
-          KeyError: a history is not in this tree.
+          KeyError: If a history is not in this tree.
         """
         parent = self.table.parent[: self.table.used]
         within, above = np.zeros((2, len(parent)), bool)
@@ -258,23 +261,24 @@ class LookaheadTree:
         dropped = np.union1d(self.dropped, self.table.label[: len(parent)][lost])
         return dataclasses.replace(self, table=table, dropped=dropped)
 
-    def snapshot(self) -> Snapshot:
-        """The tree as a compiled game, which ends at the frontier.
+    def snapshot(self) -> TreeSnapshot:
+        """Return the tree as a game in tree form, which ends at the frontier.
 
-        If that is the whole game, it is what `build_tree` gives, bit for bit.
+        If it is the complete game, the result is bitwise identical to that of
+        `build_tree`.
 
         Raises:
-          ImperfectRecallError: in what is there a player seems to forget something.
+          ImperfectRecallError: If a player seems to have imperfect recall in the tree.
         """
         return snapshot_of(self._rows(), self.table.states, self.simulator)
 
     def unvalued(self) -> np.ndarray:
-        """int64, rows at which the tree ends and whose leaf values are not known."""
+        """Return rows of leaves without leaf values, int64."""
         leaves = self.table.frontier()
         return leaves[np.isnan(self.table.value[leaves]).any(axis=1)]
 
     def value_leaves(self) -> None:
-        """Asks for the leaf values that are missing; `snapshot` does so by itself."""
+        """Compute missing leaf values; `snapshot` does this automatically."""
         table, new = self.table, self.unvalued()
         if not len(new):
             return
@@ -286,8 +290,8 @@ class LookaheadTree:
         if self.leaf.k > 1:
             table.spread[new] = np.ptp(values, axis=1)
 
-    def _rows(self) -> Rows:
-        """The histories, ending at the frontier, with the opponent's choices there."""
+    def _rows(self) -> TreeRows:
+        """Return the histories, with the opponent's choices at the frontier."""
         self.value_leaves()
         table, leaves = self.table, self.table.frontier()
         rows = table.rows()

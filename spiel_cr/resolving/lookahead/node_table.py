@@ -8,7 +8,7 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
 from spiel_cr.games.opening.batched_rules import BrokenRulesError
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
-from spiel_cr.resolving.lookahead.frontier import Rows
+from spiel_cr.resolving.lookahead.frontier import TreeRows
 
 # Length of the columns at first; it doubles as they fill.
 _FIRST_LENGTH = 1 << 10
@@ -177,12 +177,12 @@ class NodeTable:
         """int64, the children of expanded rows."""
         return ranges(self.first[rows], self.num_actions[rows])
 
-    def rows(self) -> Rows:
+    def rows(self) -> TreeRows:
         """All histories, ending at the frontier and at stubs; leaves are worth 0."""
         used = self.used
         leaf = self.first[:used] < 0
         ends = leaf & ((self.num_actions[:used] > 0) | self.stub[:used])
-        return Rows(
+        return TreeRows(
             id=self.id[:used],
             parent=self.parent[:used],
             first=self.first[:used].astype(np.int64),

@@ -1,4 +1,4 @@
-"""Compiles the histories of a lookahead tree."""
+"""Snapshots of a lookahead tree: games in tree form."""
 
 import dataclasses
 from typing import NamedTuple
@@ -11,18 +11,17 @@ from spiel_cr.games.simulation.labelled import LabelledSimulator
 from spiel_cr.games.tree import infostate_strings, numbering
 from spiel_cr.games.tree.infostate_strings import lazy_strings
 from spiel_cr.games.tree.tree import GameTree, assemble
-from spiel_cr.resolving.lookahead.frontier import Rows, breadth_first
+from spiel_cr.resolving.lookahead.frontier import TreeRows, breadth_first
 
 
-class Snapshot(NamedTuple):
-    """A lookahead tree as it is now, compiled.
+class TreeSnapshot(NamedTuple):
+    """A lookahead tree at one time, as a game in tree form.
 
     Attributes:
-      tree: the compiled game; `tree.frontier` tells where it ends before the game does.
-      ids: int64 [N], the lasting number of each history; no other history has it, in
-        any tree made of the same one.
-      labels: for each player int32 [I], a number for each infoset, which lasts as long
-        as the lookahead tree and all that was made of it.
+      tree: The game; `tree.frontier` marks where it ends before the original game does.
+      ids: Id of each history, int64 [N], unique among all trees made from one tree.
+      labels: For each player a number for each infoset, int32 [I], which does not
+        change during the lifetime of the lookahead tree and all trees made from it.
     """
 
     tree: GameTree
@@ -31,19 +30,19 @@ class Snapshot(NamedTuple):
 
 
 def snapshot_of(
-    rows: Rows, states: np.ndarray, simulator: LabelledSimulator
-) -> Snapshot:
-    """A lookahead tree as a compiled game, which ends at the frontier.
+    rows: TreeRows, states: np.ndarray, simulator: LabelledSimulator
+) -> TreeSnapshot:
+    """Return a lookahead tree as a game in tree form, which ends at the frontier.
 
-    If that is the whole game, it is what `build_tree` gives, bit for bit.
+    If it is the complete game, the result is bitwise identical to that of `build_tree`.
 
     Args:
-      rows: the histories, ending at the frontier, with what they are worth there.
-      states: [n, ...], of the histories.
-      simulator: of the game.
+      rows: Histories, which end at the frontier, with values there.
+      states: States of the histories, [n, ...].
+      simulator: Simulator of the game.
 
     Raises:
-      ImperfectRecallError: in what is there a player seems to forget something.
+      ImperfectRecallError: If a player seems to have imperfect recall in the tree.
     """
     order, level_start = breadth_first(rows.first, rows.num_children)
     rank = np.empty(len(order), np.int32)
@@ -53,10 +52,10 @@ def snapshot_of(
     player_labels = []
     for p in range(2):
         acts = np.flatnonzero(player == p)
-        histories_of = order[acts]
-        labels, label[acts] = np.unique(rows.label[histories_of], return_inverse=True)
+        numbers_of = order[acts]
+        labels, label[acts] = np.unique(rows.label[numbers_of], return_inverse=True)
         _, observation[acts] = np.unique(
-            rows.observation[histories_of], return_inverse=True
+            rows.observation[numbers_of], return_inverse=True
         )
         player_labels.append(labels)
     walked = Histories(
@@ -72,7 +71,7 @@ def snapshot_of(
     )
 
     def strings_at(histories: np.ndarray, player: int) -> infostate_strings.Strings:
-        """A player's information-state strings, on demand."""
+        """Return a player's information-state strings, computed on demand."""
         at = states[order[histories]]
         return infostate_strings.Strings(
             len(at),
@@ -83,20 +82,16 @@ def snapshot_of(
     game, rules = simulator.game, simulator.rules
     histories, infosets, numbers = numbering.number(walked, game)
     if isinstance(rules, pyspiel.Game):
-        keys = [
-            strings_at(player_infosets.history, p)
-            for p, player_infosets in enumerate(infosets)
-        ]
+        keys = [strings_at(side.history, p) for p, side in enumerate(infosets)]
     else:
         keys = [
-            lazy_strings(game, rules, histories, player_infosets.history, p)
-            for p, player_infosets in enumerate(infosets)
+            lazy_strings(game, rules, histories, side.history, p)
+            for p, side in enumerate(infosets)
         ]
     tree = assemble(game, histories, infosets, keys, lazy=True)
     if rows.frontier.any():
         tree = dataclasses.replace(tree, frontier=rows.frontier[order])
     one, other = (
-        histories_of[player_infosets]
-        for histories_of, player_infosets in zip(player_labels, numbers, strict=True)
+        labels[order] for labels, order in zip(player_labels, numbers, strict=True)
     )
-    return Snapshot(tree, rows.id[order], (one, other))
+    return TreeSnapshot(tree, rows.id[order], (one, other))

@@ -1,4 +1,4 @@
-"""A lookahead tree, the plan of the player in it, and what is promised and solved."""
+"""A lookahead tree with its incumbent strategy, constraints and solution."""
 
 import dataclasses
 import functools
@@ -6,7 +6,7 @@ import functools
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.simulation.labelled import Nodes
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
@@ -16,7 +16,7 @@ from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.lookahead.below_lookahead import walk_below
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
-from spiel_cr.resolving.lookahead.snapshot import Snapshot
+from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot
 from spiel_cr.solvers.cfr.solver import Solver
 
 
@@ -35,25 +35,26 @@ class SolvedLookahead:
     on its blueprint against such responses was nine times as exploitable.
 
     Attributes:
-      lookahead: the tree.
-      incumbent: what was played before, and is played beyond the tree: what was solved
-        there, and the blueprint.
-      snapshot: it as a compiled game.
-      decomposition: the layers of the compiled game.
-      layer: the layer that is solved.
-      full_game: whether it is solved from the start of the game, without gadget.
-      behaviour: float64 [S of i], the plan in the tree.
-      constraints: float64 [G + 1], what the opponent's best responses get against it.
-      responses: these best responses.
-      exact: whether they go on to the end of the game.
-      accepted: whether the layer's solution keeps what was promised, and is the plan.
-      after: what was solved next, on the plan of this tree, by the number of its roots;
-        None: that cannot be solved.
+      lookahead: The tree.
+      incumbent: The incumbent strategy before this tree, which is also followed below
+        it: earlier solutions, and the blueprint.
+      snapshot: The tree as a game in tree form.
+      decomposition: Layers of that game.
+      layer: The layer that is solved.
+      full_game: Whether it is solved from the start of the game, without a gadget.
+      behaviour: The incumbent strategy in the tree, float64 [S of i].
+      constraints: Values of the opponent's best responses to it, float64 [G + 1].
+      responses: Best responses of the opponent.
+      exact: Whether best responses extend to the end of the game.
+      accepted: Whether the solution of the layer satisfies all constraints, and is the
+        incumbent strategy now.
+      after: The next solutions on top of this one, by the number of their roots. None:
+        the subgame cannot be solved.
     """
 
     lookahead: LookaheadTree
     incumbent: "SolvedLookahead | Blueprint"
-    snapshot: Snapshot
+    snapshot: TreeSnapshot
     decomposition: Decomposition
     layer: int
     full_game: bool
@@ -73,29 +74,29 @@ class SolvedLookahead:
         roots: np.ndarray | None = None,
         walk: int = 0,
     ) -> "SolvedLookahead | None":
-        """Nothing is solved yet.
+        """Prepare a tree for a solve.
 
         Args:
-          lookahead: the tree.
+          lookahead: The tree.
           player: i.
-          incumbent: that of the player so far.
-          roots: int64 [n], ids of the player's decisions in one public state, whose
-            subgame is to be solved; None: the whole tree.
-          walk: histories beyond the tree to walk at most.
+          incumbent: Incumbent strategy of the player.
+          roots: Ids of the player's decisions in one public state, whose subgame will
+            be solved, int64 [n]. None: the complete tree.
+          walk: Maximum number of histories to enumerate below the tree.
 
         Returns:
-          The tree; None: the subgame cannot be resolved, since the opponent cannot tell
-          the player's turns apart, or takes histories of it for some that are not in
-          the tree, or not all of its roots are expanded.
+          The tree. None if the subgame cannot be re-solved: because the opponent cannot
+          distinguish the player's turns, or confuses histories of the subgame with
+          histories outside the tree, or because not all roots are expanded.
 
         Raises:
-          ImperfectRecallError: a player forgets something.
-          HiddenTurnsError: the whole tree has no layers.
+          ImperfectRecallError: If a player has imperfect recall.
+          UncountableTurnsError: If the complete tree has no layers.
         """
         snapshot = lookahead.snapshot()
         try:
             d = decompose(snapshot.tree, player)
-        except HiddenTurnsError:
+        except UncountableTurnsError:
             if roots is None:
                 raise
             return None
@@ -113,21 +114,11 @@ class SolvedLookahead:
         if len(infosets):
             nodes = lookahead.nodes(snapshot.ids[infosets.history])
             behaviour = np.append(1.0, incumbent.play(nodes, player))
-        beyond = walk_below(lookahead, snapshot, d, incumbent, walk)
-        responses = OpponentResponses(d, beyond)
-        constraints = responses.values(behaviour)
+        game_below = walk_below(lookahead, snapshot, d, incumbent, walk)
+        responses = OpponentResponses(d, game_below)
         return cls(
-            *(
-                lookahead,
-                incumbent,
-                snapshot,
-                d,
-                layer,
-                roots is None,
-                behaviour,
-                constraints,
-            ),
-            *(responses, beyond is not None),
+            *(lookahead, incumbent, snapshot, d, layer, roots is None, behaviour),
+            *(responses.values(behaviour), responses, game_below is not None),
         )
 
     @property
@@ -135,7 +126,7 @@ class SolvedLookahead:
         return self.decomposition.player
 
     def play(self, nodes: Nodes, player: int) -> np.ndarray:
-        """Action probabilities by the plan, see `Blueprint.play`."""
+        """Return the incumbent strategy's probabilities, see `Blueprint.play`."""
         inside, at = find_numbers(self.snapshot.labels[player], nodes.label)
         actions = np.repeat(inside, nodes.num_actions)
         played = np.empty(len(actions))
@@ -145,7 +136,7 @@ class SolvedLookahead:
         return played
 
     def forget(self) -> None:
-        """Drops what was solved after it, which refers to it: so all of it is freed."""
+        """Drop all later solutions, which refer to this one, to free memory."""
         for solved in filter(None, self.after.values()):
             solved.forget()
         self.after.clear()
@@ -156,21 +147,21 @@ class SolvedLookahead:
         return {key: number for number, key in enumerate(keys)}
 
     def find(self, key: str) -> int:
-        """The player's infoset by its information-state string; -1: it is not there."""
+        """Return the player's infoset of an information-state string, or -1."""
         return self._keys.get(key, -1)
 
     def is_solved(self, infoset: int) -> bool:
-        """Whether an infoset is in the layer that is solved, or before it."""
+        """Return whether an infoset is in the solved layer or above it."""
         return bool(self.decomposition.player_layer[infoset] <= self.layer)
 
     def strategy(self, infoset: int) -> tuple[list[int], np.ndarray]:
-        """Actions at an infoset of the player, and its probabilities, float64 [A]."""
+        """Return the actions at an infoset, and their probabilities, float64 [A]."""
         sequences = self._sequences(np.array([infoset]))
         actions = self.snapshot.tree.infosets[self.player].actions[sequences - 1]
         return actions.tolist(), self.behaviour[sequences]
 
     def forest(self, gadget: Gadget) -> Forest:
-        """The gadget game of the layer, or the whole tree."""
+        """Return the gadget game of the layer, or the complete tree."""
         reach = reach_from_behaviour(self.decomposition.decisions, self.behaviour)
         return build_forest(
             self.decomposition,
@@ -182,7 +173,7 @@ class SolvedLookahead:
         )
 
     def accept_if_safe(self, game: Forest, solver: Solver) -> None:
-        """Takes a solution in if it keeps what was promised."""
+        """Accept a solution if it satisfies all constraints."""
         d, new = self.decomposition, self.behaviour.copy()
         new[self._sequences(game.infosets)] = solver.average_behaviour(self.player)[1:]
         exceeds = self.responses.exceeds(self.constraints, self.responses.values(new))

@@ -27,7 +27,9 @@ class CFRConfig:
     alternating: bool = True
 
     def __post_init__(self) -> None:
-        check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
+        check_number(
+            self.gamma, "gamma", "[0, inf)", remedy="it is averaging's exponent"
+        )
 
 
 # What settings of sampled members must be.
@@ -94,12 +96,17 @@ class MCCFRConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
-        check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
         check_number(
-            self.epsilon, "epsilon", "(0, 1]", why="or some actions are never sampled"
+            self.gamma, "gamma", "[0, inf)", remedy="it is averaging's exponent"
         )
         check_number(
-            self.delta, "delta", "[0, 1)", why="some trajectories must be free"
+            self.epsilon,
+            "epsilon",
+            "(0, 1]",
+            remedy="or some actions are never sampled",
+        )
+        check_number(
+            self.delta, "delta", "[0, 1)", remedy="some trajectories must be free"
         )
 
 

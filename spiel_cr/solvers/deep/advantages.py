@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from spiel_cr.common.network_fits import Plan, Targets
+from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep import reservoirs
 from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
@@ -125,7 +125,7 @@ class Advantages:
         self._iteration = iteration
         if config.restart:
             self.approximator = self._approximator(self._seed + 2 * iteration)
-        plan = Plan(config.steps, config.batch, config.learning_rate)
+        plan = FitSchedule(config.steps, config.batch, config.learning_rate)
         targets = self._balanced(targets)
         self.loss = self.approximator.fit(targets, plan, random)
         self.fitted = True
@@ -152,7 +152,7 @@ class Advantages:
     ) -> Targets:
         """The visits of an iteration, with what was learned before in the targets."""
         config = self._config
-        plan = Plan(config.steps, config.batch, config.learning_rate)
+        plan = FitSchedule(config.steps, config.batch, config.learning_rate)
         visits = self._means(visits)
         if self.newest is not None:
             self.newest.fit(self._balanced(visits), plan, random)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from spiel_cr.common import network_fits, networks
-from spiel_cr.common.network_fits import Plan, Targets
+from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import Shape
@@ -53,7 +53,7 @@ class Perceptron:
     def fit(
         self,
         targets: Targets,
-        plan: Plan,
+        plan: FitSchedule,
         random: np.random.Generator,
         *,
         ordered: bool = False,
@@ -117,7 +117,7 @@ class Table:
     def fit(
         self,
         targets: Targets,
-        plan: Plan,
+        plan: FitSchedule,
         random: np.random.Generator,
         *,
         ordered: bool = False,

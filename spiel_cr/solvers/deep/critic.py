@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from spiel_cr.common.network_fits import Plan, Targets
+from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.approximators import Approximator
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.reservoirs import Replay, Transitions
@@ -46,7 +46,9 @@ class Critic:
         """
         return self.values.outputs(joint)
 
-    def fit(self, strategy: Strategy, plan: Plan, random: np.random.Generator) -> float:
+    def fit(
+        self, strategy: Strategy, plan: FitSchedule, random: np.random.Generator
+    ) -> float:
         """Learns from moves drawn from the buffer; returns the loss.
 
         Args:

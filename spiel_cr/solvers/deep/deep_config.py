@@ -132,8 +132,8 @@ class DeepConfig:
             checks.check_choice(one, "averaging", AVERAGING)
         if self.alpha != math.inf:
             why = "inf discounts nothing"
-            checks.check_number(self.alpha, "alpha", "[0, 10]", why=why)
-        checks.check_whole(self.critic_capacity, "critic_capacity", self.critic_batch)
+            checks.check_number(self.alpha, "alpha", "[0, 10]", remedy=why)
+        checks.check_integer(self.critic_capacity, "critic_capacity", self.critic_batch)
         self._check_together()
 
     def _check_together(self) -> None:

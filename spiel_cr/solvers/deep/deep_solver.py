@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common.checks import check_choice
-from spiel_cr.common.network_fits import Plan, Targets
+from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
@@ -105,7 +105,9 @@ class DeepSolver(Training):
         if self._critic is not None:
             begin = time.perf_counter()
             config = self.config
-            plan = Plan(config.critic_steps, config.critic_batch, config.critic_rate)
+            plan = FitSchedule(
+                config.critic_steps, config.critic_batch, config.critic_rate
+            )
             random = self._random(iteration, 0, _CRITIC)
             self._critic.fit(self.strategy, plan, random)
             self.seconds_of["critic"] += time.perf_counter() - begin

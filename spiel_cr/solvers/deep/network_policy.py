@@ -326,7 +326,7 @@ def check_file(path: atomic.Path) -> None:
       path: the file.
 
     Raises:
-      OSError, DamagedFileError, ValueError: as `load_deep_policy`.
+      OSError, CorruptFileError, ValueError: as `load_deep_policy`.
     """
     _read(path)
 
@@ -342,7 +342,7 @@ def load_deep_policy(
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, was changed since, or its arrays
+      CorruptFileError: the file is no file of ours, was changed since, or its arrays
         are not of such networks.
       ValueError: the file holds no such policy, or one for another game; or OpenSpiel
         cannot load its game by name.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from spiel_cr.common import networks
-from spiel_cr.common.network_fits import Plan, Targets
+from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks, RunningReach
 from spiel_cr.solvers.deep.deep_config import DeepConfig
@@ -56,7 +56,7 @@ class SampledStrategies:
         if isinstance(known, Sums) or len(known):
             targets = to_fit(known, self._knowledge, self._player, config.balance)
             if targets.weight.sum() > 0:
-                plan = Plan(
+                plan = FitSchedule(
                     config.average_steps, config.batch, config.learning_rate, "cross"
                 )
                 network.fit(targets, plan, np.random.default_rng(self._seed))

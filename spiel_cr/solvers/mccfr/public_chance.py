@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common.checks import check_settings
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.json_records import read_object
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
 from spiel_cr.games.simulation.rules_source import RulesSource

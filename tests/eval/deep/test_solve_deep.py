@@ -2,8 +2,8 @@
 
 import pytest
 
+from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
-from spiel_cr.eval.contestants import registry
 from spiel_cr.solvers import network_makers
 from tests.support.commands import told
 
@@ -37,7 +37,7 @@ def test_a_game_that_is_not_compiled(tmp_path, capsys):
 @pytest.mark.slow
 def test_an_entry_of_comparisons():
     entry = registry.find(SMALL)
-    assert entry.ours and entry.samples and entry.extra == "deep"
+    assert entry.is_spiel_cr and entry.samples and entry.extra == "deep"
     assert "16 trajectories for each player, all of whose" in entry.how
     adapter = entry.make(GameInstance("kuhn_poker"), 1)
     adapter.run(2)

@@ -12,9 +12,9 @@ import time
 import pyspiel
 import pytest
 
-from spiel_cr.common import announcing
+from spiel_cr.common import messages
 from spiel_cr.eval.cli import play, signals
-from spiel_cr.eval.table import families, lobby, server, table
+from spiel_cr.eval.table import families, server, table
 from spiel_cr.eval.table.series import Series
 from spiel_cr.players.bot_strings import read_bot
 from tests.support import tables
@@ -228,7 +228,7 @@ def test_who_waits_is_told_what_is_done(monkeypatch):
     told, made = threading.Event(), Series.bot
 
     def slow(*given):
-        announcing.announce("warming up layer 1 of 4")
+        messages.announce("warming up layer 1 of 4")
         assert told.wait(10)
         return made(*given)
 
@@ -262,8 +262,8 @@ def test_a_lobby_of_games_and_strengths(monkeypatch):
         guest = Guest(serving)
         view = guest.wait_for("lobby")
         assert [len(view[kind]) for kind in ("games", "strengths")] == [
-            len(lobby.GAMES),
-            len(lobby.STRENGTHS),
+            len(table.GAMES),
+            len(table.STRENGTHS),
         ]
         for wrong in ({}, {"game": 99, "strength": 0}, {"game": 0, "strength": -1}):
             assert guest.ask("sit", wrong)[0] == 409
@@ -271,18 +271,18 @@ def test_a_lobby_of_games_and_strengths(monkeypatch):
             chosen = {"game": number, "strength": 0}
             assert guest.ask("sit", chosen)[0] == 200
             view = guest.wait_for("your turn")
-            assert view["game"] == f"{lobby.GAMES[number].string}()"
+            assert view["game"] == f"{table.GAMES[number].string}()"
             assert (view["match"], view["score"]["matches"]) == (0, 0)
-            assert view["named"] == lobby.STRENGTHS[0].title
+            assert view["named"] == table.STRENGTHS[0].title
             assert guest.ask("sit", chosen)[0] == 409
             assert guest.ask("leave", {})[0] == 200
             guest.wait_for("lobby")
         assert guest.ask("leave", {})[1]["phase"] == "closed"
 
 
-@pytest.mark.parametrize("offer", lobby.GAMES, ids=lambda offer: offer.string)
+@pytest.mark.parametrize("offer", table.GAMES, ids=lambda offer: offer.string)
 def test_what_the_lobby_offers_is_drawn_and_can_be_played(offer):
     game = pyspiel.load_game(offer.string)
     assert families.is_drawn(game)
-    for strength in lobby.STRENGTHS:
+    for strength in table.STRENGTHS:
         assert read_bot(strength.string)

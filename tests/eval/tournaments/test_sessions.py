@@ -17,7 +17,14 @@ from tests.support.commands import told
 LEDUC = "leduc_poker"
 BOTS = ("uniform", "honest(rollouts=2)", "uniform()")
 CONFIG = SessionConfig(stack=8, rounds=6)
-TABLES = ("won", "won_half_width", "chips", "chips_half_width", "sessions", "hands")
+TABLES = (
+    "win_share",
+    "win_share_half_width",
+    "chips",
+    "chips_half_width",
+    "sessions",
+    "hands",
+)
 
 
 def play(out, *, bots=BOTS, count=6, config=CONFIG, game=LEDUC, **options):
@@ -99,12 +106,12 @@ def test_tables_by_hand(tmp_path):
     given = [((4, 2), (0, 6)), ((-8, 1), (-2, 6)), ((8, 3), (1, 6))]
     rewrite(tmp_path, given)
     found = play(tmp_path, bots=bots)
-    assert found.won[0][1] == pytest.approx(1.75 / 3)
-    assert found.won[1][0] == pytest.approx(1.25 / 3)
+    assert found.win_share[0][1] == pytest.approx(1.75 / 3)
+    assert found.win_share[1][0] == pytest.approx(1.25 / 3)
     # Student's t with two degrees of freedom, see test_tournament.
     t = 2 * 0.475 / math.sqrt(2 * 0.975 * 0.025)
     error = np.std([0.75, 0, 1], ddof=1) / math.sqrt(3)
-    assert found.won_half_width[0][1] == pytest.approx(t * error)
+    assert found.win_share_half_width[0][1] == pytest.approx(t * error)
     assert found.chips[0][1] == pytest.approx(3 / 24)
     # Chips 4, -10, 9 in 8, 7, 9 hands; what is left of them by the ratio, per 8 hands.
     left = np.array([4 - 1, -10 - 7 / 8, 9 - 9 / 8]) / 8

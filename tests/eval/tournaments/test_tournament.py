@@ -12,7 +12,7 @@ from open_spiel.python.algorithms import expected_game_score
 
 import spiel_cr
 from spiel_cr.common import json_log
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executor import Executor
 from spiel_cr.eval.tournaments import tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
 from spiel_cr.evaluation import referee

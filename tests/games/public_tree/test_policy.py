@@ -7,7 +7,7 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.result import Held, read_policy
@@ -133,5 +133,5 @@ def test_files_of_other_forms_are_refused(tmp_path):
     with pytest.raises(ValueError, match="policy of kuhn_poker.* was given for"):
         read_policy(path, other)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DamagedFileError):
+    with pytest.raises(CorruptFileError):
         read_policy(path, kuhn())

@@ -5,7 +5,7 @@ import pytest
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.common import announcing
+from spiel_cr.common import messages
 from spiel_cr.games.opening.game_strings import load_string
 from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.opening.origins import load_again
@@ -205,6 +205,6 @@ def test_every_text_parameter_takes_any_text():
 
 def test_loading_is_announced(capsys):
     """Some games take half a minute, and OpenSpiel says nothing."""
-    with announcing.listening():
+    with messages.listening():
         load_string("blotto(coins=4,fields=3)")
     assert capsys.readouterr().err.strip().endswith("s] loading blotto")

@@ -13,7 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cr import GameOptions, load_policy, solve
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
@@ -196,7 +196,7 @@ def test_from_a_file(tmp_path):
     with pytest.raises(ValueError, match="was given for leduc_poker"):
         leaf(games.compiled("leduc"), np.array([1]), 0)
     (tmp_path / "kuhn.npz").write_bytes(b"nothing")
-    with pytest.raises((DamagedFileError, ValueError)):
+    with pytest.raises((CorruptFileError, ValueError)):
         parse_leaf(text)
 
 

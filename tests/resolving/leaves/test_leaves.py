@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.adapters import registry
 from spiel_cr.policies.leaf_values import UniformValue
 from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import LEAVES, is_fixed, parse_leaf
@@ -66,7 +66,7 @@ def test_a_bot_reads_brackets_in_brackets():
     assert bot.resolver.config.leaf == "uniform()"
 
 
-def test_contestants_name_the_files_of_leaves():
+def test_adapters_name_the_files_of_leaves():
     name = "resolving(iterations=3,depth=1,leaf=continuations(path=x.npz,k=1))"
     assert registry.find(name).files == ("x.npz",)
     name = "resolve(solver=cfr,depth=1,leaf=uniform)"
@@ -77,7 +77,7 @@ def test_contestants_name_the_files_of_leaves():
 
 @pytest.mark.slow
 def test_the_same_by_every_entrance(capsys):
-    """`resolve`, its command's contestant, and a bot that is asked everywhere."""
+    """`resolve`, its command's adapter, and a bot that is asked everywhere."""
     tree = games.compiled("kuhn")
     settings = {"depth": 1, "leaf": "uniform"}
     whole = spiel_cr.resolve(tree, ResolvingConfig("cfr+", 10, **settings))

@@ -7,7 +7,7 @@ import pytest
 from open_spiel.python.policy import UniformRandomPolicy
 
 from spiel_cr import build_tree, solve
-from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.resolving.constraints import OpponentResponses
@@ -140,7 +140,7 @@ def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, entire_
             continue
         try:
             game = decompose(tree, 0)
-        except HiddenTurnsError:
+        except UncountableTurnsError:
             continue
         solved = a_third_of(tree, random, entire_states=entire_states)
         if not solved.exact:

@@ -8,7 +8,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
+from spiel_cr.common.errors import CorruptFileError, GameTooLargeError
 from spiel_cr.resolving.lookahead.blueprint import Blueprint, blueprint_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from tests.support import lookahead_trees
@@ -55,7 +55,7 @@ def test_files_of_both_kinds_are_read(path, tmp_path):
     with pytest.raises(ValueError, match="a policy of .* was given for"):
         load_blueprint(path, spiel_cr.load_game(solved))
     (tmp_path / "bad.npz").write_bytes(b"nothing")
-    with pytest.raises(DamagedFileError):
+    with pytest.raises(CorruptFileError):
         LookaheadConfig(9, str(tmp_path / "bad.npz"))
 
 

@@ -376,11 +376,11 @@ def test_a_map_of_latent_tic_tac_toe():
     for cell in (4, 4, 0, 8):
         board = latent_board.play(board, 1 << cell)
     own, other = 1 << 4 | 1 << 0, 0
-    assert latent_board.known_map(board, 0, True) == own | other << 9
+    assert latent_board.visible_map(board, 0, True) == own | other << 9
     board = latent_board.play(board, 1 << 8)
     # Player 1 has 4 and 8, and has been shown 4, its own, and 0.
     own, other = 1 << 4 | 1 << 8, 1 << 0
-    assert latent_board.known_map(board, 1, True) == own | other << 9
+    assert latent_board.visible_map(board, 1, True) == own | other << 9
 
 
 def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):

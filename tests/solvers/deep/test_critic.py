@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spiel_cr.common.network_fits import Plan
+from spiel_cr.common.network_fits import FitSchedule
 from spiel_cr.games.simulation.tree_source import TreeSource
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies.conversions import history_values
@@ -44,7 +44,7 @@ def test_a_table_learns_the_exact_values():
             return tables[player][seen.rows]
 
         for _ in range(4):
-            critic.fit(strategy, Plan(20, 200, 1.0), random)
+            critic.fit(strategy, FitSchedule(20, 200, 1.0), random)
         behaviour = [knowledge.behaviour(p, tables[p]) for p in range(2)]
         worth = history_values(tree, behaviour)
         guess = critic(np.arange(len(decisions)))[rows, histories.action[below]]

@@ -11,7 +11,7 @@ import pytest
 import spiel_cr
 from spiel_cr import load_bot, load_policy
 from spiel_cr.common import networks, storage
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.players.opponent_strings import (
     read_opponent,
@@ -168,9 +168,9 @@ def test_damaged_files(tmp_path, change, words):
     arrays, metadata = storage.load(path)
     change(arrays, metadata)
     storage.save(path, arrays, metadata)
-    with pytest.raises(DamagedFileError, match=re.escape(words)):
+    with pytest.raises(CorruptFileError, match=re.escape(words)):
         check_file(path)
-    with pytest.raises(DamagedFileError, match=re.escape(words)):
+    with pytest.raises(CorruptFileError, match=re.escape(words)):
         load_deep_policy(path)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.adapters import registry
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.first_order import first_order_config as config
 from tests.support.solving import solve_with
@@ -10,7 +10,7 @@ from tests.support.solving import solve_with
 
 def test_other_modules_know_the_names():
     for name in config.PRESETS:
-        assert registry.find(name).ours
+        assert registry.find(name).is_spiel_cr
 
 
 def test_where_they_do_not_belong():

@@ -6,7 +6,7 @@ import pytest
 import spiel_cr
 from spiel_cr import GameOptions, Goal
 from spiel_cr.common import storage
-from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
+from spiel_cr.common.errors import CorruptFileError, GameTooLargeError
 from spiel_cr.evaluation.responses.local_best_response import BoardResponse, lbr
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation import key_making
@@ -270,7 +270,7 @@ def test_files_with_other_buckets_are_damaged(tmp_path):
     arrays, metadata = storage.load(path)
     arrays["buckets0"] = np.full_like(arrays["buckets0"], 7)
     storage.save(path, arrays, metadata)
-    with pytest.raises(DamagedFileError, match="buckets0 has the bucket 7"):
+    with pytest.raises(CorruptFileError, match="buckets0 has the bucket 7"):
         spiel_cr.load_policy(path)
 
 

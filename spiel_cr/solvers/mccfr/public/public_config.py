@@ -44,9 +44,12 @@ class PublicConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
-        check_number(self.gamma, "gamma", "[0, 5]", why="it is averaging's exponent")
+        check_number(self.gamma, "gamma", "[0, 5]", remedy="it is averaging's exponent")
         check_number(
-            self.epsilon, "epsilon", "(0, 1]", why="or some actions are never sampled"
+            self.epsilon,
+            "epsilon",
+            "(0, 1]",
+            remedy="or some actions are never sampled",
         )
         if changed := self.rule.touches_all:
             raise ValueError(

@@ -51,7 +51,7 @@ def check_table_file(path: atomic.Path) -> None:
     """Refuses what `load_table_policy` refuses whatever the game.
 
     Raises:
-      OSError, DamagedFileError: as `load_table_policy`.
+      OSError, CorruptFileError: as `load_table_policy`.
     """
     read_strategy(storage.load(path)[0], path)
 
@@ -71,7 +71,7 @@ def load_table_policy(
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, was changed since, or its numbers
+      CorruptFileError: the file is no file of ours, was changed since, or its numbers
         are no probabilities.
       ValueError: the file holds one for another game; or OpenSpiel cannot load its game
         by name.

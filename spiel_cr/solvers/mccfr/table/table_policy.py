@@ -141,7 +141,7 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
       path: of the file, for the error.
 
     Raises:
-      DamagedFileError: an array is missing or does not fit, or probabilities are none.
+      CorruptFileError: an array is missing or does not fit, or probabilities are none.
     """
     damaged = functools.partial(result.damaged, path)
     for name, dtype in _TYPES.items():

@@ -14,7 +14,7 @@ from absl import logging
 
 from spiel_cr.common.checks import check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.json_records import read_object
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making

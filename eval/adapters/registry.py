@@ -30,8 +30,8 @@ def find(name: str) -> Entry:
     """
     entry = BUNDLED.get(name) or spiel_cr_entries.find(name)
     if entry is None:
-        known = {*BUNDLED, *GROUPS, *spiel_cr_entries.DEFAULT}
-        close = difflib.get_close_matches(name, sorted(known), n=3)
+        names = {*BUNDLED, *GROUPS, *spiel_cr_entries.DEFAULT}
+        close = difflib.get_close_matches(name, sorted(names), n=3)
         hint = (
             f"did you mean {' or '.join(close)}?"
             if close
@@ -51,7 +51,7 @@ def expand(text: str) -> list[str]:
       ValueError: an unknown or empty name.
     """
     names: list[str] = []
-    for name in (given.strip() for given in text.split(";")):
+    for name in map(str.strip, text.split(";")):
         if not name:
             raise ValueError(
                 f"algorithms={text!r}: a name is missing before or after a semicolon; "
@@ -64,7 +64,7 @@ def expand(text: str) -> list[str]:
     return names
 
 
-def why_missing(entry: Entry) -> str | None:
+def missing_reason(entry: Entry) -> str | None:
     """Why it cannot run in this environment; None: it can."""
     absent = [m for m in entry.modules if importlib.util.find_spec(m) is None]
     if not absent:

@@ -1,9 +1,9 @@
-"""One layer's subgames, each ready to be solved alone, in one shape.
+"""Subgames of one layer, each ready to be solved separately, in one shape.
 
 A forest (`gadget.py`) holds all subgames of a layer. A player in a match meets one of
-them, so a `Layer` cuts the forest up once, and `Layer.game` fills in what the match
-decided: the player's own reach of the roots and the opponent's values at the augmented
-infosets. All games of a layer have the same shape, so they share one compiled program.
+them, so a `Layer` divides the forest once, and `Layer.game` fills in what depends on
+the match: the player's own reach of the roots and the opponent's values at augmented
+infosets. All games of a layer have the same shape, so they share one compiled function.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,12 +56,13 @@ class Subgame(NamedTuple):
 
 
 class GadgetGame(NamedTuple):
-    """A subgame as a solver takes it.
+    """A subgame in the form that a solver needs.
 
     Attributes:
-      form: the gadget game.
-      subgame: what its numbers mean.
-      first: who updates first where updates alternate, see `Front.other_first`.
+      form: The gadget game.
+      subgame: The subgame whose numbers it uses.
+      first: The player that updates first in alternating updates, see
+        `GadgetFront.other_first`.
     """
 
     form: SequenceForm
@@ -70,12 +71,12 @@ class GadgetGame(NamedTuple):
 
 
 class Layer(Mapping[int, Subgame]):
-    """The subgames of one layer by their numbers, each cut out when first asked for.
+    """Subgames of one layer by number, each cut out at its first use.
 
     Attributes:
-      player: i, the resolving player.
-      capacity: padded shapes in which each of the subgames fits.
-      widest: the first of those with the most augmented infosets of the next layer.
+      player: i, the re-solving player.
+      capacity: Padded shapes in which each of the subgames fits.
+      widest: The first subgame with the most augmented infosets of the next layer.
     """
 
     def __init__(
@@ -85,14 +86,14 @@ class Layer(Mapping[int, Subgame]):
         gadget: Gadget = "cfrd",
         lookahead: Truncation | None = None,
     ) -> None:
-        """Finds out what belongs to which subgame.
+        """Assign infosets and payoffs to subgames.
 
         Args:
-          decomposition: from `decompose`.
-          number: the layer, from 1; layer 1 is one subgame, the whole game without
-            gadget.
-          gadget: of all other layers.
-          lookahead: where the subgames are cut off, and what they are worth there.
+          decomposition: Result of `decompose`.
+          number: Number of the layer, from 1. Layer 1 is one subgame, the complete game
+            without gadget.
+          gadget: Gadget of all other layers.
+          lookahead: Where the subgames are cut off, with values there.
         """
         d = self._d = decomposition
         self.player, self._number = d.player, number
@@ -105,8 +106,8 @@ class Layer(Mapping[int, Subgame]):
         decisions, other = forest.decisions[i], forest.decisions[o]
         player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
         subgames = d.player_subgame[forest.infosets] if count else None
-        self._side = Side(decisions, subgames)
-        other_side = Side(other, forest.front.subgames if count else None)
+        self._side = ForestSide(decisions, subgames)
+        other_side = ForestSide(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
             # Every sequence of o but the empty one lies behind the gadget.
@@ -143,15 +144,15 @@ class Layer(Mapping[int, Subgame]):
     def game(
         self, number: int, player_reach: np.ndarray, opponent_values: np.ndarray
     ) -> GadgetGame:
-        """A subgame with what the match decided before it.
+        """Return a subgame with the values of a match.
 
         Args:
-          number: the subgame.
+          number: Number of the subgame.
           player_reach: Average reach of i at the subgame's roots, float64 [r]. If it is
-            zero throughout, all roots have equal weight: a valid game, though i itself
-            never plays it.
-          opponent_values: float64 [g], o's counterfactual values at the subgame's
-            augmented infosets.
+            zero throughout, all roots have equal weight: a valid game, although i never
+            plays it.
+          opponent_values: o's counterfactual values at the subgame's augmented
+            infosets, float64 [g].
         """
         subgame, front = self[number], self._forest.front
         constant = subgame.root < 0
@@ -201,18 +202,18 @@ class Layer(Mapping[int, Subgame]):
 def best_response_values(
     subgame: Subgame, player: int, player_reach: np.ndarray, behaviour: np.ndarray
 ) -> np.ndarray:
-    """What o's best responses get from the augmented infosets of the next layer on.
+    """Compute o's best-response values at augmented infosets of the next layer.
 
-    For solvers that need no `GadgetGame`: without a program to compile.
+    Used with solvers that need no `GadgetGame`, so that nothing is compiled.
 
     Args:
-      subgame: the subgame.
-      player: i, the resolving player.
-      player_reach: float64 [r], as of `Layer.game`.
-      behaviour: float64 [S of i in the subgame], i's action probabilities.
+      subgame: The subgame.
+      player: i, the re-solving player.
+      player_reach: As in `Layer.game`, float64 [r].
+      behaviour: Action probabilities of i, float64 [S of i in the subgame].
 
     Returns:
-      float64 [n], o's counterfactual values, in the order of `next_augmented`.
+      o's counterfactual values in the order of `next_augmented`, float64 [n].
     """
     decisions, other = subgame.decisions[player], subgame.decisions[1 - player]
     sequences = subgame.rows, subgame.columns
@@ -227,23 +228,23 @@ def best_response_values(
 
 
 def or_ones(reach: np.ndarray) -> np.ndarray:
-    """A reach, or ones where it is zero throughout."""
+    """Return a reach, or ones if it is zero throughout."""
     return reach if reach.any() else np.ones_like(reach)
 
 
-class Side:
+class ForestSide:
     """One player's infosets in a forest, by subgame.
 
     Attributes:
-      decisions: all of them.
-      top: int32 [I], the infoset of the first level above each infoset, or itself.
-      labels: int32 [I], their subgames.
-      owner: int32 [S], see `Decisions`.
-      groups: by subgame.
+      decisions: All of its decision points.
+      top: The infoset of the first level above each infoset, or itself, int32 [I].
+      labels: Subgames of the infosets, int32 [I].
+      owner: Infosets of sequences, int32 [S], see `Decisions`.
+      groups: Infosets by subgame.
     """
 
     def __init__(self, decisions: Decisions, subgame_of: np.ndarray | None) -> None:
-        """From the subgames of the first level's infosets; None: one subgame."""
+        """Assign infosets to subgames, given those of the first level, or to one."""
         self.decisions, self.top = decisions, top_infosets(decisions)
         self.owner, self._first = decisions.owner, decisions.first_sequence
         self.labels = np.zeros(len(decisions), np.int32)
@@ -254,20 +255,20 @@ class Side:
     def restrict(
         self, kept: np.ndarray, ends: np.ndarray
     ) -> tuple[Decisions, np.ndarray]:
-        """Some infosets, renumbered, and int32, some of their sequences."""
+        """Return some infosets, renumbered, and some of their sequences, int32."""
         counts = self.decisions.num_actions[kept]
         used = np.append(0, ranges(self._first[kept], counts))
         parents = np.searchsorted(used, self.decisions.parent[kept]).astype(np.int32)
         return Decisions(parents, counts), np.searchsorted(used, ends).astype(np.int32)
 
 
-def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:
-    """The least padded shape in which one player's side of each subgame fits.
+def _capacity(side: ForestSide, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:
+    """Return the smallest padded shape in which one player's side of each subgame fits.
 
     Args:
-      side: the player's infosets.
-      ends: int32 [P], the payoffs' sequences of the player.
-      labels: int32 [P], the payoffs' subgames.
+      side: Infosets of the player.
+      ends: The player's sequences of payoffs, int32 [P].
+      labels: Subgames of payoffs, int32 [P].
     """
     levels, sizes = side.decisions.levels(), side.decisions.num_actions
     infosets = [

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tqdm import tqdm
 
-from spiel_cr.common import announcing, program_cache
+from spiel_cr.common import compilation_cache, messages
 
 SETTINGS = (
     "jax_compilation_cache_dir",
@@ -21,7 +21,7 @@ SETTINGS = (
 
 @pytest.fixture(autouse=True)
 def settings_as_before(monkeypatch):
-    monkeypatch.delenv(program_cache.VARIABLE, raising=False)
+    monkeypatch.delenv(compilation_cache.VARIABLE, raising=False)
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     before = {name: getattr(jax.config, name) for name in SETTINGS}
     yield
@@ -31,65 +31,68 @@ def settings_as_before(monkeypatch):
 
 def test_programs_are_kept_where_one_says(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    found = program_cache.keep_programs()
+    found = compilation_cache.use_compilation_cache()
     assert found is not None
     assert found.parent == tmp_path / "user" / "spiel_cr" / "programs"
     assert jax.config.jax_compilation_cache_dir == str(found)
-    monkeypatch.setenv(program_cache.VARIABLE, str(tmp_path / "other"))
-    assert program_cache.keep_programs().parent == tmp_path / "other"
-    assert program_cache.keep_programs(tmp_path / "mine").parent == tmp_path / "mine"
+    monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path / "other"))
+    assert compilation_cache.use_compilation_cache().parent == tmp_path / "other"
+    assert (
+        compilation_cache.use_compilation_cache(tmp_path / "mine").parent
+        == tmp_path / "mine"
+    )
 
 
 def test_nothing_is_kept_where_nobody_wants_it(tmp_path, monkeypatch):
     before = jax.config.jax_compilation_cache_dir
-    assert program_cache.keep_programs("off") is None
-    monkeypatch.setenv(program_cache.VARIABLE, "off")
-    assert program_cache.keep_programs() is None
+    assert compilation_cache.use_compilation_cache("off") is None
+    monkeypatch.setenv(compilation_cache.VARIABLE, "off")
+    assert compilation_cache.use_compilation_cache() is None
     # Nor where JAX has a cache, or where no folder can be made.
-    monkeypatch.setenv(program_cache.VARIABLE, "")
+    monkeypatch.setenv(compilation_cache.VARIABLE, "")
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
-    assert program_cache.keep_programs() is None
+    assert compilation_cache.use_compilation_cache() is None
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     (tmp_path / "file").write_text("", encoding="utf-8")
-    assert program_cache.keep_programs(tmp_path / "file" / "folder") is None
+    assert compilation_cache.use_compilation_cache(tmp_path / "file" / "folder") is None
     assert jax.config.jax_compilation_cache_dir == before
 
 
 def test_old_programs_make_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(program_cache, "_MOST_BYTES", 100)
-    folder = program_cache.keep_programs(tmp_path)
+    monkeypatch.setattr(compilation_cache, "_MOST_BYTES", 100)
+    folder = compilation_cache.use_compilation_cache(tmp_path)
     assert folder is not None
     for age, name in enumerate("abcd"):
         (folder / name).write_bytes(bytes(30))
         os.utime(folder / name, (1000 - age, 1000 - age))
-    program_cache.keep_programs(tmp_path)
+    compilation_cache.use_compilation_cache(tmp_path)
     # The two that were used last are at most half of the room.
     assert sorted(file.name for file in folder.iterdir()) == ["a"]
 
 
 def test_unreadable_programs_are_made_anew(tmp_path):
-    folder = program_cache.keep_programs(tmp_path)
+    folder = compilation_cache.use_compilation_cache(tmp_path)
     whole = zlib.compress(bytes(range(200)))
     entries = {"whole": whole, "cut": whole[:-3], "empty": b"", "other": b"junk"}
     for name, entry in entries.items():
         (folder / f"{name}-cache").write_bytes(entry)
-    program_cache.keep_programs(tmp_path)
+    compilation_cache.use_compilation_cache(tmp_path)
     assert [file.name for file in folder.glob("*-cache")] == ["whole-cache"]
     # What was read once is read again when it has changed.
     changed = bytearray(whole)
     changed[9] ^= 1
     (folder / "whole-cache").write_bytes(changed)
-    program_cache.keep_programs(tmp_path)
+    compilation_cache.use_compilation_cache(tmp_path)
     assert not list(folder.glob("*-cache"))
 
 
 def test_the_folder_is_of_this_user_alone(tmp_path, monkeypatch, absl_log):
-    folder = program_cache.keep_programs(tmp_path)
+    folder = compilation_cache.use_compilation_cache(tmp_path)
     folder.chmod(0o777)
-    assert program_cache.keep_programs(tmp_path) == folder
+    assert compilation_cache.use_compilation_cache(tmp_path) == folder
     assert folder.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setattr(program_cache.os, "getuid", lambda: 12345)
-    assert program_cache.keep_programs(tmp_path) is None
+    monkeypatch.setattr(compilation_cache.os, "getuid", lambda: 12345)
+    assert compilation_cache.use_compilation_cache(tmp_path) is None
     assert "belongs to another user" in absl_log.text
 
 
@@ -98,8 +101,8 @@ def test_a_second_process_compiles_nothing(tmp_path):
     """And has the same bits."""
     code = (
         "import spiel_cr, jax, sys\n"
-        "from spiel_cr.common import program_cache\n"
-        "program_cache.keep_programs(sys.argv[1])\n"
+        "from spiel_cr.common import compilation_cache\n"
+        "compilation_cache.use_compilation_cache(sys.argv[1])\n"
         "misses = []\n"
         "jax.monitoring.register_event_listener(\n"
         "    lambda name, **k: misses.append(name) if 'cache_misses' in name else 0)\n"
@@ -121,9 +124,9 @@ def test_a_second_process_compiles_nothing(tmp_path):
 
 
 def test_announcements_have_the_time(capsys):
-    announcing.announce("judging", progress=True)
-    announcing.announce("nobody asks", progress=False)
-    announcing.announce("nobody listens")
+    messages.announce("judging", progress=True)
+    messages.announce("nobody asks", progress=False)
+    messages.announce("nobody listens")
     out, err = capsys.readouterr()
     assert not out
     assert err.endswith(" s] judging\n") and err.startswith("[")
@@ -131,13 +134,13 @@ def test_announcements_have_the_time(capsys):
 
 
 def test_commands_listen_to_everything(capsys):
-    with announcing.listening():
-        with announcing.listening():
-            announcing.announce("inside")
-        announcing.announce("walking", progress=False)
-        assert announcing.is_wanted(False)
-    announcing.announce("after")
-    assert not announcing.is_wanted()
+    with messages.listening():
+        with messages.listening():
+            messages.announce("inside")
+        messages.announce("walking", progress=False)
+        assert messages.is_wanted(False)
+    messages.announce("after")
+    assert not messages.is_wanted()
     said = capsys.readouterr().err.splitlines()
     assert [line.partition("] ")[2] for line in said] == ["inside", "walking"]
 
@@ -145,14 +148,14 @@ def test_commands_listen_to_everything(capsys):
 def test_lines_stand_above_bars(capsys):
     with tqdm(total=2, desc="bar", delay=0) as bar:
         bar.update()
-        announcing.announce("judging", progress=True)
+        messages.announce("judging", progress=True)
         bar.update()
     lines = capsys.readouterr().err.splitlines()
     assert any(line.endswith("s] judging") and "bar" not in line for line in lines)
 
 
 def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
-    monkeypatch.setattr(program_cache, "_LONG", 0.0)
+    monkeypatch.setattr(compilation_cache, "_LONG", 0.0)
     said = []
 
     def compiled(event, seconds, **more):
@@ -165,7 +168,7 @@ def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
     program, given = jax.jit(_frobnicated), np.ones(3)
     jax.monitoring.register_event_duration_secs_listener(compiled)
     try:
-        with announcing.listening(), program_cache.announcing_programs():
+        with messages.listening(), compilation_cache.compilation_messages():
             for _ in range(2):
                 program(given)
         # Whoever stopped listening hears nothing of another program.
@@ -178,7 +181,7 @@ def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
 
 
 def test_single_operations_are_not_announced(capsys, monkeypatch):
-    monkeypatch.setattr(program_cache, "_LONG", 60.0)
-    with announcing.listening(), program_cache.announcing_programs():
+    monkeypatch.setattr(compilation_cache, "_LONG", 60.0)
+    with messages.listening(), compilation_cache.compilation_messages():
         jax.jit(lambda x: x * 7)(np.ones(3))
     assert capsys.readouterr().err == ""

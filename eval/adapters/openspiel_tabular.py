@@ -50,9 +50,13 @@ def _solver(
             {"seed": int(np.uint32(seed).view(np.int32))} if in_cpp and samples else {}
         )
         kind = getattr(importlib.import_module(path), class_name)
-        made = kind(instance.fast, **arguments, **seeds)
-        step = next(getattr(made, name) for name in _STEPS if hasattr(made, name))
-        return SteppingAdapter(instance, seed, step, made.average_policy)
+        solver_object = kind(instance.fast, **arguments, **seeds)
+        step = next(
+            getattr(solver_object, name)
+            for name in _STEPS
+            if hasattr(solver_object, name)
+        )
+        return SteppingAdapter(instance, seed, step, solver_object.average_policy)
 
     language = "C++" if in_cpp else "Python"
     return bundled(name, f"{title} ({language})", how, make, samples=samples)
@@ -71,7 +75,7 @@ def _pair(
 def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
     """OpenSpiel's JaxCFR, in single precision."""
     module = importlib.import_module("open_spiel.python.jax.cfr.jax_cfr")
-    made = module.JaxCFR(
+    solver = module.JaxCFR(
         instance.fast,
         regret_matching_plus=True,
         alternating_updates=True,
@@ -79,21 +83,21 @@ def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
     )
 
     def begin_again() -> None:
-        made.regrets = [jnp.zeros_like(r) for r in made.regrets]
-        made.averages = [jnp.zeros_like(a) for a in made.averages]
-        made.timestep = 1
+        solver.regrets = [jnp.zeros_like(r) for r in solver.regrets]
+        solver.averages = [jnp.zeros_like(a) for a in solver.averages]
+        solver.timestep = 1
 
     def policy() -> protocol.Policy:
         # Infosets of reach 0 come out as 0/0.
         with np.errstate(invalid="ignore"):
-            return made.average_policy()
+            return solver.average_policy()
 
     return SteppingAdapter(
         instance,
         seed,
-        made.step,
+        solver.step,
         policy,
-        wait=lambda: jax.block_until_ready(made.averages),
+        wait=lambda: jax.block_until_ready(solver.averages),
         begin_again=begin_again,
     )
 
@@ -105,9 +109,11 @@ def _mirror_descent(instance: GameInstance, seed: int) -> SteppingAdapter:
     the payoffs in sequence form.
     """
     module = importlib.import_module("open_spiel.python.algorithms.mmd_dilated")
-    made = module.MMDDilatedEnt(instance.fast, alpha=0.0, stepsize=1.0)
-    made.stepsize = 1.0 / float(np.abs(made.payoff_mat).max())
-    return SteppingAdapter(instance, seed, made.update_sequences, made.get_avg_policies)
+    solver = module.MMDDilatedEnt(instance.fast, alpha=0.0, stepsize=1.0)
+    solver.stepsize = 1.0 / float(np.abs(solver.payoff_mat).max())
+    return SteppingAdapter(
+        instance, seed, solver.update_sequences, solver.get_avg_policies
+    )
 
 
 def _linear_program(instance: GameInstance, seed: int) -> ComputingAdapter:

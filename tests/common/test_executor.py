@@ -13,9 +13,9 @@ import time
 import numpy as np
 import pytest
 
-from spiel_cr.common import executing, plugins, processes
+from spiel_cr.common import executor, plugins, processes
 from spiel_cr.common.errors import WorkerFailedError
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executor import Executor
 from tests.support.tasks import Rests, Tasks
 
 WEIGHTS = np.linspace(-1.0, 1.0, 10_001)
@@ -106,7 +106,7 @@ def test_results_in_the_order_of_keys():
             came.append(key)
             yield key, -key
 
-    ordered = executing.in_order(results(), range(4))
+    ordered = executor.in_order(results(), range(4))
     assert next(ordered) == 0 and came == [2, 0]
     assert list(ordered) == [-1, -2, -3]
 
@@ -192,10 +192,10 @@ def test_an_interrupt_leaves_no_worker(backend, tmp_path):
 
 
 def test_nodes_with_other_code_are_refused(cluster, tmp_path, monkeypatch):
-    ours = executing.greeting(Tasks.__module__)
+    ours = executor.greeting(Tasks.__module__)
     assert ours["source"] == plugins.source(Tasks.__module__)
     other = {**ours, "numpy": "1.0"}
-    monkeypatch.setattr(executing, "greeting", lambda module: other)
+    monkeypatch.setattr(executor, "greeting", lambda module: other)
     said = rf"other code: numpy {ours['numpy']} \(the command has 1.0\); install"
     with pytest.raises(WorkerFailedError, match=said):
         list(do({"workers": 1, "ray": "local"}, ADDED, tmp_path))
@@ -256,7 +256,7 @@ def test_a_ray_that_does_not_start_is_told(monkeypatch):
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(WorkerFailedError, match="^Ray does not start: The current nod"):
-        executing._init(Ray(), Executor(2, "local"), {})
+        executor._init(Ray(), Executor(2, "local"), {})
 
 
 def test_errors_that_cannot_be_made_again_are_told_in_lines():

@@ -15,7 +15,7 @@ from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import decomposition, gadget
-from spiel_cr.resolving.subgame_games import Layer, best_response_values
+from spiel_cr.resolving.layer_subgames import Layer, best_response_values
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
 from tests.support.strategies import random_behaviours, solver_of

@@ -14,8 +14,8 @@ import jax
 from absl import logging
 
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.json_records import read_object
+from spiel_cr.common.messages import announce
 
 # A folder, or "off".
 VARIABLE = "SPIEL_CR_PROGRAM_CACHE"
@@ -31,7 +31,7 @@ _LONG = 0.05
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
-def keep_programs(folder: atomic.Path | None = None) -> Path | None:
+def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
     """Has this process keep its compiled programs in files, and use those there are.
 
     A program is found again by its code, options, and versions of JAX; programs of
@@ -70,7 +70,7 @@ def keep_programs(folder: atomic.Path | None = None) -> Path | None:
 
 
 @contextlib.contextmanager
-def announcing_programs() -> Iterator[None]:
+def compilation_messages() -> Iterator[None]:
     """Programs are announced before they are compiled, those that take long.
 
     JAX says when; so a search, a network or a bot is announced without a word of its
@@ -83,8 +83,8 @@ def announcing_programs() -> Iterator[None]:
         if event == _LOWERED and duration_secs >= _LONG:
             count += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").strip("_)")
-            more_said = f" ({name})" if name else ""
-            announce(f"compiling or loading program {count}{more_said}")
+            suffix = f" ({name})" if name else ""
+            announce(f"compiling or loading program {count}{suffix}")
 
     jax.monitoring.register_event_duration_secs_listener(tell)
     try:
@@ -100,15 +100,15 @@ def _default_folder() -> Path:
 
 def _processor() -> str:
     """A name of what machine code depends on."""
-    said = [platform.machine(), platform.processor()]
+    properties = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-        said += [
+        properties += [
             line
             for line in lines
             if line.startswith(("flags", "Features", "model name"))
         ][:2]
-    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(properties).encode()).hexdigest()[:12]
 
 
 def _drop_unreadable(folder: Path) -> None:
@@ -118,16 +118,16 @@ def _drop_unreadable(folder: Path) -> None:
         checked = read_object(record.read_bytes())
     except (OSError, ValueError):
         checked = {}
-    there = {}
+    readable = {}
     for file in folder.glob("*-cache"):
         with contextlib.suppress(FileNotFoundError):  # Another process deletes, too.
             state = [file.stat().st_size, file.stat().st_mtime_ns]
             if checked.get(file.name) == state or _is_readable(file.read_bytes()):
-                there[file.name] = state
+                readable[file.name] = state
             else:
                 file.unlink(missing_ok=True)
-    if there != checked:
-        atomic.write_text(record, json.dumps(there))
+    if readable != checked:
+        atomic.write_text(record, json.dumps(readable))
 
 
 def _is_readable(entry: bytes) -> bool:
@@ -153,11 +153,11 @@ def _make_room(folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # Another process deletes, too.
             if file.is_file():
                 files.append((file, file.stat()))
-    total = sum(known.st_size for _, known in files)
+    total = sum(stats.st_size for _, stats in files)
     if total <= _MOST_BYTES:
         return
-    for file, known in sorted(files, key=lambda item: item[1].st_atime):
+    for file, stats in sorted(files, key=lambda item: item[1].st_atime):
         file.unlink(missing_ok=True)
-        total -= known.st_size
+        total -= stats.st_size
         if total <= _MOST_BYTES // 2:
             return

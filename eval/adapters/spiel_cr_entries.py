@@ -88,7 +88,7 @@ def find(text: str) -> Entry | None:
     return _ENTRIES.get(name, _bot)(text, parse(text, "algorithm").convert(table))
 
 
-def _ours(
+def _entry(
     text: str,
     how: str,
     make: Callable[[GameInstance, int], protocol.SolverAdapter],
@@ -115,7 +115,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     options: dict[str, Any] = {"samples": family.samples}
     if family.networks:
         options |= {"modules": ("optax",), "extra": "deep"}
-    return _ours(text, how, make, **options)
+    return _entry(text, how, make, **options)
 
 
 class NetworkAdapter(protocol.SolverAdapter):
@@ -159,8 +159,8 @@ class NetworkAdapter(protocol.SolverAdapter):
         return f"{self._solver.episodes:,} episodes, {self._solver.nodes:,} nodes"
 
 
-def _lp(text: str, given: dict[str, Any]) -> Entry:
-    return _ours(
+def _lp(text: str, parameters: dict[str, Any]) -> Entry:
+    return _entry(
         text,
         "Exact equilibrium by sparse sequence-form linear programs (HiGHS), one a "
         "player; iterations are those of the simplex method.",
@@ -177,7 +177,7 @@ def _lp(text: str, given: dict[str, Any]) -> Entry:
     )
 
 
-def _uniform(text: str, given: dict[str, Any]) -> Entry:
+def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         first, second = (uniform_behaviour(i.decisions) for i in instance.tree.infosets)
         return ComputingAdapter(lambda _: Computed((first, second), 0.0))
@@ -186,7 +186,7 @@ def _uniform(text: str, given: dict[str, Any]) -> Entry:
     return Entry(text, text, False, how, make, way="once")
 
 
-def _auto(text: str, given: dict[str, Any]) -> Entry:
+def _auto(text: str, parameters: dict[str, Any]) -> Entry:
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
 
@@ -202,15 +202,15 @@ def _auto(text: str, given: dict[str, Any]) -> Entry:
         "The default of solve: the better one of two full-width algorithms after a "
         "trial. Each point of the curve is a run from the beginning."
     )
-    return _ours(text, how, make, way="restarts")
+    return _entry(text, how, make, way="restarts")
 
 
-def _resolve(text: str, given: dict[str, Any]) -> Entry:
+def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
     config = algorithms.find(
-        given.get("solver", "auto"), "solver", (algorithms.CFR,)
+        parameters.get("solver", "auto"), "solver", (algorithms.CFR,)
     ).config
-    fixed = given.get("iterations")
-    ahead = {name: given[name] for name in _LOOKAHEAD if name in given}
+    fixed = parameters.get("iterations")
+    ahead = {name: parameters[name] for name in _LOOKAHEAD if name in parameters}
     check_lookahead(**{"depth": None, "depth_unit": "moves", "leaf": None, **ahead})
     how = (
         "Continual resolving of every infoset, a forest of gadget games per layer and "
@@ -238,7 +238,7 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
         return ComputingAdapter(compute)
 
     way: Way = "once" if fixed else "restarts"
-    return _ours(text, how, make, way=way, files=_files(given))
+    return _entry(text, how, make, way=way, files=_files(parameters))
 
 
 def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
@@ -252,7 +252,7 @@ def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
     )
 
 
-def _bot(text: str, given: dict[str, Any]) -> Entry:
+def _bot(text: str, parameters: dict[str, Any]) -> Entry:
     """A player, asked everywhere."""
     name = text.partition("(")[0].strip()
     saved = name == "policy"
@@ -270,26 +270,29 @@ def _bot(text: str, given: dict[str, Any]) -> Entry:
             return Computed(
                 (first.behaviour, second.behaviour),
                 0.0 if saved else work.seconds,
-                iterations=given.get("iterations"),
+                iterations=parameters.get("iterations"),
                 note=f"{work.moves} answers, the longest {work.max_ms:.1f} ms{late}",
             )
 
         return ComputingAdapter(compute)
 
-    return _ours(
+    return _entry(
         text,
         _SAVED_HOW if saved else _BOT_HOW,
         make,
         way="once",
-        samples=name == "oos" or _samples(given.get("solver", "lp")),
-        files=_files(given),
+        samples=name == "oos" or _samples(parameters.get("solver", "lp")),
+        files=_files(parameters),
     )
 
 
-def _files(given: dict[str, Any]) -> tuple[str, ...]:
+def _files(parameters: dict[str, Any]) -> tuple[str, ...]:
     """What must be there: a player's policy, a leaf's network or policy."""
-    own = (given["path"],) if "path" in given else ()
-    return (*own, *(leaf_files(given["leaf"]) if "leaf" in given else ()))
+    path_files = (parameters["path"],) if "path" in parameters else ()
+    return (
+        *path_files,
+        *(leaf_files(parameters["leaf"]) if "leaf" in parameters else ()),
+    )
 
 
 def _samples(solver: str) -> bool:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from spiel_cr.common.json_text import read_json, read_object
+from spiel_cr.common.json_records import read_json, read_object
 
 
 @pytest.mark.parametrize("kind", [str, str.encode])

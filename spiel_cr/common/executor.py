@@ -27,9 +27,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any, TypeVar
 
 from spiel_cr.common import plugins, processes, storage
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_number, check_whole
+from spiel_cr.common.checks import check_integer, check_number
 from spiel_cr.common.errors import WorkerFailedError
+from spiel_cr.common.messages import announce
 from spiel_cr.common.processes import WorkerEndedError
 
 _Key = TypeVar("_Key")
@@ -65,7 +65,7 @@ class Executor:
     memory: float | None = None
 
     def __post_init__(self) -> None:
-        check_whole(self.workers, "workers", 0, MOST_WORKERS)
+        check_integer(self.workers, "workers", 0, MOST_WORKERS)
         address = "local" if self.ray is None else self.ray
         if not re.fullmatch(r"local|auto|[^\s:/]+:\d{1,5}", address):
             raise ValueError(
@@ -78,7 +78,7 @@ class Executor:
                 "or use --workers"
             )
         if self.patience is not None:
-            if self.is_here:
+            if self.is_in_process:
                 raise ValueError(
                     f"patience={self.patience:g}: tasks without worker processes "
                     f"cannot be given up; leave it out, or use --workers 1 or more"
@@ -86,7 +86,7 @@ class Executor:
             check_number(self.patience, "patience", "(0, inf)")
 
     @property
-    def is_here(self) -> bool:
+    def is_in_process(self) -> bool:
         """Whether tasks are done in this process."""
         return self.ray is None and not self.workers
 
@@ -123,7 +123,7 @@ class Executor:
         """
         if not tasks:
             return
-        if self.is_here:
+        if self.is_in_process:
             do = make(*setup)
             for key, task in tasks.items():
                 if named is not None:
@@ -134,14 +134,16 @@ class Executor:
             return
         crew = (_Processes if self.ray is None else _Ray)(self, make, setup)
         with contextlib.closing(_Run(crew, tasks, self.patience, named)) as run:
-            for key, result, why in run.results():
-                if why is not None and lost is None:
-                    raise WorkerFailedError(f"task {key}: {why}")
-                yield key, result if why is None or lost is None else lost(key, why)
+            for key, result, reason in run.results():
+                if reason is not None:
+                    if lost is None:
+                        raise WorkerFailedError(f"task {key}: {reason}")
+                    result = lost(key, reason)
+                yield key, result
 
 
 # Tasks one after the other, in this process.
-HERE = Executor()
+IN_PROCESS = Executor()
 
 
 def in_order(
@@ -156,7 +158,7 @@ def in_order(
     early: dict[_Key, _Result] = {}
     for key in keys:
         while key not in early:
-            found, early[found] = next(results)
+            next_key, early[next_key] = next(results)
         yield early.pop(key)
 
 
@@ -376,10 +378,10 @@ class _Actor:
     def _begin(
         self, hello: dict[str, str], make: Callable[..., Any], setup: Sequence[Any]
     ) -> None:
-        theirs = greeting(make.__module__)
+        node_versions = greeting(make.__module__)
         others = [
             f"{name} {value} (the command has {hello[name]})"
-            for name, value in theirs.items()
+            for name, value in node_versions.items()
             if hello[name] != value
         ]
         if others:
@@ -417,7 +419,7 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}
     # Ray takes SIGTERM for itself, and would end the process with a bare exit.
-    before = {number: signal.getsignal(number) for number in processes.PUBLIC_TREE}
+    before = {number: signal.getsignal(number) for number in processes.SIGNALS}
     try:
         ray.init(address, runtime_env=environment, **settings)
     except Exception as error:  # Ray raises these as they are

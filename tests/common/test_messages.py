@@ -6,7 +6,7 @@ import pyspiel
 import pytest
 
 from spiel_cr.common import atomic
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from tests.support import commands
 
 
@@ -23,7 +23,7 @@ from tests.support import commands
         (pyspiel.load_game("markov_soccer", {"grid": "A.\n.B"}), r"A.\n.B"),
     ],
 )
-def test_one_line(text, shown):
+def test_messages(text, shown):
     found = one_line(text)
     assert shown in found and found.isprintable()
     found.encode()

@@ -70,7 +70,7 @@ class Entry(NamedTuple):
     Attributes:
       name: what users write.
       title: for tables.
-      ours: of this project; otherwise bundled with OpenSpiel, or nobody's.
+      is_spiel_cr: of this project; otherwise bundled with OpenSpiel, or nobody's.
       how: one sentence on how its numbers come about.
       make: from game instance and seed to an adapter. May raise `MissingError`.
       way: "iterates": every further iteration improves the same strategy; "restarts":
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
 
     name: str
     title: str
-    ours: bool
+    is_spiel_cr: bool
     how: str
     make: Callable[[GameInstance, int], SolverAdapter]
     way: Way = "iterates"
@@ -221,9 +221,9 @@ class PolicyOnStates(conversions.StatePolicy):
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """See `StatePolicy`; alike where the solver has none."""
         with self._draws.installed():
-            given = self._policy.action_probabilities(state)
+            probabilities = self._policy.action_probabilities(state)
         legal = state.legal_actions()
-        weights = [float(given.get(action, 0.0)) for action in legal]
+        weights = [float(probabilities.get(action, 0.0)) for action in legal]
         total = sum(weights)
         # OpenSpiel's solvers give nothing, or 0/0, where they never were.
         if not total > 0:

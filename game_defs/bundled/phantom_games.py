@@ -30,16 +30,16 @@ _SYMBOLS = "xo"
 
 def batched_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
     """The rules of a game `phantom_ttt` on arrays."""
-    given = game.get_parameters()
-    turns = given["obstype"] == "reveal-numturns"
+    params = game.get_parameters()
+    turns = params["obstype"] == "reveal-numturns"
     return BatchedPhantomRules(
         *(3, 3),
         _three_in_a_row,
-        abrupt=given["gameversion"] == "abrupt",
+        abrupt=params["gameversion"] == "abrupt",
         sees_turns=turns,
         # The string counts the turns only where they are revealed.
         counts_turns=turns,
-        tensor=_View(cell=1, symbol=9, empty=0, own=(2, 1)),
+        tensor=_View(cell=1, symbol=9, empty=0, stones=(2, 1)),
     )
 
 
@@ -49,20 +49,20 @@ def batched_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
     Also None for boards of one row or column, where OpenSpiel 2.0.2 does not notice
     that a single stone touches both sides.
     """
-    given = game.get_parameters()
-    rows, columns = given["num_rows"], given["num_cols"]
-    turns = given["obstype"] == "reveal-numturns"
+    params = game.get_parameters()
+    rows, columns = params["num_rows"], params["num_cols"]
+    turns = params["obstype"] == "reveal-numturns"
     bits = rows * columns * (2 if turns else 1)
     if bits > _MOST_BITS or min(rows, columns) < 2:
         return None
     return BatchedPhantomRules(
         *(rows, columns),
         _Hex(rows, columns).connects,
-        abrupt=given["gameversion"] == "adh",
+        abrupt=params["gameversion"] == "adh",
         sees_turns=turns,
         counts_turns=True,
         # OpenSpiel leaves room for stones that touch a side, which a view never says.
-        tensor=_View(cell=9, symbol=1, empty=4, own=(5, 3)),
+        tensor=_View(cell=9, symbol=1, empty=4, stones=(5, 3)),
     )
 
 
@@ -73,18 +73,18 @@ class _View(NamedTuple):
       cell: from one cell's entries to the next one's.
       symbol: from one symbol's entry to the next one's.
       empty: the symbol of a cell that nothing is known of.
-      own: the symbols of both players' stones.
+      stones: the symbols of both players' stones.
     """
 
     cell: int
     symbol: int
     empty: int
-    own: tuple[int, int]
+    stones: tuple[int, int]
 
     @property
     def symbols(self) -> int:
         """How many entries a cell has."""
-        return self.cell if self.symbol == 1 else max(self.own) + 1
+        return self.cell if self.symbol == 1 else max(self.stones) + 1
 
 
 class BatchedPhantomRules:
@@ -151,15 +151,15 @@ class BatchedPhantomRules:
         bit = 1 << actions
         taken = _of(states, _STONES, 1 - player) & bit != 0
         for p in range(base.NUM_PLAYERS):
-            mine = player == p
-            after[:, _TRIED + p] |= np.where(mine, bit, 0)
-            after[:, _STONES + p] |= np.where(mine & ~taken, bit, 0)
+            moves = player == p
+            after[:, _TRIED + p] |= np.where(moves, bit, 0)
+            after[:, _STONES + p] |= np.where(moves & ~taken, bit, 0)
             place = np.bitwise_count(states[:, _TRIED + p]).astype(np.int64)
-            entry = np.where(mine, 2 * actions + 1 + taken, 0)
+            entry = np.where(moves, 2 * actions + 1 + taken, 0)
             self._tries.put(after[:, self._try_columns(p)], place, entry)
-            won = mine & ~taken
-            won[won] = self._wins(after[won, _STONES + p], p)
-            after[won, _WINNER] = p
+            may_win = moves & ~taken
+            may_win[may_win] = self._wins(after[may_win, _STONES + p], p)
+            after[may_win, _WINNER] = p
         full = after[:, _STONES] | after[:, _STONES + 1]
         full = full == (1 << len(self._cells)) - 1
         after[full & (after[:, _WINNER] == _GOES_ON), _WINNER] = _DRAW
@@ -179,9 +179,9 @@ class BatchedPhantomRules:
         if self._abrupt or self._sees_turns:
             return None
         player = states[:, _PLAYER]
-        own, other = _of(states, _STONES, player), _of(states, _STONES, 1 - player)
+        stones, other = _of(states, _STONES, player), _of(states, _STONES, 1 - player)
         taken = other[:, None] >> self._cells & 1
-        return (own[:, None] >> self._cells & 1) + taken == 0, taken
+        return (stones[:, None] >> self._cells & 1) + taken == 0, taken
 
     def abrupt_board(self) -> tuple[int, Callable[..., np.ndarray]] | None:
         """Returns the number of cells, and who wins; None of the classical variants.
@@ -234,52 +234,52 @@ class BatchedPhantomRules:
         seen = np.zeros((len(states), cells * view.symbols), bool)
         seen[:, view.empty * view.symbol + self._cells * view.cell] = 1
         seen[state, view.empty * view.symbol + cell * view.cell] = 0
-        symbol = np.where(taken, view.own[1 - player], view.own[player])
+        symbol = np.where(taken, view.stones[1 - player], view.stones[player])
         seen[state, symbol * view.symbol + cell * view.cell] = 1
         if self._sees_turns:
             moves = self._all_moves(states, player, moves)
         return np.concatenate([seen, moves.reshape(len(states), -1)], axis=1)
 
     def _all_moves(
-        self, states: np.ndarray, player: int, own: np.ndarray
+        self, states: np.ndarray, player: int, player_tries: np.ndarray
     ) -> np.ndarray:
         """bool [n, turns, 1 + cells + 1]: player 1's, the cell, not known which.
 
         Args:
           states: some.
           player: who sees them.
-          own: bool [n, cells, cells], the player's own tries.
+          player_tries: bool [n, cells, cells], the player's own tries.
         """
         cells = len(self._cells)
         turn = np.arange(2 * cells - 1)
-        made = turn < states[:, _TURN, None]
-        mover = np.where(made, states[:, self._movers, None] >> turn & 1, -1)
+        is_over = turn < states[:, _TURN, None]
+        mover = np.where(is_over, states[:, self._movers, None] >> turn & 1, -1)
         moves = np.zeros((*mover.shape, cells + 2), bool)
         moves[:, :, 0] = mover == 1
         moves[:, :, -1] = mover == 1 - player
-        mine = mover == player
-        state, place = np.nonzero(mine)
-        number = np.cumsum(mine, axis=1)[state, place] - 1
-        moves[state, place, 1:-1] = own[state, number]
+        is_player = mover == player
+        state, place = np.nonzero(is_player)
+        number = np.cumsum(is_player, axis=1)[state, place] - 1
+        moves[state, place, 1:-1] = player_tries[state, number]
         return moves
 
     def _text(self, player: int, tries: list[int], turns: int, movers: int) -> str:
         view = ["."] * len(tries)
-        own = []
+        player_tries = []
         for entry in tries:
             if entry:
                 cell, taken = divmod(entry - 1, 2)
                 view[cell] = _SYMBOLS[1 - player if taken else player]
-                own.append(f"{player},{cell} ")
+                player_tries.append(f"{player},{cell} ")
         width = self._shape[1]
         lines = ["".join(view[i : i + width]) for i in range(0, len(view), width)]
         if self._counts_turns:
             lines.append(str(turns))
         if not self._sees_turns:
-            return "\n".join([*lines, "".join(own)])
-        own.reverse()
-        who = [movers >> turn & 1 for turn in range(turns)]
-        shown = [own.pop() if p == player else f"{p},? " for p in who]
+            return "\n".join([*lines, "".join(player_tries)])
+        player_tries.reverse()
+        players = [movers >> turn & 1 for turn in range(turns)]
+        shown = [player_tries.pop() if p == player else f"{p},? " for p in players]
         return "\n".join([*lines, "".join(shown)])
 
 

@@ -1,4 +1,4 @@
-"""Panels of pictures, drawn and written. Needs the extra `plots` (matplotlib)."""
+"""Plots of several panels, and their files. Needs the extra `plots` (matplotlib)."""
 
 import contextlib
 import dataclasses
@@ -17,8 +17,8 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 
 @dataclasses.dataclass(frozen=True)
-class Picture:
-    """A picture, which notebooks show.
+class NotebookFigure:
+    """A figure that notebooks show.
 
     Attributes:
       figure: of matplotlib.
@@ -33,7 +33,7 @@ class Picture:
 
 
 def available() -> bool:
-    """Whether pictures can be drawn."""
+    """Return whether plots can be drawn."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
@@ -85,7 +85,7 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def picture(
+def saved_panels(
     path: str | os.PathLike[str], *, size: tuple[float, float], columns: int = 1
 ) -> Iterator[list[Axes]]:
     """Panels as of `panels`, written to a path when they are drawn."""

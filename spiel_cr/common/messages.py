@@ -1,0 +1,143 @@
+"""Messages: lines of progress on stderr, and short texts of users' values.
+
+A command shows progress for as long as it runs (`listening`). A function that is called
+from Python shows progress only if its argument `progress` is true.
+"""
+
+import contextlib
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_START = time.monotonic()
+# The longest text of a value that `short_repr` prints as it is.
+_LONGEST_VALUE = 60
+
+_listens = False
+_latest = ""
+
+
+def elapsed() -> float:
+    """Seconds since the process began."""
+    return time.monotonic() - _START
+
+
+@contextlib.contextmanager
+def listening(wanted: bool = True) -> Iterator[None]:
+    """Whatever is announced in the block is shown, and so are bars of long walks.
+
+    Args:
+      wanted: false: it is shown where it was before the block, and nowhere else.
+    """
+    global _listens
+    before, _listens = _listens, _listens or wanted
+    try:
+        yield
+    finally:
+        _listens = before
+
+
+def is_wanted(progress: bool | None = None) -> bool:
+    """Whether progress is to be shown.
+
+    Args:
+      progress: what the caller was asked for; None or False: shown to a command only.
+    """
+    return bool(progress) or _listens
+
+
+def latest() -> str:
+    """What was announced last, shown or not."""
+    return _latest
+
+
+def announce(text: str, *, progress: bool | None = None) -> None:
+    """Says what begins now, above the bars that are shown.
+
+    Args:
+      text: such as "judging (OpenSpiel)".
+      progress: as of `is_wanted`.
+    """
+    global _latest
+    _latest = text
+    if not is_wanted(progress):
+        return
+    line = f"[{elapsed():6.1f} s] {one_line(text)}"
+    # Without it there are no bars. Importing it for a line would delay the first one.
+    bars = sys.modules.get("tqdm")
+    if bars is None:
+        print(line, file=sys.stderr)
+    else:
+        bars.tqdm.write(line, file=sys.stderr)
+    sys.stderr.flush()
+
+
+def one_line(text: object) -> str:
+    """Escape everything in a text that could break a line or cannot be encoded.
+
+    These are control characters, line separators, lone surrogates and all others that
+    `str.isprintable` excludes. Text that consists of printable characters is returned
+    as it is, so the result can be read, and mostly be copied back.
+
+    Args:
+      text: A string, or an object whose `str` is meant, such as a game.
+
+    Returns:
+      Text with escapes as Python writes them, for example a newline as a backslash
+      and an n.
+    """
+    line = str(text)
+    if line.isprintable():
+        return line
+    return "".join(
+        letter
+        if letter.isprintable()
+        else letter.encode("unicode_escape").decode("ascii")
+        for letter in line
+    )
+
+
+def short_repr(self: Any) -> str:
+    """The `__repr__` of dataclasses and named tuples that hold arrays.
+
+    Fields with numbers and short texts are printed; of arrays type and shape, of other
+    objects the class. What is None or has its default is left out.
+    """
+    parts = []
+    for name, default in _fields(self):
+        value = getattr(self, name)
+        usual = isinstance(value, str | int | float | bool) and value == default
+        if value is None or usual or (isinstance(value, tuple) and not value):
+            continue
+        parts.append(f"{name}={_described(value)}")
+    return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _fields(record: Any) -> list[tuple[str, Any]]:
+    """Names of the fields and their defaults."""
+    if dataclasses.is_dataclass(record):
+        return [
+            (field.name, field.default)
+            for field in dataclasses.fields(record)
+            if field.repr
+        ]
+    defaults: Mapping[str, Any] = record._field_defaults
+    return [(name, defaults.get(name, dataclasses.MISSING)) for name in record._fields]
+
+
+def _described(value: object) -> str:
+    """One value in a few letters."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, tuple) and len(value) <= 2:
+        return f"({', '.join(map(_described, value))})"
+    if isinstance(value, tuple | list | dict | set):
+        return f"<{len(value)} entries>"
+    for text in (repr(value), str(value)):
+        if len(text) <= _LONGEST_VALUE and "\n" not in text and " at 0x" not in text:
+            return text
+    return f"<{type(value).__name__}>"
