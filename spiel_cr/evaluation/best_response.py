@@ -92,6 +92,7 @@ def best_response(
       ValueError: If an argument is invalid, or the bot plays for the responder.
 
     Example:
+      >>> import spiel_cr
       >>> response = spiel_cr.best_response("kuhn_poker", "uniform", 0)
       >>> response.value
       0.5

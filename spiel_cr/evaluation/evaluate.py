@@ -87,6 +87,7 @@ def evaluate(
         does not provide probabilities, or if the arguments are exchanged.
 
     Example:
+      >>> import spiel_cr
       >>> round(spiel_cr.evaluate("kuhn_poker", "uniform").nash_conv, 6)
       0.916667
     """

@@ -36,6 +36,7 @@ def nash_conv(
       ValueError: If it is not a policy of the game, or the arguments are exchanged.
 
     Example:
+      >>> import spiel_cr
       >>> round(spiel_cr.nash_conv("kuhn_poker", "uniform"), 6)
       0.916667
     """

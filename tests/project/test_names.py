@@ -95,7 +95,7 @@ def test_the_glossary_has_its_words():
         ("def f(promises, *, x): plan = 1", {"promises"}),
         ("class A:\n  def bank(self): pass\n  def _trust(self): pass", {"bank"}),
         ("x = {'gains': 1, 'a text of gains': 2}", {"gains"}),
-        ("parser.add('--methods', help='--methods or so')", {"--methods"}),
+        ("parser.add('--instruments', help='--instruments or so')", {"--instruments"}),
     ],
 )
 def test_replaced_words_are_noticed(source, names, tmp_path, monkeypatch):

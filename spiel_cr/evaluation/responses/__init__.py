@@ -10,7 +10,7 @@ players of poker, `BotPolicy` asks a bot.
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot
 from spiel_cr.evaluation.responses.ismcts_search import (
-    SearchedResponse,
+    TreeResponse,
     search_response,
 )
 from spiel_cr.evaluation.responses.learned_response import (
@@ -25,7 +25,7 @@ __all__ = [
     "ISMCTSBRBot",
     "LBRBot",
     "LearningConfig",
-    "SearchedResponse",
+    "TreeResponse",
     "SearchConfig",
     "chump",
     "lbr",
