@@ -93,7 +93,7 @@ def train(
         if done < most / growth ** (points - 1 - len(evaluated)):
             continue
         if form == "simulator":
-            policy = solver.outcome()["held"].policy(None)
+            policy = solver.outcome()["policy"]
             nash_conv = spiel_cr.nash_conv(name, policy, memory_limit=_MEMORY_LIMIT)
         else:
             nash_conv = solver.nash_conv()

@@ -13,8 +13,8 @@ from matplotlib import pyplot
 
 import spiel_cr
 from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.layer_subgames import Layer
 from spiel_cr.resolving.resolver import Resolver
-from spiel_cr.resolving.subgame_games import Layer
 
 CARDS = "JQK"
 path = sys.argv[1] if len(sys.argv) > 1 else "gadget.png"

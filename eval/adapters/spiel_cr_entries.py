@@ -244,7 +244,7 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
 def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
     """What a solve gave."""
     return Computed(
-        result.laid_out()[1],
+        result.sequence_form_and_average()[1],
         result.seconds + result.build_seconds,
         result.compile_seconds,
         result.iterations,

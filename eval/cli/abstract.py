@@ -95,7 +95,7 @@ def _solved(
     )
     announce("evaluating in the whole game")
     low, high = result.value_bounds()
-    lifted = gameshrink.lift(signals, partition, result.laid_out()[1])
+    lifted = gameshrink.lift(signals, partition, result.sequence_form_and_average()[1])
     return {
         "iterations": result.iterations,
         "nash_conv_of_buckets": high - low,

@@ -7,8 +7,8 @@ policies:
 
 methods (default: exact where it can be had, else ismcts):
   exact   best response on the compiled game; to a policy that was solved with --form
-          signals, on the signal form, and on large hidden boards (phantom_ttt,
-          dark_hex) on the form of worlds: nothing is compiled; on their abrupt forms
+          public-tree, on that form, and on large phantom games (phantom_ttt,
+          dark_hex) on the phantom form: no tree is built; on their abrupt forms
           minutes of streaming, see --checkpoint
   ismcts  ISMCTS-BR (Timbers et al. 2022): search from the responder's belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
@@ -217,7 +217,7 @@ def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:
     game, policy = one_line(report["game"]), one_line(report["policy"])
     print(f"{game}: {report['method']} against {policy}")
     if report["method"] == "exact":
-        forms = {"public-tree": "signal form", "phantom": "form of worlds"}
+        forms = {"public-tree": "public-tree form", "phantom": "phantom form"}
         where = forms.get(report["form"], "game tree")
         print(f"  exact, by a best response on the {where}")
     for seat in values:

@@ -406,10 +406,8 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     print(f"{_head(game, result)}{each}")
     by_openspiel = evaluation.evaluator == "openspiel"
     tool = "OpenSpiel, exact" if by_openspiel else "spiel_cr, exact"
-    if not by_openspiel and result.signals is not None:
-        tool += ", by a best response on the signal form"
-    elif not by_openspiel and result.tree is None:
-        tool += ", by a best response on the form of worlds"
+    if not by_openspiel and result.game_form is not None and result.tree is None:
+        tool += f", by a best response on the {result.game_form.kind} form"
     assert evaluation.game_value is not None
     low, high = utility_bounds(result.game) or (0.0, 0.0)
     rounding = sys.float_info.epsilon * (high - low)

@@ -39,7 +39,9 @@ def _kuhn(share: float, algorithm: str) -> Iterator[Line]:
     result = spiel_cr.solve(tree, algorithm, max(1, int(share * iterations)), seed=1)
     # Probability of betting or calling by information state.
     bets: dict[str, float] = {}
-    for infosets, behaviour in zip(tree.infosets, result.laid_out()[1], strict=True):
+    for infosets, behaviour in zip(
+        tree.infosets, result.sequence_form_and_average()[1], strict=True
+    ):
         second = itertools.count(2, 2)
         bets |= {key: float(behaviour[next(second)]) for key in infosets.keys}
     alpha = bets["0"]
@@ -61,7 +63,9 @@ def _kuhn(share: float, algorithm: str) -> Iterator[Line]:
         f"alpha = {alpha:.4f}; farthest off: {worst}, by {errors[worst]:.1e}",
         in_family and errors[worst] < tolerance,
     )
-    value = float(conversions.history_values(tree, result.laid_out()[1])[0])
+    value = float(
+        conversions.history_values(tree, result.sequence_form_and_average()[1])[0]
+    )
     yield Line(
         f"{algorithm}: the value",
         f"-1/18 = {_KUHN_VALUE:.6f} (Kuhn 1950)",

@@ -205,7 +205,7 @@ class Reviewer:
         if not self._of_solution:
             result = solve(tree, _SOLVER, _ITERATIONS)
             self._nash_conv = result.nash_conv()
-            behaviours = result.laid_out()[1]
+            behaviours = result.sequence_form_and_average()[1]
             values = conversions.history_values(tree, behaviours)
             self._luck = TreeValues(tree, values)
             for player, behaviour in enumerate(behaviours):

@@ -211,5 +211,5 @@ def evaluate_result(
     if evaluator == "openspiel":
         return evaluate(result.game, result.average_policy())
     low, high = result.value_bounds()
-    value = best_responses.behaviour_value(*result.laid_out())
+    value = best_responses.behaviour_value(*result.sequence_form_and_average())
     return Evaluation(high - low, game_value=value, bounds=(low, high))

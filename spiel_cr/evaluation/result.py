@@ -14,9 +14,6 @@ from spiel_cr.common import atomic
 from spiel_cr.common.messages import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.games.simulation.key_making import RULES, STRINGS
-from spiel_cr.games.simulation.rules_source import RulesSource
-from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 # Confidence of `at_least`: one side of a 95% interval.
@@ -213,10 +210,9 @@ class Evaluation:
         files = []
         for each, policy in zip(self.players, self.responses, strict=True):
             if isinstance(policy, TablePolicy):
-                kind = RULES if isinstance(policy.source, RulesSource) else STRINGS
                 facts = {"responds_to": self.policy, "player": each.player}
                 files.append(path / f"response{each.player}.npz")
-                save_table_policy(files[-1], policy, kind, facts)
+                policy.save(files[-1], facts)
         return files
 
     def report(self) -> dict[str, Any]:

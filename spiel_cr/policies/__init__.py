@@ -1,5 +1,6 @@
 """Strategies as arrays, as OpenSpiel policies and as files; exact best responses."""
 
+from spiel_cr.policies.behaviour_files import load_tabular_policy
 from spiel_cr.policies.best_responses import (
     best_response,
     best_response_value,
@@ -13,7 +14,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
-from spiel_cr.policies.result import CurvePoint, Result, load_tabular_policy
+from spiel_cr.policies.result import CurvePoint, Result
 
 __all__ = [
     "CurvePoint",

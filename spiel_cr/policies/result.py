@@ -2,60 +2,22 @@
 
 import dataclasses
 import functools
-import os
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import CorruptFileError
+from spiel_cr.common import atomic
 from spiel_cr.games.game_form import HasSequenceForm
-from spiel_cr.games.opening.identity import other_game
-from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.behaviour_files import form_policy, save_behaviours
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
-from spiel_cr.policies.conversions import (
-    DTYPES,
-    Behaviours,
-    check_behaviour,
-    tabular_policy,
-)
+from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.notebook import page_of
-from spiel_cr.policies.phantom_policy import PhantomPolicy
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
-
-_Laid = TypeVar("_Laid")
-
-
-class _Kind(NamedTuple):
-    """Policies of the games of a form.
-
-    Attributes:
-      file: what files say that they hold.
-      form: what checkpoints say of the form.
-      policy: a strategy of a game as an OpenSpiel policy.
-    """
-
-    file: str
-    form: str | None
-    policy: Callable[[Any, Behaviours], openspiel_policy.Policy]
-
-
-_KINDS: Mapping[type, _Kind] = {
-    GameTree: _Kind("policy", None, tabular_policy),
-    PublicTreeGame: _Kind("public-tree policy", "public-tree", PublicTreePolicy),
-    PhantomGame: _Kind("phantom policy", "phantom", PhantomPolicy),
-}
-# What files say that they hold.
-TABULAR, OF_SIGNALS, OF_WORLDS = (kind.file for kind in _KINDS.values())
 
 
 class CurvePoint(NamedTuple):
@@ -95,41 +57,42 @@ class CurvePoint(NamedTuple):
         return {k: v for k, v in self._asdict().items() if v is not None}
 
 
-class Holder(Protocol):
-    """What a solver held its strategies in: a form of the game, or a policy."""
+class SolvedForm(NamedTuple):
+    """A represented game as a solver solved it.
+
+    Attributes:
+      game_form: The game.
+      sequence_form: The same in sequence form, with the node locks of the run.
+      dtype: Data type of action probabilities in policies and files.
+    """
+
+    game_form: HasSequenceForm
+    sequence_form: SequenceForm
+    dtype: np.dtype = np.dtype(np.float64)
+
+    def cast(self, behaviours: Behaviours) -> Behaviours:
+        """Return action probabilities in `dtype`."""
+        first, second = (part.astype(self.dtype, copy=False) for part in behaviours)
+        return first, second
+
+
+class SavedPolicy(Protocol):
+    """The average policy of a game that was simulated."""
 
     @property
     def game(self) -> pyspiel.Game:
-        """The (sequential) OpenSpiel game."""
+        """The sequential OpenSpiel game."""
 
-    @property
-    def form(self) -> SequenceForm | None:
-        """The game in sequence form, if it was laid out."""
-
-    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
-        """A strategy of both players as an OpenSpiel policy.
+    def save(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
+        """Write the policy to an `.npz` file, atomically.
 
         Args:
-          behaviour: for each player float64 [S], by logical sequence; None: the average
-            strategy of a game that was not laid out.
+          path: Path of the file.
+          metadata: What the file contains in addition to kind, game, fingerprint and
+            versions, as JSON values.
 
         Raises:
-          ValueError: it does not cover the whole game.
-        """
-
-    def write(
-        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
-    ) -> None:
-        """Writes the average strategy to an `.npz` file.
-
-        Args:
-          path: the file.
-          average: as of `policy`.
-          metadata: what the file says beside kind, game, fingerprint and versions.
-
-        Raises:
-          OSError: the file cannot be written; the old one is as it was.
-          ValueError: as of `policy`.
+          OSError: If the file cannot be written; an existing file is unchanged.
         """
 
 
@@ -161,14 +124,14 @@ class TableFacts(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Result:
-    """What solving or resolving a game gave, whatever form the game was in.
+    """The outcome of `solve` or `resolve`: policy, value, convergence curve and timing.
 
-    A game that was not laid out has no strategies in numbers: `average`, `current`,
-    `form`, `tree` and `signals` are None then, for nobody has listed its infosets, and
-    what needs them raises ValueError.
+    If the game was simulated, its infosets are not numbered: `average`, `current`,
+    `game_form` and `form` are None, and methods that need them raise ValueError.
 
     Attributes:
-      held: the game in its form, or the policy of a game that was not laid out.
+      solved: The represented game; None if the game was simulated.
+      policy: The average policy of a simulated game, otherwise None.
       algorithm: as given; for "auto" the one that was chosen.
       reason: Why that algorithm was chosen; empty if the caller named it.
       stop_reason: Why the run stopped: "iterations", "seconds" or "nash_conv", the part
@@ -189,7 +152,8 @@ class Result:
       table: of a game that was sampled by a table that grows.
     """
 
-    held: Holder
+    solved: SolvedForm | None = None
+    policy: SavedPolicy | None = None
     algorithm: str
     iterations: int
     average: Behaviours | None = None
@@ -207,27 +171,26 @@ class Result:
 
     @property
     def game(self) -> pyspiel.Game:
-        """The (sequential) OpenSpiel game."""
-        return self.held.game
+        """The sequential OpenSpiel game."""
+        if self.solved is not None:
+            return self.solved.game_form.game
+        assert self.policy is not None
+        return self.policy.game
+
+    @property
+    def game_form(self) -> HasSequenceForm | None:
+        """The represented game: a built tree, a public tree or a phantom game."""
+        return None if self.solved is None else self.solved.game_form
 
     @property
     def form(self) -> SequenceForm | None:
-        """The game in sequence form, if it was laid out."""
-        return self.held.form
+        """The represented game in sequence form, with the node locks of the run."""
+        return None if self.solved is None else self.solved.sequence_form
 
     @property
     def tree(self) -> GameTree | None:
-        """The compiled game, if the game was compiled."""
-        return self._laid_as(GameTree)
-
-    @property
-    def signals(self) -> PublicTreeGame | None:
-        """The `PublicTreeGame`, if the game was solved in that form."""
-        return self._laid_as(PublicTreeGame)
-
-    def _laid_as(self, kind: type[_Laid]) -> _Laid | None:
-        laid = getattr(self.held, "laid", None)
-        return laid if isinstance(laid, kind) else None
+        """The game tree, if it was built."""
+        return self.game_form if isinstance(self.game_form, GameTree) else None
 
     @property
     def iterations_per_second(self) -> float:
@@ -240,12 +203,12 @@ class Result:
         return self.trajectories / self.seconds if self.seconds else 0.0
 
     def __repr__(self) -> str:
-        said = f"{type(self).__name__}(game={self.game}, algorithm={self.algorithm!r}"
+        text = f"{type(self).__name__}(game={self.game}, algorithm={self.algorithm!r}"
         names = "iterations solves seconds compile_seconds trajectories"
         for name in names.split():
             if value := getattr(self, name):
-                said += f", {name}={value:.6g}"
-        return f"{said})"
+                text += f", {name}={value:.6g}"
+        return f"{text})"
 
     def _repr_html_(self) -> str:
         facts = [("iterations", f"{self.iterations:,}")]
@@ -266,7 +229,14 @@ class Result:
 
     def average_policy(self) -> openspiel_policy.Policy:
         """The average strategy, for every infoset of the game."""
-        return self.held.policy(self.average)
+        if self.solved is None:
+            return cast(openspiel_policy.Policy, self.policy)
+        return self._policy(self.average)
+
+    def _policy(self, behaviours: Behaviours | None) -> openspiel_policy.Policy:
+        assert self.solved is not None and behaviours is not None
+        cast_behaviours = self.solved.cast(behaviours)
+        return form_policy(self.solved.game_form, cast_behaviours)
 
     def current_policy(self) -> openspiel_policy.Policy:
         """The last iterate, for every infoset of the game.
@@ -278,7 +248,7 @@ class Result:
             raise ValueError(
                 "this result has an average policy only; use average_policy()"
             )
-        return self.held.policy(self.current)
+        return self._policy(self.current)
 
     def nash_conv(self) -> float:
         """Compute the NashConv of the average strategy in the whole game.
@@ -291,7 +261,7 @@ class Result:
           NashConv in the game's units, computed by spiel_cr.
 
         Raises:
-          ValueError: If the game was solved without building its tree.
+          ValueError: If the game was simulated.
         """
         low, high = self.value_bounds()
         return high - low
@@ -308,7 +278,7 @@ class Result:
           NashConv with locks in the game's units, computed by spiel_cr.
 
         Raises:
-          ValueError: If the game was solved without building its tree.
+          ValueError: If the game was simulated.
         """
         low, high = self.value_bounds_with_locks()
         return high - low
@@ -323,7 +293,7 @@ class Result:
           difference.
 
         Raises:
-          ValueError: If the game was solved without building its tree.
+          ValueError: If the game was simulated.
         """
         return self._bounds
 
@@ -335,18 +305,22 @@ class Result:
           difference is `nash_conv_with_locks`.
 
         Raises:
-          ValueError: If the game was solved without building its tree.
+          ValueError: If the game was simulated.
         """
         return self._bounds_with_locks
 
     @functools.cached_property
     def _bounds(self) -> tuple[float, float]:
-        form, average = self.laid_out()
+        form, average = self.sequence_form_and_average()
         return value_bounds(locking.lifted(form), average)
 
     @functools.cached_property
     def _bounds_with_locks(self) -> tuple[float, float]:
-        return value_bounds(*self.laid_out()) if self.has_locks else self._bounds
+        return (
+            value_bounds(*self.sequence_form_and_average())
+            if self.has_locks
+            else self._bounds
+        )
 
     def regrets(self) -> tuple[float, float]:
         """Compute what each player gains by a best response in the whole game.
@@ -357,7 +331,7 @@ class Result:
           locks includes the cost of its locks.
 
         Raises:
-          ValueError: If the game was solved without building its tree.
+          ValueError: If the game was simulated.
         """
         low, high = self.value_bounds()
         value = self.game_value()
@@ -370,7 +344,7 @@ class Result:
 
     def locked_infosets(self) -> tuple[int, int]:
         """Return the number of locked infosets of each player."""
-        form, _ = self.laid_out()
+        form, _ = self.sequence_form_and_average()
         first, second = (int(locking.infosets(form, p).sum()) for p in range(2))
         return first, second
 
@@ -378,20 +352,20 @@ class Result:
         """Player 0's expected utility where both play the average strategy.
 
         Raises:
-          ValueError: the game was not laid out.
+          ValueError: If the game was simulated.
         """
-        return behaviour_value(*self.laid_out())
+        return behaviour_value(*self.sequence_form_and_average())
 
-    def laid_out(self) -> tuple[SequenceForm, Behaviours]:
-        """The game in sequence form, and the average strategy in it.
+    def sequence_form_and_average(self) -> tuple[SequenceForm, Behaviours]:
+        """Return the game in sequence form and the average strategy in it.
 
         Raises:
-          ValueError: the game was not laid out.
+          ValueError: If the game was simulated.
         """
         if self.form is None or self.average is None:
             raise ValueError(
-                f"{self.game} was sampled without laying it out, so there is no exact "
-                f"best response; measure it by spiel_cr.best_response(...)"
+                f"{self.game} was simulated, so there is no exact best response; use "
+                f"spiel_cr.best_response(...) for a bound"
             )
         return self.form, self.average
 
@@ -419,235 +393,10 @@ class Result:
             metadata |= {"nodes": self.nodes, "seconds": self.seconds}
         if self.table is not None:
             metadata["infosets"] = self.table.infosets
-        self.held.write(path, self.average, metadata)
-
-
-@dataclasses.dataclass(frozen=True)
-class Held:
-    """Strategies of a game that was laid out; see `Holder`.
-
-    Attributes:
-      laid: the game in its form.
-      form: the same in sequence form.
-      dtype: of strategies as policies and in files.
-    """
-
-    laid: HasSequenceForm
-    form: SequenceForm
-    dtype: np.dtype = np.dtype(np.float64)
-
-    @property
-    def game(self) -> pyspiel.Game:
-        """The OpenSpiel game."""
-        return self.laid.game
-
-    def identity(self) -> tuple[str | None, str]:
-        """What checkpoints say of the form, and the fingerprint of the game."""
-        kind = _KINDS[type(self.laid)]
-        return kind.form, self.laid.game_id
-
-    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
-        """See `Holder`; of a compiled game a table over every infoset."""
-        return _KINDS[type(self.laid)].policy(self.laid, self._checked(behaviour))
-
-    def write(
-        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
-    ) -> None:
-        """See `Holder`; JSON values."""
-        arrays = {f"player{p}": own for p, own in enumerate(self._checked(average))}
-        kind = _KINDS[type(self.laid)]
-        about = {
-            "kind": kind.file,
-            "game": str(self.game),
-            "fingerprint": self.laid.game_id,
-            "decisions": self.laid.decisions_id,
-            **metadata,
-            "versions": storage.versions(),
-        }
-        storage.save(path, arrays, about)
-
-    def _checked(self, behaviour: Behaviours | None) -> Behaviours:
-        """A strategy in the dtype."""
-        assert behaviour is not None
-        first, second = (own.astype(self.dtype, copy=False) for own in behaviour)
-        return first, second
-
-
-@dataclasses.dataclass(frozen=True)
-class HeldByPolicy:
-    """A strategy of a game that was not laid out; see `Holder`.
-
-    Attributes:
-      average: the policy: by hashes of information states, or of networks.
-      save: writes it to a file, given its path and `metadata`.
-    """
-
-    average: openspiel_policy.Policy
-    save: Callable[..., None]
-    form: None = None
-
-    @property
-    def game(self) -> pyspiel.Game:
-        """The OpenSpiel game."""
-        return self.average.game
-
-    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
-        """The average strategy."""
-        return self.average
-
-    def write(
-        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
-    ) -> None:
-        """See `Holder`."""
-        self.save(path, metadata=metadata)
-
-
-def read_metadata(path: atomic.Path) -> dict[str, Any]:
-    """What a policy file says of itself; its arrays are not read.
-
-    Raises:
-      OSError: there is no such file, or it cannot be read.
-      CorruptFileError: the file is no file of ours, or was changed since.
-    """
-    if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"path={os.fspath(path)!r}: there is no such file; give one written by "
-            f"Result.save or --save"
-        )
-    return storage.load_metadata(path)
-
-
-def damaged(path: object, why: object) -> CorruptFileError:
-    """The error to raise for a policy file that is none; says what is wrong with it."""
-    return CorruptFileError(f"{path} is a damaged policy file: {why}")
-
-
-def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
-    """A text that the metadata of a policy file must have.
-
-    Args:
-      metadata: of the file.
-      name: of the text.
-      path: of the file, for the error.
-
-    Raises:
-      CorruptFileError: it is missing.
-    """
-    text = metadata.get(name)
-    if not isinstance(text, str):
-        raise damaged(path, f"it has no {name}")
-    return text
-
-
-def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
-    """The game that a policy file names.
-
-    Args:
-      name: of the game, in the file.
-      path: of the file, for the error.
-
-    Raises:
-      ValueError: OpenSpiel cannot load it by name.
-    """
-    try:
-        return open_game(name).game
-    except (pyspiel.SpielError, ValueError) as error:
-        raise ValueError(
-            f"{path} is for {name}, which OpenSpiel does not load by that name "
-            f"({error}); give the game, too"
-        ) from error
-
-
-def read_policy(path: atomic.Path, laid: HasSequenceForm) -> openspiel_policy.Policy:
-    """Reads what `Held.write` wrote.
-
-    Args:
-      path: the file.
-      laid: the game that it must be for, in its form.
-
-    Raises:
-      OSError: there is no such file, or it cannot be read.
-      CorruptFileError: the file was changed since, or its numbers are no probabilities.
-      OtherGameError: If it belongs to a game with other infosets or actions.
-    """
-    behaviour, named, seal = _read(path)
-    kind = _KINDS[type(laid)]
-    if laid.game_id != seal:
-        # A game that pays otherwise has the same policies.
-        decisions = read_metadata(path).get("decisions")
-        if decisions != laid.decisions_id:
-            raise other_game(f"{path}: a policy", named, laid.game)
-    try:
-        if isinstance(laid, GameTree):
-            first, second = (
-                check_behaviour(laid, player, own, tolerance=1e-6)
-                for player, own in enumerate(behaviour)
-            )
-            behaviour = first, second
-        return kind.policy(laid, behaviour)
-    except ValueError as error:
-        raise damaged(path, error) from error
-
-
-def check_policy_file(path: atomic.Path) -> None:
-    """Refuses what `read_policy` refuses whatever the game.
-
-    Raises:
-      OSError, CorruptFileError: as `read_policy`.
-    """
-    _read(path)
-
-
-def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
-    """What `Held.write` wrote: strategies, the game's name, and its fingerprint."""
-    arrays, metadata = storage.load(path)
-    named, seal = (text_of(metadata, name, path) for name in ("game", "fingerprint"))
-    # Solvers of compiled games give float64 in any dtype.
-    dtypes = DTYPES[1:] if metadata.get("kind") == TABULAR else DTYPES
-    found: list[np.ndarray] = []
-    for player in range(2):
-        own = arrays.get(f"player{player}")
-        if own is None or own.ndim != 1 or own.dtype.name not in dtypes:
-            raise damaged(path, f"it has no probabilities of player {player}")
-        found.append(own)
-    return (found[0], found[1]), named, seal
-
-
-def check_tabular_file(path: atomic.Path) -> None:
-    """Refuses what `load_tabular_policy` refuses whatever the game.
-
-    Raises:
-      OSError, CorruptFileError, ValueError: as `load_tabular_policy`.
-    """
-    kind = read_metadata(path).get("kind", "file of another kind")
-    if kind != TABULAR:
-        raise ValueError(
-            f"{path} holds a {kind}, not a policy of a compiled game; give a file that "
-            f"Result.save or --save wrote of a compiled game (solve without --compile "
-            f"never)"
-        )
-    _read(path)
-
-
-def load_tabular_policy(
-    path: atomic.Path, game: Game | None = None
-) -> openspiel_policy.TabularPolicy:
-    """Reads a policy of a compiled game, which `Result.save` wrote.
-
-    Args:
-      path: the file.
-      game: the game it must be for; None: the one named in the file.
-
-    Returns:
-      A table over every infoset; the game is compiled for it.
-
-    Raises:
-      OSError, CorruptFileError: as `read_policy`.
-      ValueError: the file holds no policy of a compiled game, or one for another game;
-        or OpenSpiel cannot load its game by name.
-    """
-    check_tabular_file(path)
-    if game is None:
-        game = named_game(text_of(read_metadata(path), "game", path), path)
-    policy = read_policy(path, as_tree(game))
-    return cast(openspiel_policy.TabularPolicy, policy)
+        if self.solved is None:
+            assert self.policy is not None
+            self.policy.save(path, metadata)
+            return
+        assert self.average is not None
+        behaviours = self.solved.cast(self.average)
+        save_behaviours(path, self.solved.game_form, behaviours, metadata)

@@ -18,7 +18,7 @@ from spiel_cr.games.opening.opened import Openable
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.result import Held, Result
+from spiel_cr.policies.result import Result, SolvedForm
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Forest
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
@@ -99,7 +99,11 @@ def resolve(
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     roles = make_roles(game, limit, wanted.gadget, dtype, options.memory_limit)
     form = lock(game.sequence_form, game, options.locks)
-    held = Held(game, form) if isinstance(game, GameTree) else Held(game, form, dtype)
+    solved = (
+        SolvedForm(game, form)
+        if isinstance(game, GameTree)
+        else SolvedForm(game, form, dtype)
+    )
     average, timings = _resolve_roles(
         *(roles, config, wanted.iterations, dtype, form.locks, progress)
     )
@@ -115,7 +119,7 @@ def resolve(
         compile_seconds=compile_seconds,
         build_seconds=elapsed - seconds - compile_seconds,
         solves=len(timings),
-        held=held,
+        solved=solved,
     )
 
 

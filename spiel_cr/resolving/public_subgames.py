@@ -135,24 +135,14 @@ class PublicSubgames:
         d, betting = self.decomposition, self.game.betting
         round_ = int(betting.round[node])
         ids = []
-        while node >= 0:
-            layer, above = int(d.layer[node]), int(betting.round[node])
-            if layer == 1:
-                ids.append(_FULL_GAME)
-                break
-            then = self.game.ancestors(self.player, round_, above)[signal]
-            board = int(d.boards[above][self.player][then])
-            ids.append(PublicSubgameId(layer, node, board))
-            node = self._player_node_above(node)
-        return ids[::-1]
-
-    def _player_node_above(self, node: int) -> int:
-        """Return the player's last public node above one of them, or -1."""
-        betting = self.game.betting
-        node = int(betting.parent[node])
-        while node >= 0 and betting.player[node] != self.player:
+        while d.layer[node] > 1:
+            if betting.player[node] == self.player:
+                above = int(betting.round[node])
+                then = self.game.ancestors(self.player, round_, above)[signal]
+                board = int(d.boards[above][self.player][then])
+                ids.append(PublicSubgameId(int(d.layer[node]), node, board))
             node = int(betting.parent[node])
-        return node
+        return [_FULL_GAME, *ids[::-1]]
 
     def _examples(self) -> list[PublicSubgameId]:
         """Return a subgame for each compiled function but that of the complete game."""

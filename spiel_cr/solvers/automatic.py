@@ -115,14 +115,14 @@ def improve(
     """
     if not _suits_polish(represented, task) or not isinstance(solver, Solver):
         return None
-    assert solver.held is not None
+    assert solver.solved is not None
     span = represented.game.max_utility() - represented.game.min_utility()
     before = solver.evaluate()
     if before.gap <= max(task.goal.until or 0.0, _ROUNDING * span):
         return None
     start = time.perf_counter()
     average = solver.average_behaviour(0), solver.average_behaviour(1)
-    solution = lp.polished(solver.held.form, average, _SIMPLEX * task.most)
+    solution = lp.polished(solver.solved.sequence_form, average, _SIMPLEX * task.most)
     solver.seconds += time.perf_counter() - start
     if solution is None or solution.nash_conv_with_locks >= before.gap:
         return None
@@ -286,7 +286,7 @@ def _single_precision(
 def _in_double(single: Solver) -> Solver:
     """Replace a solver by one in double precision; its arrays are freed."""
     announce("going on in float64, since float32 stalls")
-    assert single.held is not None
+    assert single.solved is not None
     double = np.dtype(np.float64)
     arrays = {
         name: leaf.astype(double if leaf.dtype.kind == "f" else leaf.dtype)
@@ -296,7 +296,7 @@ def _in_double(single: Solver) -> Solver:
     # Both would not always fit.
     single.release()
     solver = tabular_makers.full_width_solver(
-        dataclasses.replace(single.held, dtype=double),
+        single.solved._replace(dtype=double),
         single.config,
         dtype=double,
         buckets=single.buckets,

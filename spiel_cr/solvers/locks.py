@@ -145,6 +145,7 @@ def _whole(laid: HasSequenceForm, player: int, policy: Any) -> np.ndarray | None
         if own.signals.decisions_id != laid.decisions_id:
             raise other_game(f"{name}: a PublicTreePolicy", own.game, laid.game)
         return np.asarray(own.behaviour[player], np.float64)
+    assert isinstance(laid, PublicTreeGame)
     return public_tree_queries.behaviour_from_policy(laid, adapted)[player]
 
 

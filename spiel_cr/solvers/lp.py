@@ -27,7 +27,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import Behaviours, behaviour_from_reach
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers.iterative_solver import AfterChunk, IterativeSolver
 
 # A solution is good if its NashConv is at most this share of the range of payoffs, or
@@ -312,9 +312,9 @@ class LinearSolver(IterativeSolver):
     in_one_step = True
     name = "lp"
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, solved: SolvedForm) -> None:
         """Prepare to solve a represented game."""
-        self._held = held
+        self._solved = solved
         self.solution: Solution | None = None
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -343,13 +343,14 @@ class LinearSolver(IterativeSolver):
         """
         if self.solution is not None:
             return True
-        start, held = time.perf_counter(), self._held
-        if isinstance(held.laid, GameTree):
-            histories = held.laid.histories
+        start, game_form = time.perf_counter(), self._solved.game_form
+        if isinstance(game_form, GameTree):
+            histories = game_form.histories
             utility = histories.utility[histories.player == TERMINAL]
         else:
-            utility = np.array([held.game.min_utility(), held.game.max_utility()])
-        self.solution = equilibrium(held.form, utility, seconds)
+            game = game_form.game
+            utility = np.array([game.min_utility(), game.max_utility()])
+        self.solution = equilibrium(self._solved.sequence_form, utility, seconds)
         self.iterations = self.solution.iterations
         self.seconds = time.perf_counter() - start
         return True
@@ -357,14 +358,14 @@ class LinearSolver(IterativeSolver):
     @property
     def has_locks(self) -> bool:
         """Whether any infoset is locked."""
-        return locking.has_locks(self._held.form)
+        return locking.has_locks(self._solved.sequence_form)
 
     def nash_conv(self) -> float:
         """See `IterativeSolver.nash_conv`."""
         assert self.solution is not None
         if not self.has_locks:
             return self.solution.nash_conv_with_locks
-        form = self._held.form
+        form = self._solved.sequence_form
         reach = reach_of(form, self.solution.behaviour)
         return nash_conv(locking.lifted(form), reach)
 
@@ -376,4 +377,4 @@ class LinearSolver(IterativeSolver):
     def outcome(self) -> dict[str, Any]:
         """See `IterativeSolver.outcome`."""
         assert self.solution is not None
-        return {"held": self._held, "average": self.solution.behaviour}
+        return {"solved": self._solved, "average": self.solution.behaviour}

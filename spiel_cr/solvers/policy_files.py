@@ -12,20 +12,20 @@ from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.policies import result
+from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.solvers.deep import network_policy as deep_policy
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.mccfr.table import table_files
+from spiel_cr.solvers.mccfr.table import table_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 # Of files of games that are not compiled: what refuses bad ones, by their kinds.
 _CHECKS = {
-    table_files.TABLE: table_files.check_table_file,
+    table_policy.TABLE: table_policy.check_table_file,
     deep_policy.KIND: deep_policy.check_file,
-    result.OF_SIGNALS: result.check_policy_file,
-    result.OF_WORLDS: result.check_policy_file,
+    behaviour_files.PUBLIC_TREE_POLICY: behaviour_files.check_policy_file,
+    behaviour_files.PHANTOM_POLICY: behaviour_files.check_policy_file,
 }
 
 
@@ -36,7 +36,7 @@ def needs_tree(path: atomic.Path) -> bool:
       OSError: there is no such file, or it cannot be read.
       CorruptFileError: the file is no file of ours, or was changed since.
     """
-    return result.read_metadata(path).get("kind") not in _CHECKS
+    return behaviour_files.read_metadata(path).get("kind") not in _CHECKS
 
 
 def is_of_public_tree(path: atomic.Path) -> bool:
@@ -45,7 +45,10 @@ def is_of_public_tree(path: atomic.Path) -> bool:
     Raises:
       OSError, CorruptFileError: as `needs_tree`.
     """
-    return result.read_metadata(path).get("kind") == result.OF_SIGNALS
+    return (
+        behaviour_files.read_metadata(path).get("kind")
+        == behaviour_files.PUBLIC_TREE_POLICY
+    )
 
 
 def check_policy_file(path: atomic.Path) -> None:
@@ -57,8 +60,8 @@ def check_policy_file(path: atomic.Path) -> None:
     Raises:
       OSError, CorruptFileError, ValueError: as `load_policy`.
     """
-    kind = str(result.read_metadata(path).get("kind"))
-    _CHECKS.get(kind, result.check_tabular_file)(path)
+    kind = str(behaviour_files.read_metadata(path).get("kind"))
+    _CHECKS.get(kind, behaviour_files.check_tabular_file)(path)
 
 
 def load_policy(
@@ -91,20 +94,20 @@ def load_policy(
       ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
         load its game by name.
     """
-    metadata = result.read_metadata(path)
+    metadata = behaviour_files.read_metadata(path)
     named_kind = metadata.get("kind")
-    if named_kind == result.OF_SIGNALS:
+    if named_kind == behaviour_files.PUBLIC_TREE_POLICY:
         return _load_signals(path, metadata, game)
-    if named_kind == result.OF_WORLDS:
+    if named_kind == behaviour_files.PHANTOM_POLICY:
         return _load_worlds(path, metadata, game)
     if isinstance(game, PublicTreeGame | PhantomGame):
         game = game.game
     if named_kind == deep_policy.KIND:
         plain = None if game is None else open_game(game).game
         return deep_policy.load_deep_policy(path, plain)
-    if named_kind != table_files.TABLE:
-        return result.load_tabular_policy(path, game)
-    return table_files.load_table_policy(
+    if named_kind != table_policy.TABLE:
+        return behaviour_files.load_tabular_policy(path, game)
+    return table_policy.load_table_policy(
         path, None if game is None else open_game(game).game
     )
 
@@ -114,20 +117,22 @@ def _load_worlds(
 ) -> PhantomPolicy:
     """Reads a policy of a game of hidden boards; metadata are those of the file."""
     if game is None:
-        game = result.named_game(result.text_of(metadata, "game", path), path)
+        game = behaviour_files.named_game(
+            behaviour_files.text_of(metadata, "game", path), path
+        )
     if not isinstance(game, PhantomGame):
         plain = game.game if isinstance(game, PublicTreeGame) else game
         game = shared_phantom_game(open_game(plain))
-    return cast(PhantomPolicy, result.read_policy(path, game))
+    return cast(PhantomPolicy, behaviour_files.read_policy(path, game))
 
 
 def _load_signals(
     path: atomic.Path, metadata: Mapping[str, Any], game: Openable | None
 ) -> PublicTreePolicy:
     """Reads a policy of a signal game; metadata are those of the file."""
-    named = result.text_of(metadata, "game", path)
+    named = behaviour_files.text_of(metadata, "game", path)
     if game is None:
-        game = result.named_game(named, path)
+        game = behaviour_files.named_game(named, path)
     if not isinstance(game, PublicTreeGame):
         opened = open_game(game)
         if not loading.declared(opened):
@@ -139,4 +144,4 @@ def _load_signals(
             found.game_id == metadata.get("fingerprint")
         ):
             game = found
-    return cast(PublicTreePolicy, result.read_policy(path, game))
+    return cast(PublicTreePolicy, behaviour_files.read_policy(path, game))

@@ -7,11 +7,10 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
@@ -26,103 +25,106 @@ from spiel_cr.solvers.task import Task
 
 def full_width(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by passes over the whole game; arguments, errors as `Maker`."""
-    held = _hold(represented, task)
+    solved = _solved_form(represented, task)
     return full_width_solver(
-        held, task.algorithm.config, dtype=task.kind, buckets=_labels(held, task)
+        solved, task.algorithm.config, dtype=task.kind, buckets=_labels(solved, task)
     )
 
 
 def full_width_solver(
-    held: Held, config: Any, *, dtype: np.dtype, buckets: bucket_labels.Labels
+    solved: SolvedForm, config: Any, *, dtype: np.dtype, buckets: bucket_labels.Labels
 ) -> Solver:
     """Make a CFR solver; without buckets, it skips infosets with a single action.
 
     Args:
-      held: The represented game.
+      solved: The represented game.
       config: The algorithm.
       dtype: Arithmetic, float64 or float32.
       buckets: For each player the bucket of each infoset, or None.
     """
-    form = held.form
+    form = solved.sequence_form
     if all(labels is None for labels in buckets):
         form = forced.without(form)
     solver = cfr.make_solver(form, config=config, dtype=dtype, buckets=buckets)
-    solver.held = held
+    solver.solved = solved
     return solver
 
 
 def first_order(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """A first-order method on the whole game; arguments, errors as `Maker`."""
-    held = _hold(represented, task)
-    config, form = task.algorithm.config, forced.without(held.form)
+    solved = _solved_form(represented, task)
+    config, form = task.algorithm.config, forced.without(solved.sequence_form)
     solver = methods.make_solver(form, config=config, dtype=task.kind)
-    solver.held = held
+    solver.solved = solved
     return solver
 
 
 def sampled(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by sampled histories; arguments, errors as `Maker`."""
-    held = _hold(represented, task)
-    assert isinstance(held.laid, GameTree)
+    solved = _solved_form(represented, task)
+    assert isinstance(solved.game_form, GameTree)
     config = task.algorithm.config
     solver = mccfr.make_solver(
-        held.laid,
+        solved.game_form,
         config=config,
         dtype=task.kind,
         seed=task.seed,
-        buckets=_labels(held, task),
+        buckets=_labels(solved, task),
     )
-    return _sampling(solver, held, task, config.batch)
+    return _sampling(solver, solved, task, config.batch)
 
 
 def sampled_in_public(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by sampled public actions; arguments, errors as `Maker`."""
-    held = _hold(represented, task)
-    assert isinstance(held.laid, PublicTreeGame)
+    solved = _solved_form(represented, task)
+    assert isinstance(solved.game_form, PublicTreeGame)
     solver = public.make_solver(
-        held.laid,
-        held.form,
+        solved.game_form,
+        solved.sequence_form,
         task.algorithm.config,
         dtype=task.kind,
         seed=task.seed,
         memory_limit=task.options.memory_limit,
     )
-    return _sampling(solver, held, task, 1)
+    return _sampling(solver, solved, task, 1)
 
 
-def _sampling(solver: Solver, held: Held, task: Task, batch: int) -> Solver:
+def _sampling(solver: Solver, solved: SolvedForm, task: Task, batch: int) -> Solver:
     """Set what a sampling solver reports; `batch` trajectories for each player."""
-    solver.held, solver.seed = held, task.seed
+    solver.solved, solver.seed = solved, task.seed
     solver.trajectories_per_iteration = 2 * batch
     return solver
 
 
 def linear(represented: RepresentedGame, task: Task) -> lp.LinearSolver:
     """A linear program of the whole game; arguments, errors as `Maker`."""
-    held = _hold(represented, task)
-    if not isinstance(held.laid, GameTree):
-        need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
+    solved = _solved_form(represented, task)
+    if not isinstance(solved.game_form, GameTree):
+        need = memory.BASE_BYTES + footprint.linear_bytes(solved.sequence_form)
         remedy = "take cfr+, or choose smaller game parameters"
         limit = task.options.memory_limit
-        memory.check_need(f"{task.algorithm.name} on {held.game}", need, limit, remedy)
-    return lp.LinearSolver(held)
+        memory.check_need(
+            f"{task.algorithm.name} on {solved.game_form.game}", need, limit, remedy
+        )
+    return lp.LinearSolver(solved)
 
 
-def _labels(held: Held, task: Task) -> bucket_labels.Labels:
+def _labels(solved: SolvedForm, task: Task) -> bucket_labels.Labels:
     """Numbers the buckets that a user gave; raises ValueError."""
     buckets, forget = task.options.buckets, task.options.imperfect_recall
-    if isinstance(held.laid, GameTree):
-        return bucket_labels.labels_of(held.laid, buckets, imperfect_recall=forget)
-    if isinstance(held.laid, PhantomGame):
-        return None, None  # `Task.need` refuses them
-    assert isinstance(held.laid, PublicTreeGame)
+    if isinstance(solved.game_form, GameTree):
+        return bucket_labels.labels_of(
+            solved.game_form, buckets, imperfect_recall=forget
+        )
+    if not isinstance(solved.game_form, PublicTreeGame):
+        return None, None  # `Task.need` rejects them
     labels = []
     for player, given in enumerate(bucket_labels.of_both(buckets)):
         if given is not None:
             assert not isinstance(given, Mapping)  # `Task.need` refuses them
-            infosets = len(held.form.decisions[player])
+            infosets = len(solved.sequence_form.decisions[player])
             given = bucket_labels.labels_by_number(given, infosets, player)
-            _check_actions(held.laid, given, player)
+            _check_actions(solved.game_form, given, player)
         labels.append(given)
     return labels[0], labels[1]
 
@@ -148,8 +150,8 @@ def _check_actions(signals: PublicTreeGame, labels: np.ndarray, player: int) -> 
         )
 
 
-def _hold(represented: RepresentedGame, task: Task) -> Held:
-    """A laid-out game as results hold it, after a check of the memory.
+def _solved_form(represented: RepresentedGame, task: Task) -> SolvedForm:
+    """Return a represented game with its locks, after a check of the memory.
 
     Args:
       represented: The represented game.
@@ -166,9 +168,11 @@ def _hold(represented: RepresentedGame, task: Task) -> Held:
         footprint.check(represented, task.algorithm.config, task.kind, limit)
     locks = task.options.locks
     if isinstance(represented, GameTree):
-        return Held(represented, lock(represented.sequence_form, represented, locks))
+        return SolvedForm(
+            represented, lock(represented.sequence_form, represented, locks)
+        )
     memory.trim()
     form = lock(represented.sequence_form, represented, locks)
-    held = Held(represented, form, task.kind)
+    solved = SolvedForm(represented, form, task.kind)
     memory.trim()
-    return held
+    return solved

@@ -43,7 +43,7 @@ def test_metadata(kuhn, tmp_path):
     kuhn.save(tmp_path / "policy")
     arrays, metadata = storage.load(tmp_path / "policy")
     assert set(arrays) == {"player0", "player1"}
-    assert metadata["kind"] == "policy"
+    assert metadata["kind"] == "tree policy"
     assert metadata["game"] == str(kuhn.tree.game)
     assert metadata["algorithm"] == "cfr+"
     assert metadata["iterations"] == 50
@@ -137,7 +137,7 @@ GARBAGE = {
     "no utf-8": npz(metadata=text(b"\xff\xfe")),
     "json list": npz(metadata=text(b"[]")),
     "other kind": npz(metadata=text(b"{}")),
-    "only a kind": npz(metadata=text(b'{"kind": "policy"}')),
+    "only a kind": npz(metadata=text(b'{"kind": "tree policy"}')),
     "objects": npz(player0=np.array([{}], object), metadata=text(b"{}")),
 }
 
@@ -157,7 +157,7 @@ def test_pickled_objects_are_neither_read_nor_written(tmp_path):
 
     bomb = np.array([Bomb()], object)
     path = tmp_path / "bomb"
-    path.write_bytes(npz(player0=bomb, metadata=text(b'{"kind": "policy"}')))
+    path.write_bytes(npz(player0=bomb, metadata=text(b'{"kind": "tree policy"}')))
     with pytest.raises(ValueError, match="damaged") as refused:
         spiel_cr.load_policy(path)
     assert "allow_pickle" not in str(refused.value)  # numpy's advice

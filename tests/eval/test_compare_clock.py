@@ -9,7 +9,7 @@ from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 
 KUHN = "kuhn_poker"
 
@@ -114,7 +114,7 @@ def test_all_work_of_ours_counts(monkeypatch):
     def timed(tree, *arguments, **options):
         uniform = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         return spiel_cr.Result(
-            held=Held(tree, tree.sequence_form),
+            solved=SolvedForm(tree, tree.sequence_form),
             algorithm="",
             iterations=3,
             average=uniform,

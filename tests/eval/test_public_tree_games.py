@@ -43,7 +43,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     words = ("--form", "public-tree", "--save", path)
     found, out, _ = told(capsys, "solve", *game, *words)
     assert found["form"] == "public-tree"
-    assert found["evaluator"] == "spiel_cr" and "on the signal form" in out
+    assert found["evaluator"] == "spiel_cr" and "on the public-tree form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, PublicTreePolicy)
     asked = ("--evaluator", "openspiel")
@@ -216,7 +216,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     result = solve_with(game, "cfr+", 20, form="public-tree", dtype="float32")
     result.save(path)
     declared = public_tree_game(game).num_private_states(0)
-    assert sum(result.signals.num_private_states(0)) < sum(declared)
+    assert sum(result.game_form.num_private_states(0)) < sum(declared)
     tree = spiel_cr.build_tree(game, observations=True)
     behaviour = conversions.behaviour_from_policy(
         tree, spiel_cr.load_policy(path, game)
@@ -239,8 +239,8 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     found, out, _ = told(capsys, *words, "--method", "exact")
     assert found["form"] == "public-tree"
     assert found["is_exact"] and found["share"] == pytest.approx(1)
-    assert "exact, by a best response on the signal form" in out
-    for seat, value in zip(found["seats"], expected, strict=True):
+    assert "exact, by a best response on the public-tree form" in out
+    for seat, value in zip(found["players"], expected, strict=True):
         assert seat["value"] == pytest.approx(value, abs=1e-9)
 
 

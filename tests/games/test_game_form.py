@@ -11,6 +11,13 @@ from spiel_cr.games.game_form import GameForm, HasSequenceForm
 from spiel_cr.games.phantom import phantom_game
 from spiel_cr.games.public_tree import public_tree_game
 
+# The members of the protocols.
+MEMBERS = {
+    name
+    for protocol in (GameForm, HasSequenceForm)
+    for name in vars(protocol)
+    if not name.startswith("_")
+}
 HEX = "dark_hex(num_rows=2,num_cols=2)"
 
 
@@ -23,8 +30,7 @@ class Delegate:
         self._form = form
 
     def __getattr__(self, name):
-        protocol = (*dir(HasSequenceForm), "__dict__")
-        if name.startswith("__") or name not in protocol:
+        if name not in MEMBERS:
             raise AttributeError(name)
         return getattr(self._form, name)
 
@@ -56,7 +62,7 @@ def case(request):
 
 def test_the_protocol_is_kept(case):
     *_, kind, form = case
-    assert isinstance(form, GameForm) and isinstance(form, HasSequenceForm)
+    assert all(hasattr(form, name) for name in MEMBERS)
     assert form.kind == kind and isinstance(form.game, pyspiel.Game)
     assert len(form.decisions) == 2
     for player in range(2):

@@ -108,7 +108,7 @@ def test_a_file_gives_the_policy_back(solved, tmp_path):
 
 
 def test_what_is_no_policy_is_refused(solved):
-    worlds = solved.held.laid
+    worlds = solved.game_form
     first, second = solved.average
     for wrong in (first[:-1], first.astype(np.int64), 2 * first, -first):
         with pytest.raises(ValueError, match="behaviour of player 0"):

@@ -15,7 +15,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import CorruptFileError, FileInUseError, UnsavedWarning
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
@@ -150,7 +150,7 @@ def test_other_runs_refused(written, name, arguments, what):
 def test_policy_file_refused(tmp_path):
     path, compiled = tmp_path / "policy", games.compiled("kuhn")
     spiel_cr.solve(compiled, goal=5).save(path)
-    with pytest.raises(ValueError, match="kind 'policy'"):
+    with pytest.raises(ValueError, match="kind 'tree policy'"):
         spiel_cr.solve(compiled, checkpoint=path)
 
 
@@ -200,7 +200,8 @@ def solver():
 
 def keeper_of(solver, path):
     """What reads and writes a checkpoint of a solver of Kuhn poker."""
-    solver.held = Held(games.compiled("kuhn"), games.compiled("kuhn").sequence_form)
+    tree = games.compiled("kuhn")
+    solver.solved = SolvedForm(tree, tree.sequence_form)
     identity = {"kind": "checkpoint", **solver.identity()}
     return checkpoint.Keeper(path, identity, solver, 60)
 

@@ -11,8 +11,8 @@ from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
+from spiel_cr.policies.behaviour_files import save_behaviours
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.policies.result import Held
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.solve import task_of
 from tests.support import games
@@ -27,8 +27,8 @@ TINY = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
 def test_it_gives_what_the_compiled_game_gives(algorithm):
     signals = spiel_cr.solve(kuhn(), algorithm, 100)
     compiled = spiel_cr.solve("kuhn_poker", algorithm, 100)
-    assert signals.signals is kuhn() and signals.tree is None
-    assert compiled.tree is not None and compiled.signals is None
+    assert signals.game_form is kuhn() and signals.tree is None
+    assert compiled.tree is not None and compiled.game_form is compiled.tree
     # The same sums in another order.
     assert signals.value_bounds() == pytest.approx(compiled.value_bounds(), abs=1e-9)
 
@@ -120,14 +120,14 @@ def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
     """Of two ranks either may be called the higher before a card is shown."""
     path, game = tmp_path / "policy.npz", public_tree_game(SUITS)
     behaviours = [uniform_behaviour(own) for own in game.sequence_form.decisions]
-    Held(game, game.sequence_form).write(path, behaviours, {})
+    save_behaviours(path, game, behaviours, {})
     assert merged(game).num_private_states(0) != game.num_private_states(0)
     found = spiel_cr.load_policy(path, SUITS)
     assert found.signals.num_private_states(0) == game.num_private_states(0)
     # A user's game with other stakes has the same policies.
     stakes = game.terms._replace(stake=2 * game.terms.stake)
     changed = dataclasses.replace(game, terms=stakes)
-    Held(changed, changed.sequence_form).write(path, behaviours, {})
+    save_behaviours(path, changed, behaviours, {})
     again = spiel_cr.load_policy(path, SUITS)
     assert again.signals.game_id == game.game_id != changed.game_id
     assert spiel_cr.load_policy(path, changed).signals is changed
@@ -168,7 +168,7 @@ def test_policies_of_results_are_loaded(tmp_path, dtype):
     metadata = storage.load_metadata(path)
     assert metadata["kind"] == "public-tree policy" and metadata["iterations"] == 20
     assert metadata["nash_conv"] == result.nash_conv()
-    for game in (None, TINY, spiel_cr.load_game(TINY), result.signals):
+    for game in (None, TINY, spiel_cr.load_game(TINY), result.game_form):
         policy = spiel_cr.load_policy(path, game)
         for mine, own in zip(policy.behaviour, result.average, strict=True):
             assert mine.dtype == dtype and np.allclose(mine, own, atol=1e-7)

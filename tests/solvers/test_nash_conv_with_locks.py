@@ -17,7 +17,7 @@ from open_spiel.python.algorithms import (
 
 import spiel_cr
 from spiel_cr import GameOptions
-from spiel_cr.policies.result import read_metadata
+from spiel_cr.policies.behaviour_files import read_metadata
 from tests.support.commands import told
 
 # Leduc poker with one chip behind: six infosets of each player, two actions at each.

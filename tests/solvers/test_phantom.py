@@ -28,7 +28,7 @@ def test_what_openspiel_forgets_is_kept(tmp_path):
     """Its strings of dark_hex forget, so the game cannot be compiled."""
     goal = spiel_cr.Goal(iterations=60, eval_every=20)
     first = spiel_cr.solve(SMALL, "pcfr+", goal, dtype="float32")
-    assert type(first.held.laid).__name__ == "PhantomGame" and first.nash_conv() < 1e-3
+    assert type(first.game_form).__name__ == "PhantomGame" and first.nash_conv() < 1e-3
     assert [point.iterations for point in first.curve] == [20, 40, 60]
     path = tmp_path / "checkpoint.npz"
     for iterations in (15, 60):

@@ -125,14 +125,14 @@ class BrokenRulesError(InvalidGameError):
     """
 
     def __init__(
-        self, game: pyspiel.Game, what: str, history: int, action: int = -1
+        self, game: pyspiel.Game, problem: str, history: int, action: int = -1
     ) -> None:
         after = "" if action < 0 else f" after action {action}"
         super().__init__(
-            f"{one_line(game)}: in a state of its batched rules{after} {what}"
+            f"{one_line(game)}: in a state of its batched rules{after} {problem}"
         )
         self.history, self.action = history, action
-        self._game, self._what = game, what
+        self._game, self._what = game, problem
 
     def of(
         self, history: np.ndarray, action: np.ndarray | None = None
@@ -172,18 +172,18 @@ class CheckedRules(NamedTuple):
 
     def players(self, states: np.ndarray) -> np.ndarray:
         """int8 [n], who acts: 0, 1, CHANCE or TERMINAL."""
-        given = self.rules.current_player(states)
-        given = self._array("current_player", given, (len(states),), "iu")
-        known = np.isin(given, (0, 1, CHANCE, TERMINAL))
-        if not known.all():
-            odd = int(np.argmin(known))
+        players = self.rules.current_player(states)
+        players = self._array("current_player", players, (len(states),), "iu")
+        supported = np.isin(players, (0, 1, CHANCE, TERMINAL))
+        if not supported.all():
+            odd = int(np.argmin(supported))
             raise self.broken(
-                f"current_player gives {given[odd]}; only players 0 and 1, chance "
+                f"current_player gives {players[odd]}; only players 0 and 1, chance "
                 f"({CHANCE}) and the end of the game ({TERMINAL}) are supported; "
                 f"correct current_player",
                 odd,
             )
-        return given.astype(np.int8)
+        return players.astype(np.int8)
 
     def legal(self, states: np.ndarray) -> np.ndarray:
         """bool [n, A], legal actions, or outcomes of chance."""
@@ -192,48 +192,52 @@ class CheckedRules(NamedTuple):
             raise self._wrong("legal_actions_mask", mask, f"bool [{len(states)}, A]")
         return mask
 
-    def odds(self, states: np.ndarray, legal: np.ndarray | None = None) -> np.ndarray:
-        """float64 [n, A], the odds of chance, 0 where an outcome is not legal.
+    def chance_probabilities(
+        self, states: np.ndarray, legal: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the probabilities of chance outcomes, float64 [n, A], 0 if not legal.
 
         Args:
           states: at chance nodes.
           legal: what `legal` gives, if that was asked.
         """
         legal = self.legal(states) if legal is None else legal
-        given = self.rules.chance_probabilities(states)
-        given = self._array("chance_probabilities", given, legal.shape, "fiu")
-        odds = np.where(legal, given, 0.0)
-        near = abs(odds.sum(axis=1) - 1) <= CHANCE_TOLERANCE
-        if near.all() and (odds >= 0).all():
-            return odds
-        odd = int(np.argmin(near & (odds >= 0).all(axis=1)))  # false for NaN, too
+        answer = self.rules.chance_probabilities(states)
+        answer = self._array("chance_probabilities", answer, legal.shape, "fiu")
+        probabilities = np.where(legal, answer, 0.0)
+        near = abs(probabilities.sum(axis=1) - 1) <= CHANCE_TOLERANCE
+        if near.all() and (probabilities >= 0).all():
+            return probabilities
+        # False for NaN, too.
+        odd = int(np.argmin(near & (probabilities >= 0).all(axis=1)))
         if not legal[odd].any():
             raise self.stuck(odd, CHANCE)
-        if not (odds[odd] >= 0).all():
-            outcome = int(np.argmin(odds[odd] >= 0))
+        if not (probabilities[odd] >= 0).all():
+            outcome = int(np.argmin(probabilities[odd] >= 0))
+            value = probabilities[odd, outcome]
             raise self.broken(
-                f"chance outcome {outcome} has probability {odds[odd, outcome]}; a "
+                f"chance outcome {outcome} has probability {value}; a "
                 f"probability must lie in [0, 1]; correct chance_probabilities",
                 odd,
             )
         raise self.broken(
             f"the probabilities of chance must sum to 1, and those of the legal "
-            f"outcomes sum to {odds[odd].sum()}; correct chance_probabilities",
+            f"outcomes sum to {probabilities[odd].sum()}; correct chance_probabilities",
             odd,
         )
 
     def utility(self, states: np.ndarray) -> np.ndarray:
         """float64 [n], player 0's at ends."""
-        worth = self.rules.returns(states)
-        worth = self._array("returns", worth, (len(states),), "fiu")
-        if not (finite := np.isfinite(worth)).all():
+        utility = self.rules.returns(states)
+        utility = self._array("returns", utility, (len(states),), "fiu")
+        if not (finite := np.isfinite(utility)).all():
             odd = int(np.argmin(finite))
             raise self.broken(
-                f"player 0's utility is {worth[odd]}; payoffs must be finite numbers; "
-                f"correct returns",
+                f"player 0's utility is {utility[odd]}; payoffs must be finite "
+                f"numbers; correct returns",
                 odd,
             )
-        return worth.astype(np.float64, copy=False)
+        return utility.astype(np.float64, copy=False)
 
     def information(self, states: np.ndarray, player: int) -> np.ndarray:
         """Integers [n] or [n, k], what a player knows."""
@@ -254,15 +258,15 @@ class CheckedRules(NamedTuple):
 
     def stuck(self, state: int, player: int) -> BrokenRulesError:
         """The error to raise where a player is to act and cannot."""
-        what = (
+        problem = (
             f"player {player} has no legal action; a game without moves must be "
             f"terminal there; correct legal_actions_mask"
         )
-        return self.broken(what, state)
+        return self.broken(problem, state)
 
-    def broken(self, what: str, state: int) -> BrokenRulesError:
+    def broken(self, problem: str, state: int) -> BrokenRulesError:
         """The error to raise where something is wrong at one of the states."""
-        return BrokenRulesError(self.game, what, state)
+        return BrokenRulesError(self.game, problem, state)
 
     def _integers(self, method: str, states: np.ndarray, *player: int) -> np.ndarray:
         """Integers [n] or [n, k], as a method gives them."""
@@ -273,10 +277,10 @@ class CheckedRules(NamedTuple):
         return keys
 
     def _array(
-        self, method: str, given: np.ndarray, shape: tuple[int, ...], kinds: str
+        self, method: str, answer: np.ndarray, shape: tuple[int, ...], kinds: str
     ) -> np.ndarray:
         """An array of this shape, of one of these kinds of numbers."""
-        array = np.asarray(given)
+        array = np.asarray(answer)
         if array.shape != shape or array.dtype.kind not in kinds:
             numbers = "float64" if "f" in kinds else "integers"
             raise self._wrong(method, array, f"{numbers} {list(shape)}")
@@ -406,13 +410,13 @@ def _children(checked: CheckedRules, block: _Live, some: slice) -> _Children:
     if draws.any():
         legal = mask[draws]
         try:
-            odds = checked.odds(states[draws], legal)
+            probabilities = checked.chance_probabilities(states[draws], legal)
         except BrokenRulesError as error:
             raise error.of(number[draws]) from error
-        if (impossible := legal & (odds == 0)).any():
+        if (impossible := legal & (probabilities == 0)).any():
             mask = mask.copy()
             dropped = number[draws][impossible.any(axis=1)].astype(np.int64)
-            mask[draws] = odds > 0
+            mask[draws] = probabilities > 0
     flat = np.flatnonzero(mask)  # several times faster than np.nonzero
     where = flat // mask.shape[1]
     action = flat - where * mask.shape[1]
@@ -424,7 +428,7 @@ def _children(checked: CheckedRules, block: _Live, some: slice) -> _Children:
     chance = None if block.chance is None else block.chance[some][where]
     if draws.any():
         every = np.ones(mask.shape)
-        every[draws] = odds
+        every[draws] = probabilities
         factor = every[where, action]
         chance = factor if chance is None else chance * factor
     below = checked.child(states[where], action)
@@ -433,13 +437,13 @@ def _children(checked: CheckedRules, block: _Live, some: slice) -> _Children:
 
 def _path_to(game: pyspiel.Game, rules: BatchedRules, history: int) -> list[int]:
     """Actions from the root to a history, by walking to it again."""
-    parents, actions, known = [], [], 0
+    parents, actions, count = [], [], 0
     walk = visits(game, rules)
-    while known <= history:
+    while count <= history:
         visit = next(walk)
         parents.append(visit.parent)
         actions.append(visit.action)
-        known += len(visit.parent)
+        count += len(visit.parent)
     parent, action = np.concatenate(parents), np.concatenate(actions)
     path = []
     while parent[history] >= 0:
@@ -486,5 +490,5 @@ def _visit(
         if observations:
             with contextlib.suppress(pyspiel.SpielError):
                 observed[1 - actor] = checked.information(acting, 1 - actor)
-    known = (player, chance, utility, information, observed, dropped)
-    return Visit(depth, parent, action, *known), live
+    attributes = (player, chance, utility, information, observed, dropped)
+    return Visit(depth, parent, action, *attributes), live

@@ -85,22 +85,24 @@ def _estimate(
     """As `estimate_histories`, with the standard error (inf after a single pass)."""
     random, began = np.random.default_rng(seed), time.thread_time()
     deadline = began + seconds
-    found: list[float] = []
+    estimates: list[float] = []
     mean, error = 0.0, math.inf
-    while len(found) < rollouts and (not found or time.thread_time() < deadline):
-        end = deadline if found else began + _PATIENT * seconds
+    while len(estimates) < rollouts and (
+        not estimates or time.thread_time() < deadline
+    ):
+        end = deadline if estimates else began + _PATIENT * seconds
         counted, ended = _probe(game, random, deadline, end)
-        if counted >= IMMENSE or (found and not ended):
+        if counted >= IMMENSE or (estimates and not ended):
             # A pass that was cut short counts too little, and counts all the same
             # where it is more than the others.
             return max(counted, mean), error
-        found.append(counted)
-        mean = sum(found) / len(found)
-        if len(found) > 1:
-            error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
+        estimates.append(counted)
+        mean = sum(estimates) / len(estimates)
+        if len(estimates) > 1:
+            error = float(np.std(estimates, ddof=1)) / math.sqrt(len(estimates))
         # By Markov's inequality, one pass is this much too high once in 10,000 times.
         clear = mean > 1e4 * room
-        close = len(found) > 4 and error < _CLOSE * mean and room < math.inf
+        close = len(estimates) > 4 and error < _CLOSE * mean and room < math.inf
         share = _SMALL if time.thread_time() - began > _SHORT else _TINY
         small = mean < share * room < math.inf
         if clear or close or small or not ended:
@@ -144,11 +146,11 @@ def _probe(
                 stratum = player, len(legal)
                 if stratum not in following and len(following) >= _MOST_STRATA:
                     stratum = player, -1
-                given = child, 0.0, legal if most == 1 else None
-                stands, total, actions_of = following.get(stratum, given)
+                forced = child, 0.0, legal if most == 1 else None
+                stands, total, actions_of = following.get(stratum, forced)
                 total += weight
                 if stands is not child and random.random() * total < weight:
-                    stands, _, actions_of = given
+                    stands, _, actions_of = forced
                 following[stratum] = stands, total, actions_of
         level = following
     return counted, True
@@ -189,11 +191,13 @@ def check_limit(game: pyspiel.Game, limit: memory.Limit) -> None:
     histories, error = _estimate(game, 100, 0, _SECONDS, fits)
     margin = _MARGIN if error <= _SURE * histories else _WIDE_MARGIN
     if histories > margin * fits:
-        why = f"has {describe_histories(histories)}"
+        reason = f"has {describe_histories(histories)}"
         if histories < IMMENSE:
             need = memory.BASE_BYTES + histories * memory.BYTES_PER_HISTORY
-            why += f", which would take about {memory.describe_bytes(need)} to compile"
-        raise memory.too_large(game, why, limit, size)
+            reason += (
+                f", which would take about {memory.describe_bytes(need)} to compile"
+            )
+        raise memory.too_large(game, reason, limit, size)
 
 
 class Watch:
@@ -259,8 +263,8 @@ class Watch:
         grown = memory.held_bytes() - self._held
         need = memory.IMPORTED_BYTES + grown + done * self._later
         if need > self._size:
-            why = (
+            reason = (
                 f"has more than {done:,} {self._unit}, which take "
                 f"{memory.describe_bytes(need)} to lay out"
             )
-            raise memory.too_large(self._game, why, self._limit, self._size)
+            raise memory.too_large(self._game, reason, self._limit, self._size)

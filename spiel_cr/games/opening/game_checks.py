@@ -100,9 +100,9 @@ def returns(state: pyspiel.State) -> tuple[float, float]:
       InvalidGameError: they are not two finite numbers that sum to zero, up to 1e-9 of
         the larger one.
     """
-    given = state.returns()
-    check_returns(state, given)
-    return given[0], given[1]
+    utilities = state.returns()
+    check_returns(state, utilities)
+    return utilities[0], utilities[1]
 
 
 def player_return(state: pyspiel.State, player: int) -> float:
@@ -110,19 +110,19 @@ def player_return(state: pyspiel.State, player: int) -> float:
     return returns(state)[player]
 
 
-def check_returns(state: pyspiel.State, given: Sequence[float]) -> None:
+def check_returns(state: pyspiel.State, utilities: Sequence[float]) -> None:
     """Refuses what a terminal state has given as `returns` does.
 
     Two numbers that sum to exactly zero always pass, which callers in a hurry may ask
     first: NaN and infinite returns, of either sign, never do.
     """
-    if len(given) != 2:
+    if len(utilities) != 2:
         raise invalid(
             state,
-            f"there are {len(given)} returns",
+            f"there are {len(utilities)} returns",
             "a game of two players has two; correct the game's returns",
         )
-    first, second = given
+    first, second = utilities
     if first + second == 0:
         return
     if not (math.isfinite(first) and math.isfinite(second)):
@@ -288,9 +288,9 @@ def check_moves(game: pyspiel.Game, histories: Histories) -> None:
         history is too small to be told from zero.
     """
 
-    def wrong(history: int, what: str, remedy: str) -> InvalidGameError:
+    def wrong(history: int, problem: str, remedy: str) -> InvalidGameError:
         place = describe_history(game, histories.actions_to(history))
-        return InvalidGameError(f"{one_line(game)}: {place} {what}; {remedy}")
+        return InvalidGameError(f"{one_line(game)}: {place} {problem}; {remedy}")
 
     parent, action = histories.parent[1:], histories.action[1:]
     if (bad := action < 0).any():
@@ -320,17 +320,17 @@ def check_moves(game: pyspiel.Game, histories: Histories) -> None:
         )
 
 
-def invalid(state: pyspiel.State, what: str, remedy: str) -> InvalidGameError:
+def invalid(state: pyspiel.State, problem: str, remedy: str) -> InvalidGameError:
     """The error to raise at a state that breaks a promise of its game.
 
     Args:
       state: where.
-      what: what is wrong there, with the value.
+      problem: what is wrong there, with the value.
       remedy: what must hold, and what to do.
     """
     game = state.get_game()
     place = describe_history(game, state.history())
-    return InvalidGameError(f"{one_line(game)}: {place} {what}; {remedy}")
+    return InvalidGameError(f"{one_line(game)}: {place} {problem}; {remedy}")
 
 
 def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:

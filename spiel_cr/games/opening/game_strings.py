@@ -19,7 +19,7 @@ from spiel_cr.common.parameters import Parameters, parse, read_number, remedy
 
 # How games call their number of players.
 _PLAYERS = ("players", "numPlayers", "num_players")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _MOST = 2**31 - 1
 _HOLDEM = (
     "python_poker_spot for a river, as spiel-cr spot has it; or for all of limit "
@@ -80,30 +80,30 @@ def load_string(text: str) -> pyspiel.Game:
       ValueError: the string cannot be read; or a parameter is of another type, names
         no file, or asks for more or fewer players than two.
     """
-    found = parse(text, "game", empty=True)
-    values = _checked(found, text)
+    parameters = parse(text, "game", empty=True)
+    values = _checked(parameters, text)
     try:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(
             f"game={text!r} is not UTF-8; write the name and parameters of a game"
         ) from None
-    announce(f"loading {found.name}")  # which may take half a minute
+    announce(f"loading {parameters.name}")  # which may take half a minute
     try:
         # Not by a string: OpenSpiel reads every number in it as a number, and does not
         # accept that where it needs text.
-        game = pyspiel.load_game(found.name, values)
+        game = pyspiel.load_game(parameters.name, values)
         begin = game.new_initial_state()
         stuck = begin.current_player() >= 0 and not begin.legal_actions()
     except pyspiel.SpielError as error:
         raise pyspiel.SpielError(
             f"game={text!r}: OpenSpiel refuses it{reason(error)}; choose other values "
-            f"of its parameters: {_listed(found.name)}"
+            f"of its parameters: {_listed(parameters.name)}"
         ) from error
     if stuck:
         raise ValueError(
             f"game={text!r}: there is no legal action at its beginning; choose other "
-            f"values of its parameters: {_listed(found.name)}"
+            f"values of its parameters: {_listed(parameters.name)}"
         )
     return game
 
@@ -120,56 +120,56 @@ def load_printed(text: str) -> pyspiel.Game:
     Raises:
       pyspiel.SpielError: If OpenSpiel cannot load it.
     """
-    given = _with_text(pyspiel.game_parameters_from_string(text), text)
-    name = given.pop("name", "")
-    return pyspiel.load_game(name, given)
+    parameters = _with_text(pyspiel.game_parameters_from_string(text), text)
+    name = parameters.pop("name", "")
+    return pyspiel.load_game(name, parameters)
 
 
-def _with_text(given: dict[str, Any], text: str) -> dict[str, Any]:
+def _with_text(parameters: dict[str, Any], text: str) -> dict[str, Any]:
     """Return parameters in which what must be text is text, as it was written.
 
     Args:
-      given: Parameters as OpenSpiel reads them, with the "name" of the game.
+      parameters: Parameters as OpenSpiel reads them, with the "name" of the game.
       text: The string that they were read from.
     """
-    if given.get("name") not in pyspiel.registered_names():
-        return given
-    table = _table(given["name"])
+    if parameters.get("name") not in pyspiel.registered_names():
+        return parameters
+    table = _table(parameters["name"])
     wrong = {
         key
-        for key, value in given.items()
+        for key, value in parameters.items()
         if isinstance(value, dict)
         or (isinstance(table.get(key), str) and not isinstance(value, str))
     }
     if not wrong:
-        return given
+        return parameters
     try:
         written = parse(text, "game", empty=True).values
     except ValueError:
-        return given  # brackets in a text; OpenSpiel will say what it thinks of it
+        return parameters  # brackets in a text; OpenSpiel will say what it thinks of it
     changed = {
-        key: _with_text(given[key], written[key])
-        if isinstance(given[key], dict)
+        key: _with_text(parameters[key], written[key])
+        if isinstance(parameters[key], dict)
         else written[key]
         for key in wrong & set(written)
     }
-    return {**given, **changed}
+    return {**parameters, **changed}
 
 
-def _checked(found: Parameters, text: str) -> dict[str, Any]:
+def _checked(parameters: Parameters, text: str) -> dict[str, Any]:
     """Return the parameters for OpenSpiel, all checked, those of inner games too."""
-    _check_name(found.name, text)
-    table = _table(found.name)
+    _check_name(parameters.name, text)
+    table = _table(parameters.name)
     values = {}
-    for key, value in found.values.items():
+    for key, value in parameters.values.items():
         if key not in table:
             raise pyspiel.SpielError(
-                f"game={text!r}: unknown parameter {key!r}; {found.name} takes "
-                f"{_listed(found.name)}; {remedy(table)}"
+                f"game={text!r}: unknown parameter {key!r}; {parameters.name} takes "
+                f"{_listed(parameters.name)}; {remedy(table)}"
             )
         values[key] = _value(key, value, table[key], text)
     try:
-        if found.name == "universal_poker":
+        if parameters.name == "universal_poker":
             _check_poker({**table, **values})
         if "fen" in values:
             # Empty is the default, but OpenSpiel reads it as a position where given.
@@ -179,13 +179,13 @@ def _checked(found: Parameters, text: str) -> dict[str, Any]:
                 del values["fen"]
     except ValueError as error:
         raise ValueError(
-            f"game={text!r}: {one_line(error)}; {found.name} takes "
-            f"{_listed(found.name)}"
+            f"game={text!r}: {one_line(error)}; {parameters.name} takes "
+            f"{_listed(parameters.name)}"
         ) from error
     for key in table:
-        if key == "filename" and key not in found.values:
+        if key == "filename" and key not in parameters.values:
             raise ValueError(
-                f"game={text!r} needs a file; write {found.name}({key}=PATH)"
+                f"game={text!r} needs a file; write {parameters.name}({key}=PATH)"
             )
     return values
 
@@ -211,7 +211,7 @@ def _value(key: str, value: str, default: Any, text: str) -> Any:
             raise wrong("true or false")
         return value.lower() == "true"
     if isinstance(default, int):
-        if not _WHOLE.fullmatch(value) or abs(int(value)) > _MOST:
+        if not _INTEGER.fullmatch(value) or abs(int(value)) > _MOST:
             raise wrong("a whole number of 32 bits")
         if key in _PLAYERS and default and int(value) != 2:
             raise ValueError(
@@ -255,18 +255,18 @@ def _listed(name: str) -> str:
 
 def reason(error: Exception) -> str:
     """What OpenSpiel says, where it is a sentence and no line of C++."""
-    said = str(error).strip()
-    if not said or re.search(r"\.cc:|CHECK_|::|[<>=]=|\n", said):
+    message = str(error).strip()
+    if not message or re.search(r"\.cc:|CHECK_|::|[<>=]=|\n", message):
         return ""
-    return f" ({said.rstrip('.')})"
+    return f" ({message.rstrip('.')})"
 
 
 def _check_name(name: str, text: str) -> None:
     """Refuses unknown names before OpenSpiel prints all the known ones."""
-    known = pyspiel.registered_names()
-    if name in known:
+    names = pyspiel.registered_names()
+    if name in names:
         return
-    close = difflib.get_close_matches(name, known)
+    close = difflib.get_close_matches(name, names)
     hint = "choose one of pyspiel.registered_names()"
     short = name.lower().replace("_", "").removeprefix("python")
     if called := _CALLED.get(short):
@@ -275,7 +275,7 @@ def _check_name(name: str, text: str) -> None:
         hint = f"write {_HOLDEM}"
     if "rhode" in short or (close and not hint.startswith("write")):
         hint = f"did you mean {' or '.join(close)}?"
-    if "python_" in name + hint and "python_poker_spot" not in known:
+    if "python_" in name + hint and "python_poker_spot" not in names:
         hint += "; the project's own games need `import game_defs` first"
     raise pyspiel.SpielError(f"game={text!r}: Unknown game {name!r}; {hint}")
 
@@ -325,8 +325,8 @@ def _check_poker(values: Mapping[str, Any]) -> None:
     """
     for name, (least, most) in _SIZES.items():
         if not least <= values[name] <= most:
-            what = f"a whole number from {least} to {most}"
-            raise ValueError(f"{name}={values[name]} must be {what}")
+            requirement = f"a whole number from {least} to {most}"
+            raise ValueError(f"{name}={values[name]} must be {requirement}")
     pot = values["potSize"]
     if pot % 2:
         raise ValueError(f"potSize={pot} must be even")
@@ -396,8 +396,8 @@ def _check_board(values: Mapping[str, Any], most: int) -> None:
     text = values["boardCards"]
     ranks, suits = _RANKS[: values["numRanks"]], _SUITS[: values["numSuits"]]
     cards = [text[start : start + 2] for start in range(0, len(text), 2)]
-    known = {rank + suit for rank in ranks for suit in suits}
-    if set(cards) - known or len(set(cards)) < len(cards) or len(cards) > most:
+    deck = {rank + suit for rank in ranks for suit in suits}
+    if set(cards) - deck or len(set(cards)) < len(cards) or len(cards) > most:
         raise ValueError(
             f"boardCards={text} must be at most {most} different cards "
             f"(numBoardCards), each a rank of {ranks} and a suit of {suits}, such as "
@@ -413,7 +413,7 @@ def _check_hand_reaches(text: str) -> None:
         reaches = [float(word) for word in text.split()]
     except ValueError:
         reaches = []
-    if len(reaches) != _REACHES or not all(0 <= own < math.inf for own in reaches):
+    if len(reaches) != _REACHES or not all(0 <= reach < math.inf for reach in reaches):
         raise ValueError(
             f"handReaches must be {_REACHES} numbers from 0 on, with spaces between "
             f"them: 1326 hands of two cards out of 52 for each player"

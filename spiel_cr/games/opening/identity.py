@@ -32,41 +32,43 @@ def same_game(first: pyspiel.Game, second: pyspiel.Game) -> bool:
     return load_again(first) is not None
 
 
-def other_game(what: str, own: object, game: object) -> OtherGameError:
+def other_game(argument: str, its_game: object, game: object) -> OtherGameError:
     """Return the error to raise if something belongs to another game.
 
     Args:
-      what: What was given, such as "a Result".
-      own: The game that it belongs to.
+      argument: What was given, such as "a Result".
+      its_game: The game that it belongs to.
       game: The game that it was given for.
     """
     return OtherGameError(
-        f"{what} of {own} was given for {game}, and the two games differ in their "
-        f"information states or legal actions; give one of {game}"
+        f"{argument} of {its_game} was given for {game}, and the two games differ in "
+        f"their information states or legal actions; give one of {game}"
     )
 
 
-def check_same_decisions(what: str, own: pyspiel.Game, game: pyspiel.Game) -> None:
+def check_same_decisions(
+    argument: str, its_game: pyspiel.Game, game: pyspiel.Game
+) -> None:
     """Raise an error if random rollouts show that two games have other decisions.
 
     Each game plays matches at random, and the other one repeats the moves. Who acts,
     the legal actions and the acting player's information state must agree throughout.
 
     Args:
-      what: What was given, for the error.
-      own: The sequential game that it belongs to.
+      argument: What was given, for the error.
+      its_game: The sequential game that it belongs to.
       game: The sequential game that it was given for.
 
     Raises:
       OtherGameError: If the games differ; the message names both.
     """
-    if same_game(own, game):
+    if same_game(its_game, game):
         return
     random = np.random.default_rng(0)
-    for leading, following in ((own, game), (game, own)):
+    for leading, following in ((its_game, game), (game, its_game)):
         for _ in range(_ROLLOUTS):
             if not _replays(leading, following, random):
-                raise other_game(what, own, game)
+                raise other_game(argument, its_game, game)
 
 
 def _replays(
@@ -80,8 +82,8 @@ def _replays(
             return False
         legal = state.legal_actions()
         if player >= 0:
-            known = [each.information_state_string(player) for each in (state, other)]
-            if legal != other.legal_actions() or known[0] != known[1]:
+            strings = [each.information_state_string(player) for each in (state, other)]
+            if legal != other.legal_actions() or strings[0] != strings[1]:
                 return False
         action = legal[int(random.integers(len(legal)))]
         if action not in other.legal_actions():

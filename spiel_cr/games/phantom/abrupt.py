@@ -51,18 +51,19 @@ class Attempts(NamedTuple):
     following: np.ndarray
 
 
-class Known(NamedTuple):
+class Knowledge(NamedTuple):
     """What one player knows in the worlds of a form.
 
     Attributes:
       outcomes: of its attempts.
-      met: for each of k ways, the other's stones that its failures met, by number.
+      rejected_by: For each of k ways, numbers of the other's stones that
+        its failures met.
       orders: int32 [k, n], the order of its attempts.
       reach: float64 [n], its reach, summed over these ways.
     """
 
     outcomes: str
-    met: tuple[tuple[int, ...], ...]
+    rejected_by: tuple[tuple[int, ...], ...]
     orders: np.ndarray
     reach: np.ndarray
 
@@ -74,13 +75,13 @@ class Form(NamedTuple):
       stones: int64 [2, n], of both players, as bits.
       owners: whose each stone is, in order.
       cells: int8 [stones, n], where they are.
-      known: by both players.
+      knowledge: Of both players.
     """
 
     stones: np.ndarray
     owners: tuple[int, ...]
     cells: np.ndarray
-    known: tuple[Known, Known]
+    knowledge: tuple[Knowledge, Knowledge]
 
 
 class Infosets(NamedTuple):
@@ -88,15 +89,15 @@ class Infosets(NamedTuple):
 
     Attributes:
       outcomes: of the attempts before.
-      own: int64 [N_m], the player's stones, as bits.
-      met: int64 [N_m], the other's stones that failures met, as bits.
+      player_stones: int64 [N_m], the player's stones, as bits.
+      rejected_by: int64 [N_m], the other's stones that failures met, as bits.
       possible: bool [N_m], which of these infosets there are.
       spare: int8 [N_m], a cell for a stone that the other player must have besides.
     """
 
     outcomes: str
-    own: np.ndarray
-    met: np.ndarray
+    player_stones: np.ndarray
+    rejected_by: np.ndarray
     possible: np.ndarray
     spare: np.ndarray
 
@@ -128,36 +129,49 @@ class AbruptGame:
         for m in range(self.cells):
             below: list[tuple[str, np.ndarray, np.ndarray]] = []
             bits = 1 << self.attempts[m].free.astype(np.int64)
-            for outcomes, own, met in above:
-                found = self._possible(player, outcomes, own, met)
-                if not found.possible.any():
+            for outcomes, player_stones, rejected_by in above:
+                infosets = self._possible(player, outcomes, player_stones, rejected_by)
+                if not infosets.possible.any():
                     continue
-                yield found
+                yield infosets
                 for outcome, hit in (("S", bits), ("F", 0 * bits)):
-                    mine, theirs = own[:, None] | hit, met[:, None] | bits ^ hit
-                    below.append((outcomes + outcome, mine.ravel(), theirs.ravel()))
+                    stones_after, seen_after = (
+                        player_stones[:, None] | hit,
+                        rejected_by[:, None] | bits ^ hit,
+                    )
+                    below.append(
+                        (outcomes + outcome, stones_after.ravel(), seen_after.ravel())
+                    )
             above = below
 
     def _possible(
-        self, player: int, outcomes: str, own: np.ndarray, met: np.ndarray
+        self,
+        player: int,
+        outcomes: str,
+        player_stones: np.ndarray,
+        rejected_by: np.ndarray,
     ) -> Infosets:
         """Which orders of attempts may have these outcomes before a decision.
 
         The other player may have met the player's stones at all turns but those at
         which it put a stone that was met; and at one more, if it began.
         """
-        possible = ~self.wins[player][own] & ~self.wins[1 - player][met]
-        spare = np.full(len(own), -1, np.int8)
+        possible = (
+            ~self.wins[player][player_stones] & ~self.wins[1 - player][rejected_by]
+        )
+        spare = np.full(len(player_stones), -1, np.int8)
         if player == 0:
             possible &= not outcomes.startswith("F")
         else:
             for cell in range(self.cells):
-                more = met | 1 << cell
-                fits = ((own | met) >> cell & 1 == 0) & ~self.wins[0][more]
+                more = rejected_by | 1 << cell
+                fits = ((player_stones | rejected_by) >> cell & 1 == 0) & ~self.wins[0][
+                    more
+                ]
                 spare[fits] = cell
             possible &= spare >= 0
         possible &= len(outcomes) + player < self.cells
-        return Infosets(outcomes, own, met, possible, spare)
+        return Infosets(outcomes, player_stones, rejected_by, possible, spare)
 
     def histories(self, player: int, some: Infosets, rows: np.ndarray) -> np.ndarray:
         """int16 [r, L], OpenSpiel's actions to some infosets.
@@ -172,7 +186,9 @@ class AbruptGame:
         """
         outcomes = some.outcomes
         tried = self.attempts[len(outcomes)].tried[rows].T
-        own = (cells for cells, got in zip(tried, outcomes, strict=True) if got == "S")
+        successes = (
+            cells for cells, got in zip(tried, outcomes, strict=True) if got == "S"
+        )
         columns, spare = [], [some.spare[rows]] * player
         for turn in range(len(outcomes) + 1):
             if outcomes[turn : turn + 1] == "F":
@@ -180,7 +196,7 @@ class AbruptGame:
             elif spare:
                 columns.append(spare.pop())
             elif turn or player:
-                columns.append(next(own))
+                columns.append(next(successes))
             columns += list(tried[turn : turn + 1])
         return np.array(columns, np.int16).reshape(len(columns), len(rows)).T
 
@@ -202,23 +218,27 @@ class Leaves:
     ) -> None:
         """Has walked nothing."""
         self.game, self.reach = game, reach
-        self.flat = [np.zeros(sum(map(len, own.values()))) for own in reach]
+        self.flat = [
+            np.zeros(sum(map(len, by_outcomes.values()))) for by_outcomes in reach
+        ]
         self.values = []
-        for flat, own in zip(self.flat, reach, strict=True):
-            ends = np.cumsum([len(some) for some in own.values()])
-            self.values.append(dict(zip(own, np.split(flat, ends[:-1]), strict=True)))
+        for flat, by_outcomes in zip(self.flat, reach, strict=True):
+            ends = np.cumsum([len(some) for some in by_outcomes.values()])
+            self.values.append(
+                dict(zip(by_outcomes, np.split(flat, ends[:-1]), strict=True))
+            )
         self.iterations, self.seconds = 0, 0.0
 
     def run(self, count: int) -> None:
         """Walks so many more pieces, one for each pair of first attempts."""
-        begun = time.perf_counter()
-        known = Known("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
+        start = time.perf_counter()
+        knowledge = Knowledge("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
         board = np.zeros((2, 1), np.int64), (), np.zeros((0, 1), np.int8)
         for piece in range(self.iterations, self.iterations + count):
             only = divmod(piece, self.game.cells)
-            self._attempt(Form(*board, (known, known)), only)
+            self._attempt(Form(*board, (knowledge, knowledge)), only)
         self.iterations += count
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - start
 
     def _attempt(self, form: Form, only: tuple[int, ...] = ()) -> None:
         """All attempts of the player who acts, and all that follows.
@@ -227,54 +247,65 @@ class Leaves:
           form: before them.
           only: the one attempt to follow, and at the next turns.
         """
-        player = sum(len(known.outcomes) for known in form.known) % 2
+        player = sum(len(knowledge.outcomes) for knowledge in form.knowledge) % 2
         self._succeed(form, player, only)
-        own, other = form.known[player], form.known[1 - player]
+        actor, other = form.knowledge[player], form.knowledge[1 - player]
         stones = [s for s, owner in enumerate(form.owners) if owner != player]
         if only:
             stones = [s for s in stones if form.cells[s, 0] == only[0]]
-        ways = [(w, s) for w, met in enumerate(own.met) for s in stones if s not in met]
+        ways = [
+            (w, s)
+            for w, rejected_by in enumerate(actor.rejected_by)
+            for s in stones
+            if s not in rejected_by
+        ]
         if ways:
-            following = self.game.attempts[len(own.outcomes)].following
+            following = self.game.attempts[len(actor.outcomes)].following
             orders = np.stack(
-                [following[own.orders[w], form.cells[s]] for w, s in ways]
+                [following[actor.orders[w], form.cells[s]] for w, s in ways]
             )
-            reach = self.reach[player][own.outcomes][orders].sum(axis=0)
-            met = tuple((*own.met[w], s) for w, s in ways)
-            failed = Known(own.outcomes + "F", met, orders, reach)
-            self._attempt(form._replace(known=_pair(player, failed, other)), only[1:])
+            reach = self.reach[player][actor.outcomes][orders].sum(axis=0)
+            rejected_by = tuple((*actor.rejected_by[w], s) for w, s in ways)
+            failed = Knowledge(actor.outcomes + "F", rejected_by, orders, reach)
+            self._attempt(
+                form._replace(knowledge=_pair(player, failed, other)), only[1:]
+            )
 
     def _succeed(self, form: Form, player: int, only: tuple[int, ...]) -> None:
         """The attempts that succeed; see `_attempt`."""
-        game, own, other = self.game, form.known[player], form.known[1 - player]
+        game, actor, other = (
+            self.game,
+            form.knowledge[player],
+            form.knowledge[1 - player],
+        )
         left = game.cells - len(form.owners)
         free = game.free[form.stones[0] | form.stones[1], :left]
         if only:
             free = free[free == only[0]].reshape(1, -1)
-        following = game.attempts[len(own.outcomes)].following
-        orders = following[own.orders[:, :, None], free]
-        reach = self.reach[player][own.outcomes][orders].sum(axis=0)
+        following = game.attempts[len(actor.outcomes)].following
+        orders = following[actor.orders[:, :, None], free]
+        reach = self.reach[player][actor.outcomes][orders].sum(axis=0)
         stones = form.stones[player][:, None] | 1 << free.astype(np.int64)
-        won = game.wins[player][stones]
-        if won.any():
-            world, place = np.nonzero(won)
-            gains = self.values[player][own.outcomes]
+        wins = game.wins[player][stones]
+        if wins.any():
+            world, place = np.nonzero(wins)
+            gains = self.values[player][actor.outcomes]
             _add(gains, orders[:, world, place], other.reach[world])
             if other.outcomes:
-                lost = np.flatnonzero(won.any(axis=1))
+                lost = np.flatnonzero(wins.any(axis=1))
                 losses = self.values[1 - player][other.outcomes[:-1]]
-                _add(losses, other.orders[:, lost], -(reach * won).sum(axis=1)[lost])
-        world, place = np.nonzero(~won)
+                _add(losses, other.orders[:, lost], -(reach * wins).sum(axis=1)[lost])
+        world, place = np.nonzero(~wins)
         if left == 1 or not len(world):
             return
         after = form.stones[:, world].copy()
         after[player] = stones[world, place]
         cells = np.concatenate([form.cells[:, world], free[world, place][None]])
         orders, reach = orders[:, world, place], reach[world, place]
-        got = Known(own.outcomes + "S", own.met, orders, reach)
+        got = Knowledge(actor.outcomes + "S", actor.rejected_by, orders, reach)
         same = other._replace(orders=other.orders[:, world], reach=other.reach[world])
-        known = _pair(player, got, same)
-        self._attempt(Form(after, (*form.owners, player), cells, known), only[1:])
+        knowledge = _pair(player, got, same)
+        self._attempt(Form(after, (*form.owners, player), cells, knowledge), only[1:])
 
     def value(self, player: int) -> float:
         """What the policy gets in a player's seat."""
@@ -294,8 +325,10 @@ class Leaves:
         return float(below[""][0])
 
 
-def _pair(player: int, own: Known, other: Known) -> tuple[Known, Known]:
-    return (own, other) if player == 0 else (other, own)
+def _pair(
+    player: int, actor: Knowledge, other: Knowledge
+) -> tuple[Knowledge, Knowledge]:
+    return (actor, other) if player == 0 else (other, actor)
 
 
 def _add(totals: np.ndarray, places: np.ndarray, amounts: np.ndarray) -> None:
@@ -324,8 +357,8 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
         orders.append(orders[m] * (cells - m))
         sequences += orders[m + 1] * (max(1, 2**m / 2) + 2**m * (m < cells - 1))
     need = memory.BASE_BYTES + _WORKING + _SEQUENCE * sequences
-    what = f"judging a policy of {opened.game} exactly"
-    memory.check_need(what, need, limit, "choose ismcts, lbr or learned")
+    purpose = f"judging a policy of {opened.game} exactly"
+    memory.check_need(purpose, need, limit, "choose ismcts, lbr or learned")
     sets = np.arange(1 << cells)
     table = np.stack([wins(sets, player) for player in range(2)])
     cells_of = sets[:, None] >> np.arange(cells) & 1

@@ -119,8 +119,8 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
         # Of the histories through a world a plan of the other player leads to one at
         # most, so its reach adds up to 1 at most. Counting all of them would take
         # regrets for rounding that are a hundred times larger than it.
-        worth = _summed(side.incidence, np.abs(utility))
-        return layout.place(side.decisions, worth)
+        totals = _summed(side.incidence, np.abs(utility))
+        return layout.place(side.decisions, totals)
 
     def couple(player: int) -> treeplex.Treeplex:
         product, having = _product(
@@ -136,7 +136,7 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
         placed = list(both.map(place, (0, 1)))
         first, second = both.map(couple, (0, 1))
     return layout.SequenceForm(
-        functools.partial(layout.given, (sides[0].decisions, sides[1].decisions)),
+        functools.partial(layout.constant, (sides[0].decisions, sides[1].decisions)),
         functools.partial(_list, sides, utility),
         (placed[0][0], placed[1][0]),
         (first, second),
@@ -144,13 +144,16 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
 
 
 def _product(
-    own: Incidence, other: Incidence, positions: np.ndarray, utility: np.ndarray
+    incidence: Incidence,
+    opponent_incidence: Incidence,
+    positions: np.ndarray,
+    utility: np.ndarray,
 ) -> tuple[PhantomProduct, np.ndarray]:
     """One player's leaf values.
 
     Args:
-      own: the player's incidence.
-      other: the opponent's.
+      incidence: the player's incidence.
+      opponent_incidence: the opponent's.
       positions: int32 [S'], of the opponent's sequences.
       utility: float64 [W], the player's.
 
@@ -158,14 +161,16 @@ def _product(
       The product, and int [L], the sequences that have leaf values.
     """
     count = len(utility)
-    starts, sequences = by_world(other, count)
+    starts, sequences = by_world(opponent_incidence, count)
     reach, order = _grouped(starts, positions[sequences], 0, None)
     number = np.full(count + 1, count, np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     payoff = np.zeros(count + 1)
     payoff[number[:-1]] = utility
     payoff[-1] = 0.0
-    rows, having = _grouped(own.starts, number[own.worlds], _GROUP_OVERHEAD, count)
+    rows, having = _grouped(
+        incidence.starts, number[incidence.worlds], _GROUP_OVERHEAD, count
+    )
     return PhantomProduct(reach, typed(payoff), rows), having
 
 
@@ -202,7 +207,7 @@ def _grouped(
 
 
 def _treeplex(
-    own: layout.PositionMap,
+    positions: layout.PositionMap,
     levels: list[treeplex.Level],
     product: PhantomProduct,
     having: np.ndarray,
@@ -210,20 +215,20 @@ def _treeplex(
     """One player's arrays.
 
     Args:
-      own: where its sequences lie.
+      positions: where its sequences lie.
       levels: of `layout.place`.
       product: its leaf values.
       having: int [L], the sequences that these are of.
     """
     rows = sum(places.shape[1] for places in product.rows)
-    source = np.full(own.size, rows, np.int32)
-    source[own.sequences[having]] = np.arange(len(having), dtype=np.int32)
+    source = np.full(positions.size, rows, np.int32)
+    source[positions.sequences[having]] = np.arange(len(having), dtype=np.int32)
     complete = []
     for level, part in zip(levels, treeplex.by_level(levels, source), strict=True):
         blocks = zip(level.uniform, level.tolerance, strict=True)
         uniform, tolerance = zip(*(_thin(*block) for block in blocks), strict=True)
-        found = (treeplex.Slices(typed(part)),)
-        complete.append(treeplex.Level(level.parent, found, uniform, tolerance))
+        sources = (treeplex.Slices(typed(part)),)
+        complete.append(treeplex.Level(level.parent, sources, uniform, tolerance))
     return treeplex.Treeplex(
         tuple(complete), (product,), typed(source[:1]), typed(np.zeros(1))
     )
@@ -236,13 +241,13 @@ def _thin(uniform: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Arra
     return uniform[:, :1], tolerance[:1]
 
 
-def _summed(incidence: Incidence, worth: np.ndarray) -> np.ndarray:
+def _summed(incidence: Incidence, numbers: np.ndarray) -> np.ndarray:
     """float64 [S], sums of numbers [W] of terminal worlds by sequence."""
     starts, count = incidence.starts, len(incidence.starts) - 1
     total = np.zeros(count)
     for begin in range(0, count, _CHUNK):
         end = min(begin + _CHUNK, count)
-        part = worth[incidence.worlds[starts[begin] : starts[end]]]
+        part = numbers[incidence.worlds[starts[begin] : starts[end]]]
         owner = np.repeat(np.arange(end - begin), np.diff(starts[begin : end + 1]))
         total[begin:end] = np.bincount(owner, part, minlength=end - begin)
     return total

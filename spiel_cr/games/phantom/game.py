@@ -188,14 +188,14 @@ class PhantomGame:
         for begin in range(0, len(side.decisions), _CHUNK):
             part = slice(begin, min(begin + _CHUNK, len(side.decisions)))
             infosets = np.arange(part.start, part.stop)
-            own: list[np.ndarray] = []
+            attempts: list[np.ndarray] = []
             for _ in range(int(levels[part].max())):
                 above = side.decisions.parent[infosets]
-                own.append(np.where(infosets < 0, 0, side.actions[above - 1]))
+                attempts.append(np.where(infosets < 0, 0, side.actions[above - 1]))
                 infosets = np.where(infosets < 0, -1, owner[above])
             yield (
                 part,
-                self._merged(player, levels[part], own, side.world[part], worlds),
+                self._merged(player, levels[part], attempts, side.world[part], worlds),
             )
 
     def with_failures(self, history: Sequence[int], player: int) -> list[int]:
@@ -220,7 +220,7 @@ class PhantomGame:
         self,
         player: int,
         counts: np.ndarray,
-        own: list[np.ndarray],
+        attempts: list[np.ndarray],
         last: np.ndarray,
         worlds: Worlds,
     ) -> np.ndarray:
@@ -229,7 +229,7 @@ class PhantomGame:
         Args:
           player: whose attempts.
           counts: int [n], how many each infoset has before it.
-          own: int16 [n] each, the attempts, the last one first.
+          attempts: int16 [n] each, the attempts, the last one first.
           last: int32 [n], the worlds that are come to.
           worlds: of the game.
         """
@@ -240,25 +240,29 @@ class PhantomGame:
             at = np.where(at > 0, worlds.parent[at], 0)
         n = np.arange(len(last))
         depth = sum(((step >= 0).astype(np.int64) for step in path), np.zeros_like(n))
-        tries = np.stack([*own, np.zeros(len(n), np.int16)])
+        tries = np.stack([*attempts, np.zeros(len(n), np.int16)])
         wins = np.stack([*path, np.zeros(len(n), np.int16)])
-        world, tried, won = np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
+        world, tried, num_successes = (
+            np.zeros_like(n),
+            np.zeros_like(n),
+            np.zeros_like(n),
+        )
         steps: list[np.ndarray] = []
         while True:
-            mine = worlds.player[world] == player
-            going = ~mine | (tried < counts)
+            acts = worlds.player[world] == player
+            going = ~acts | (tried < counts)
             if not going.any():
                 return np.stack([*steps, np.full(len(n), -1)], axis=1).astype(np.int16)
             # Places of the last ones come first, so the first ones are the highest.
             attempt = np.where(
-                mine, tries[counts - 1 - tried, n], wins[depth - 1 - won, n]
+                acts, tries[counts - 1 - tried, n], wins[depth - 1 - num_successes, n]
             )
             steps.append(np.where(going, attempt, -1))
             after = worlds.child[attempt, world]
             success = going & (after >= 0)
             world = np.where(success, after, world)
-            won += success
-            tried += going & mine
+            num_successes += success
+            tried += going & acts
 
 
 # The last game that `shared_phantom_game` was asked for, by its name.

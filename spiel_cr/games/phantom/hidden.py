@@ -168,9 +168,9 @@ def _attempts(
     shape = len(states), game.num_distinct_actions()
     if not len(states):
         return np.zeros(shape, bool), np.zeros(shape, np.int8)
-    given = rules.attempts(states)
-    assert given is not None
-    succeeds, learnt = map(np.asarray, given)
+    answer = rules.attempts(states)
+    assert answer is not None
+    succeeds, learnt = map(np.asarray, answer)
     if succeeds.shape != shape or succeeds.dtype != bool or shape[1] > most:
         raise InvalidGameError(
             f"{game}: attempts of the batched rules gives {succeeds.dtype} "

@@ -40,9 +40,9 @@ class PhantomWorldRules:
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
         player = self.current_player(states)
         legal = np.zeros((len(states), self._open[0].shape[1]), bool)
-        for p, open_there in enumerate(self._open):
+        for p, open_attempts in enumerate(self._open):
             rows = np.flatnonzero(player == p)
-            legal[rows] = open_there[states[rows, 1 + p]]
+            legal[rows] = open_attempts[states[rows, 1 + p]]
         return legal
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -55,8 +55,8 @@ class PhantomWorldRules:
             rank = _rank(legal[infosets])[np.arange(len(rows)), action]
             sequence = self.worlds.first_sequences[p][infosets] + rank
             after[rows, 1 + p] = below[sequence, answer[rows]]
-        won = worlds.child[actions, states[:, 0]]
-        after[:, 0] = np.where(won < 0, states[:, 0], won)
+        following = worlds.child[actions, states[:, 0]]
+        after[:, 0] = np.where(following < 0, states[:, 0], following)
         return after
 
     def returns(self, states: np.ndarray) -> np.ndarray:

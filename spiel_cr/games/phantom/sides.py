@@ -80,15 +80,15 @@ def _ahead(worlds: Worlds, player: int) -> tuple[_Ahead, _Ahead]:
     """
     origin = np.arange(len(worlds), dtype=np.int32)
     at = origin
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    pairs: list[tuple[np.ndarray, np.ndarray]] = []
     while len(at):
         other = worlds.player[at] == 1 - player
-        found.append((origin[~other], at[~other]))
+        pairs.append((origin[~other], at[~other]))
         origin, at = origin[other], at[other]
         following = worlds.child[:, at]
         action, number = np.nonzero(following >= 0)
         origin, at = origin[number], following[action, number]
-    origin, at = map(np.concatenate, zip(*found, strict=True))
+    origin, at = map(np.concatenate, zip(*pairs, strict=True))
     order = np.argsort(origin, kind="stable")
     origin, at = origin[order], at[order]
     over = worlds.player[at] == TERMINAL
@@ -141,14 +141,14 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
     """
     decisions, ends = _ahead(worlds, player)
     start = np.zeros(1, np.int32)
-    known, here = decisions.of(start, start)
+    infosets, in_world = decisions.of(start, start)
     empty, over = ends.of(start, start)
     pairs = [(empty, over)]
-    tried = np.zeros(min(1, len(here)), np.int64)
+    tried = np.zeros(min(1, len(in_world)), np.int64)
     parents, answers = [np.zeros(len(tried), np.int32)], [np.zeros(len(tried), np.int8)]
     counts, actions, where = [], [], []
     first, answers_of_all = 1, worlds.num_answers
-    while len(here):
+    while len(in_world):
         level = _Level(worlds, tried, first)
         first += len(level.actions)
         take(0, len(level.actions))
@@ -161,36 +161,44 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
                 f"`attempts` of its batched rules"
             )
         some = np.empty(len(tried), np.int32)
-        some[known] = here
+        some[infosets] = in_world
         where.append(some)
         following = []
-        for begin in range(0, len(here), _CHUNK):
+        for begin in range(0, len(in_world), _CHUNK):
             part = slice(begin, begin + _CHUNK)
             for attempt in range(level.width):
                 new, done = _attempt(
-                    worlds, decisions, ends, level, known[part], here[part], attempt
+                    worlds,
+                    decisions,
+                    ends,
+                    level,
+                    infosets[part],
+                    in_world[part],
+                    attempt,
                 )
                 following += new
                 pairs.append(done)
                 take(len(done[0]), 0)
-        met = np.flatnonzero(level.marks)
+        marked = np.flatnonzero(level.marks)
         number = np.cumsum(level.marks, dtype=np.int32) - np.int32(1)
-        known = np.concatenate([number[mark] for mark, _ in following])
-        here = np.concatenate([world for _, world in following])
+        infosets = np.concatenate([number[mark] for mark, _ in following])
+        in_world = np.concatenate([world for _, world in following])
         del following
-        place, answer = np.divmod(met, answers_of_all)
+        place, answer = np.divmod(marked, answers_of_all)
         parents.append(level.sequence[place])
         answers.append(answer.astype(np.int8))
         infoset, attempts = np.divmod(place, level.width)
         tried = tried[infoset] | 1 << attempts
     none = [np.zeros(0, np.int32)]
-    own = Decisions(np.concatenate(parents), np.concatenate([*none, *counts]))
+    decision_points = Decisions(
+        np.concatenate(parents), np.concatenate([*none, *counts])
+    )
     return Side(
-        own,
+        decision_points,
         np.concatenate(answers),
         np.concatenate([np.zeros(0, np.int16), *actions]),
         np.concatenate([*none, *where]),
-        _incidence(worlds, pairs, own.num_sequences),
+        _incidence(worlds, pairs, decision_points.num_sequences),
     )
 
 
@@ -199,8 +207,8 @@ def _attempt(
     decisions: _Ahead,
     ends: _Ahead,
     level: _Level,
-    known: np.ndarray,
-    here: np.ndarray,
+    infosets: np.ndarray,
+    in_world: np.ndarray,
     attempt: int,
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[np.ndarray, np.ndarray]]:
     """One attempt of the player, at some pairs.
@@ -208,22 +216,22 @@ def _attempt(
     Args:
       worlds, decisions, ends: of `_ahead`.
       level: of the pairs; what is met next is marked there.
-      known: int32 [n], infosets by number in the level.
-      here: int32 [n], worlds.
+      infosets: int32 [n], infosets by number in the level.
+      in_world: int32 [n], worlds.
       attempt: which.
 
     Returns:
       Pairs (mark, world) at the player's next decisions; pairs (sequence, world) at
       ends.
     """
-    may = np.flatnonzero(level.legal[attempt].take(known))
-    known, here = known.take(may), here.take(may)
-    after = worlds.child[attempt].take(here)
-    place = known * np.int32(level.width) + np.int32(attempt)
-    mark = place * np.int32(worlds.num_answers) + worlds.answer[attempt].take(here)
+    may = np.flatnonzero(level.legal[attempt].take(infosets))
+    infosets, in_world = infosets.take(may), in_world.take(may)
+    after = worlds.child[attempt].take(in_world)
+    place = infosets * np.int32(level.width) + np.int32(attempt)
+    mark = place * np.int32(worlds.num_answers) + worlds.answer[attempt].take(in_world)
     succeeds = after >= 0
     failed = np.flatnonzero(~succeeds)
-    again = mark.take(failed), here.take(failed)
+    again = mark.take(failed), in_world.take(failed)
     went = np.flatnonzero(succeeds)
     after = after.take(went)
     going_on = decisions.of(after, mark.take(went))

@@ -40,13 +40,13 @@ def check_tree(public_tree_game: PublicTreeGame, tree: GameTree) -> None:
     sides, terms = public_terms.public_form(
         public_tree_game.betting, public_tree_game.terms
     )
-    given = public_terms.list_payoffs(
+    declared = public_terms.list_payoffs(
         sides, public_tree_game.parents, public_tree_game.kernels, terms
     )
     difference = sum_payoffs(
-        np.concatenate([given.rows, expected.rows]),
-        np.concatenate([given.columns, expected.columns]),
-        np.concatenate([given.values, -expected.values]),
+        np.concatenate([declared.rows, expected.rows]),
+        np.concatenate([declared.columns, expected.columns]),
+        np.concatenate([declared.values, -expected.values]),
     )
     largest = np.abs(payoffs.values).max(initial=0.0)
     off = np.abs(difference.values)
@@ -56,14 +56,14 @@ def check_tree(public_tree_game: PublicTreeGame, tree: GameTree) -> None:
         places = [_place(public_tree_game, player, pair[player]) for player in range(2)]
         raise InvalidGameError(
             f"{public_tree_game.game}: of all deals and ends after {places[0]} and "
-            f"{places[1]} player 0 gets {_entry(given, pair)} as a signal game and "
+            f"{places[1]} player 0 gets {_entry(declared, pair)} as a signal game and "
             f"{_entry(expected, pair)} as the compiled one; correct the declaration"
         )
 
 
 def _entry(payoffs: Payoffs, pair: tuple[int, int]) -> float:
-    here = (payoffs.rows == pair[0]) & (payoffs.columns == pair[1])
-    return float(payoffs.values[here].sum())
+    chosen = (payoffs.rows == pair[0]) & (payoffs.columns == pair[1])
+    return float(payoffs.values[chosen].sum())
 
 
 def sequence_map(
@@ -82,12 +82,12 @@ def sequence_map(
     Raises:
       InvalidGameError: actions differ, or there are signals that nobody has.
     """
-    own, finder = tree.infosets[player], public_tree_game.finder
+    infosets, finder = tree.infosets[player], public_tree_game.finder
     decisions = public_tree_game.public_decisions[player]
-    sequences = np.zeros(own.decisions.num_sequences, np.int32)
-    met = np.zeros(int(decisions.first_infoset[-1]), bool)
-    for infoset, first in enumerate(own.decisions.first_sequence.tolist()):
-        state = tree.state_at(int(own.history[infoset]))
+    sequences = np.zeros(infosets.decisions.num_sequences, np.int32)
+    visited = np.zeros(int(decisions.first_infoset[-1]), bool)
+    for infoset, first in enumerate(infosets.decisions.first_sequence.tolist()):
+        state = tree.state_at(int(infosets.history[infoset]))
         node = finder.of_state(state)
         signal = public_tree_game.reader.signal(state, player)
         if finder.actions(node) != state.legal_actions():
@@ -99,9 +99,9 @@ def sequence_map(
         j, count = decisions.place(node), len(state.legal_actions())
         begin = decisions.first_sequence[j] + signal * count
         sequences[first : first + count] = begin + np.arange(count)
-        met[decisions.first_infoset[j] + signal] = True
-    if not met.all():
-        infoset = int(np.argmin(met))
+        visited[decisions.first_infoset[j] + signal] = True
+    if not visited.all():
+        infoset = int(np.argmin(visited))
         j = int(np.searchsorted(decisions.first_infoset, infoset, side="right")) - 1
         signal = infoset - int(decisions.first_infoset[j])
         raise InvalidGameError(

@@ -121,7 +121,7 @@ def build(
         coupling.add_terms(kernels)
         for constant in constants:
             coupling.add_constants(constant)
-        arrays.append(coupling.laid_out())
+        arrays.append(coupling.build())
     return layout.SequenceForm(
         functools.partial(_decisions, sides, parents),
         functools.partial(list_payoffs, sides, parents, kernels, terms, constants),
@@ -161,30 +161,34 @@ class _Coupling:
 
     def add_terms(self, kernels: Sequence[PayoffMatrix]) -> None:
         """Adds what is paid by kernels."""
-        own_sequence = self.terms.sequences[self.player]
-        other_sequence = self.terms.sequences[1 - self.player]
+        player_sequence = self.terms.sequences[self.player]
+        opponent_sequence = self.terms.sequences[1 - self.player]
         # Terms of one product have one kernel and one round of either sequence, that
         # of the empty one being -1: key = (kernel * base + 1 + own) * base + 1 + other.
         base = 1 + len(self.plan.parents)
         keys = np.asarray(self.terms.kernel, np.int64) * base + 1
-        keys = (keys + self.plan.side.sequence_rounds[own_sequence]) * base + 1
-        keys += self.other.side.sequence_rounds[other_sequence]
+        keys = (keys + self.plan.side.sequence_rounds[player_sequence]) * base + 1
+        keys += self.other.side.sequence_rounds[opponent_sequence]
         for key in np.unique(keys).tolist():
-            number, own_round = divmod(key // base, base)
+            number, player_round = divmod(key // base, base)
             chosen = np.flatnonzero(keys == key)
-            chosen = chosen[np.argsort(own_sequence[chosen], kind="stable")]
-            self._add_product(kernels[number], chosen, own_round - 1, key % base - 1)
+            chosen = chosen[np.argsort(player_sequence[chosen], kind="stable")]
+            self._add_product(kernels[number], chosen, player_round - 1, key % base - 1)
 
     def _add_product(
-        self, kernel: PayoffMatrix, chosen: np.ndarray, own_round: int, other_round: int
+        self,
+        kernel: PayoffMatrix,
+        chosen: np.ndarray,
+        player_round: int,
+        opponent_round: int,
     ) -> None:
         """Adds terms of a kernel, sorted by own sequence, of one pair of rounds."""
         terms, other = self.terms, self.other
-        own_sequence = terms.sequences[self.player][chosen]
-        other_sequence = terms.sequences[1 - self.player][chosen]
-        sequences, row = np.unique(own_sequence, return_inverse=True)
-        hands = num_private_states(self.plan.parents, own_round)
-        width = num_private_states(other.parents, other_round)
+        player_sequence = terms.sequences[self.player][chosen]
+        opponent_sequence = terms.sequences[1 - self.player][chosen]
+        sequences, row = np.unique(player_sequence, return_inverse=True)
+        hands = num_private_states(self.plan.parents, player_round)
+        width = num_private_states(other.parents, opponent_round)
         scaled, exponent = kernel_forms.in_units(kernel)
         stake = np.ldexp(terms.stake[chosen, None], exponent)
         most = np.abs(terms.stake[chosen])
@@ -194,20 +198,20 @@ class _Coupling:
             most = most * np.array([weights[t].max(initial=0) for t in chosen.tolist()])
         shared = len(sequences) < len(chosen)
         above = behind = None
-        if own_round != kernel.round:
-            above = ancestors(self.plan.parents, kernel.round, own_round)
-        if other_round != kernel.round:
-            behind = typed(ancestors(other.parents, kernel.round, other_round))
-        own_shape = len(sequences), hands
+        if player_round != kernel.round:
+            above = ancestors(self.plan.parents, kernel.round, player_round)
+        if opponent_round != kernel.round:
+            behind = typed(ancestors(other.parents, kernel.round, opponent_round))
+        zeros_shape = len(sequences), hands
         product = Product(
             kernel=kernel_forms.lay_out(scaled, self.player),
-            reach=slices_of(other.position[other_sequence], width),
+            reach=slices_of(other.position[opponent_sequence], width),
             stake=typed(stake),
             rows=slices_of(row * width, width) if shared else None,
-            other=behind,
-            own=None if above is None else typed(above),
+            opponent_states=behind,
+            player_states=None if above is None else typed(above),
             zeros=typed(np.zeros(len(sequences) * width)) if shared else None,
-            own_zeros=None if above is None else typed(np.zeros(own_shape)),
+            player_zeros=None if above is None else typed(np.zeros(zeros_shape)),
         )
         self._add(product, sequences, np.full(len(sequences), hands, np.int64))
         sums = absolute_row_sums(kernel, self.player)
@@ -226,10 +230,10 @@ class _Coupling:
         values = [np.asarray(v, np.float64) for v in constant.values]
         flat = np.concatenate([*values, np.zeros(0)])
         widths = np.array([len(v) for v in values], np.int64)
-        own = constant.player == self.player
-        position = (self.plan if own else self.other).position
+        for_player = constant.player == self.player
+        position = (self.plan if for_player else self.other).position
         places = np.repeat(position[constant.sequences], widths) + ranges(0, widths)
-        if own:
+        if for_player:
             self._add(ConstantRows(typed(flat)), np.asarray(constant.sequences), widths)
             np.add.at(self.below, places, np.abs(flat))
         else:
@@ -237,7 +241,7 @@ class _Coupling:
             self._add(total, np.zeros(1, np.int64), np.ones(1, np.int64))
             self.below[0] += np.abs(flat).sum()
 
-    def laid_out(self) -> treeplex.Treeplex:
+    def build(self) -> treeplex.Treeplex:
         """The player's levels with all these leaf values."""
         root, sources = self._sources()
         scales = _infoset_scales(self.plan, self.below)
@@ -307,9 +311,9 @@ def _level(
         begin = np.where((begin < 0) | ~legal.reshape(-1), zero, begin)
         source.append(slices_of(begin, hands))
         for r, further in enumerate(sources[1:]):
-            there = np.flatnonzero((further[sequence] >= 0) & legal.reshape(-1))
-            into[r].append(slices_of(block.start + there * hands, hands))
-            taken[r].append(slices_of(further[sequence[there]], hands))
+            rows = np.flatnonzero((further[sequence] >= 0) & legal.reshape(-1))
+            into[r].append(slices_of(block.start + rows * hands, hands))
+            taken[r].append(slices_of(further[sequence[rows]], hands))
         small = _ROUNDING * scale[None]
         even = legal / legal.sum(axis=0)
         if legal.all():
@@ -347,12 +351,12 @@ def absolute_row_sums(kernel: PayoffMatrix, player: int) -> np.ndarray:
             entries[player], np.abs(entries.values), minlength=kernel.shape[player]
         )
         return sums
-    own, other = kernel.hands[player], kernel.hands[1 - player]
-    boards = 1 + max(own.board.max(initial=0), other.board.max(initial=0))
-    total = np.bincount(other.board, other.weight, minlength=boards)
+    hands, opponent_hands = kernel.hands[player], kernel.hands[1 - player]
+    boards = 1 + max(hands.board.max(initial=0), opponent_hands.board.max(initial=0))
+    total = np.bincount(opponent_hands.board, opponent_hands.weight, minlength=boards)
     # All hands of the board; a bound is all that is asked for.
     sums = np.bincount(
-        own.signal, own.weight * total[own.board], minlength=kernel.shape[player]
+        hands.signal, hands.weight * total[hands.board], minlength=kernel.shape[player]
     )
     return sums
 
@@ -372,13 +376,13 @@ def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
         starts.append(starts[-1] + sum(sizes))
     for number in range(len(plan.levels) - 1, -1, -1):
         begin = starts[number]
-        mine = []
+        level_scales = []
         for block in plan.levels[number]:
             width = len(block.members) * block.hands
             start = begin + block.start
             size = block.num_actions * width
             scale = below[start : start + size].reshape(-1, width).sum(axis=0)
-            mine.append(scale)
+            level_scales.append(scale)
             if number:
                 above = below[starts[number - 1] : begin]
                 done = 0
@@ -387,7 +391,7 @@ def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
                     part = scale[done : done + len(some)]
                     np.add.at(above, places.reshape(-1), part)
                     done += len(some)
-        scales.append(mine)
+        scales.append(level_scales)
         end = begin
     assert end == 1
     return scales[::-1]

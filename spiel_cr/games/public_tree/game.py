@@ -201,9 +201,9 @@ class PublicTreeGame:
 
         What they say of the OpenSpiel game is not looked at.
         """
-        for found in (self._public_problems, self._signal_problems):
-            for problem, there in found():
-                if there:
+        for problems in (self._public_problems, self._signal_problems):
+            for problem, is_wrong in problems():
+                if is_wrong:
                     raise InvalidGameError(f"{self.game}: {problem} in its signal form")
 
     def _public_problems(self) -> Iterator[tuple[str, bool]]:
@@ -215,8 +215,8 @@ class PublicTreeGame:
         yield "node 0 is no root of round 0", not root
         yield "a node comes before its parent", _outside(above, nodes[1:])
         acts = np.isin(betting.player, (0, 1))
-        known = acts | (betting.player == TERMINAL)
-        yield "a public node's player is not 0, 1 or TERMINAL", not known.all()
+        valid = acts | (betting.player == TERMINAL)
+        yield "a public node's player is not 0, 1 or TERMINAL", not valid.all()
         counts = np.bincount(above, minlength=size)
         yield "an action is taken after an end", bool((counts[~acts] > 0).any())
         yield "a decision has no actions", (counts[acts] == 0).any()
@@ -240,17 +240,17 @@ class PublicTreeGame:
         for number, kernel in enumerate(self.kernels):
             name = f"kernel {number}"
             yield f"{name} has no round", not 0 <= kernel.round < self.num_rounds
-            shape = tuple(len(own[kernel.round]) for own in self.parents)
+            shape = tuple(len(side[kernel.round]) for side in self.parents)
             problem = f"{name} does not fit the signals of its round"
             yield problem, tuple(kernel.shape) != shape
             if isinstance(kernel, HandMatrix):
-                numbers = [own.signal for own in kernel.hands]
-                values = [own.weight for own in kernel.hands]
+                numbers = [side.signal for side in kernel.hands]
+                values = [side.weight for side in kernel.hands]
             else:
                 rows, columns, entries = kernel.coordinates()
                 numbers, values = [rows, columns], [entries]
-            for own, count in zip(numbers, shape, strict=True):
-                yield f"{name} has entries of unknown signals", _outside(own, count)
+            for side, count in zip(numbers, shape, strict=True):
+                yield f"{name} has entries of unknown signals", _outside(side, count)
             finite = all(np.isfinite(part).all() for part in values)
             yield f"{name} has entries that are not finite", not finite
         unknown = _outside(terms.leaf, len(betting))

@@ -223,7 +223,7 @@ def lay_out_entries(matrix: scipy.sparse.csr_array) -> LaidOut:
     sparse = GATHER * gathered
     if sparse < blocks.cost():
         return _sparse_rows(matrix, counts)
-    if blocks.whole:
+    if blocks.is_complete:
         return DenseMatrix(typed(np.ascontiguousarray(matrix.toarray().T)))
     runs = blocks.runs()
     if _FEWEST_RUNS <= len(runs) <= _MOST_RUNS:
@@ -275,7 +275,7 @@ class _Components:
         return cls(rows, columns, heights[order], widths[order], shared)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether there is a single component and nothing else."""
         return len(self.heights) == 1 and len(self.groups) == 1
 
@@ -286,7 +286,7 @@ class _Components:
 
     def cost(self) -> int:
         """Of a product per leaf; see `dense_cost`."""
-        if self.whole:
+        if self.is_complete:
             return len(self.row) * len(self.column)
         shapes = np.array([self.shape(group) for group in self.groups], np.int64)
         number, high, wide = shapes.reshape(-1, 3).T
@@ -319,33 +319,33 @@ class _Components:
         row_within, column_within = number_within(self.row), number_within(self.column)
         entry_part = self.row[entries.row]
         place = np.full(len(self.row), -1, np.int64)
-        laid, size = [], 0
+        blocks, size = [], 0
         for group in self.groups:
             number, high, wide = self.shape(group)
-            mine = np.flatnonzero(_inside(self.row, group))
-            place[mine] = (
-                size + (self.row[mine] - group.start) * high + row_within[mine]
+            rows = np.flatnonzero(_inside(self.row, group))
+            place[rows] = (
+                size + (self.row[rows] - group.start) * high + row_within[rows]
             )
-            theirs = np.flatnonzero(_inside(self.column, group))
+            columns = np.flatnonzero(_inside(self.column, group))
             signal = np.zeros((number, wide), np.int32)
-            signal[self.column[theirs] - group.start, column_within[theirs]] = theirs
-            here = _inside(entry_part, group)
+            signal[self.column[columns] - group.start, column_within[columns]] = columns
+            chosen = _inside(entry_part, group)
             values = np.zeros((number, wide, high))
             values[
-                entry_part[here] - group.start,
-                column_within[entries.col[here]],
-                row_within[entries.row[here]],
-            ] = entries.data[here]
-            laid.append(BlockGroup(typed(signal), typed(values)))
+                entry_part[chosen] - group.start,
+                column_within[entries.col[chosen]],
+                row_within[entries.row[chosen]],
+            ] = entries.data[chosen]
+            blocks.append(BlockGroup(typed(signal), typed(values)))
             size += number * high
         place[place < 0] = size
-        return DenseBlocks(tuple(laid), typed(place.astype(np.int32)))
+        return DenseBlocks(tuple(blocks), typed(place.astype(np.int32)))
 
 
 def _sparse_rows(matrix: scipy.sparse.csr_array, counts: np.ndarray) -> SparseRows:
     order = np.argsort(-counts, kind="stable")
     place = np.full(len(counts), np.count_nonzero(counts), np.int32)
-    laid, size = [], 0
+    groups_of_rows, size = [], 0
     for members, width in groups(counts[order], _GROUP_OVERHEAD):
         rows = order[members]
         entry = matrix.indptr[rows] + np.arange(width)[:, None]
@@ -356,8 +356,8 @@ def _sparse_rows(matrix: scipy.sparse.csr_array, counts: np.ndarray) -> SparseRo
         values = np.where(padding, 0.0, matrix.data[entry])
         place[rows] = size + np.arange(len(rows), dtype=np.int32)
         size += len(rows)
-        laid.append(SparseGroup(typed(column), typed(values)))
-    return SparseRows(tuple(laid), typed(place))
+        groups_of_rows.append(SparseGroup(typed(column), typed(values)))
+    return SparseRows(tuple(groups_of_rows), typed(place))
 
 
 def number_within(owner: np.ndarray) -> np.ndarray:

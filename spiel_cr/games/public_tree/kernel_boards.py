@@ -73,16 +73,16 @@ def summed(kernel: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
 
 def _boards(kernel: HandMatrix) -> Iterator[_Board]:
     """The boards of a kernel, one after another."""
-    orders = [np.argsort(own.board, kind="stable") for own in kernel.hands]
-    count = 1 + max(int(own.board.max(initial=-1)) for own in kernel.hands)
+    orders = [np.argsort(hands.board, kind="stable") for hands in kernel.hands]
+    count = 1 + max(int(hands.board.max(initial=-1)) for hands in kernel.hands)
     places = [
-        np.searchsorted(own.board[order], np.arange(count + 1))
-        for own, order in zip(kernel.hands, orders, strict=True)
+        np.searchsorted(hands.board[order], np.arange(count + 1))
+        for hands, order in zip(kernel.hands, orders, strict=True)
     ]
     for board in range(count):
         first, second = (
-            _taken(own, order[begin[board] : begin[board + 1]])
-            for own, order, begin in zip(kernel.hands, orders, places, strict=True)
+            _taken(hands, order[begin[board] : begin[board + 1]])
+            for hands, order, begin in zip(kernel.hands, orders, places, strict=True)
         )
         step = max(1, _PAIRS // max(1, len(second.signal)))
         for row in range(0, len(first.signal), step):
@@ -93,11 +93,11 @@ def _boards(kernel: HandMatrix) -> Iterator[_Board]:
 
 def _compared(first: Hands, second: Hands, showdown: bool) -> np.ndarray:
     """float64 [n, n'], signs of hands that fit, times the second one's weight."""
-    apart = np.ones((len(first.signal), len(second.signal)), bool)
-    for mine in first.cards.T:
-        for theirs in second.cards.T:
-            apart &= mine[:, None] != theirs
-    values: np.ndarray = apart * second.weight
+    disjoint = np.ones((len(first.signal), len(second.signal)), bool)
+    for cards in first.cards.T:
+        for others in second.cards.T:
+            disjoint &= cards[:, None] != others
+    values: np.ndarray = disjoint * second.weight
     if showdown:
         wins = first.strength[:, None] > second.strength
         loses = first.strength[:, None] < second.strength

@@ -117,8 +117,8 @@ class Folds(LaidOut):
 
     Attributes:
       signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
-      theirs: the opponent's hands.
-      mine: the player's, weighed with its sign.
+      opponent_placed: the opponent's hands.
+      player_placed: the player's, weighed with its sign.
       twin: int32 [K, b], the opponent's signal with the same two cards, which were
         subtracted twice; None where a player's hands are single cards.
       twin_weight: float [K, b], the player's own utility against it; 0 where there is
@@ -129,8 +129,8 @@ class Folds(LaidOut):
     """
 
     signal: jax.Array
-    theirs: Placed
-    mine: Placed
+    opponent_placed: Placed
+    player_placed: Placed
     twin: jax.Array | None
     twin_weight: jax.Array | None
     sums: PublicTreeSums
@@ -142,7 +142,7 @@ class Folds(LaidOut):
         x = jnp.asarray(x)
         if self.kept is None:
             on_board = functools.partial(_folds_on_board, x, self.count)
-            parts = self.signal, self.theirs, self.mine
+            parts = self.signal, self.opponent_placed, self.player_placed
             values = lax.map(on_board, parts, batch_size=_TOGETHER)
         else:
             into, back = self.kept
@@ -156,7 +156,12 @@ class Folds(LaidOut):
 
     def largest(self) -> float:
         """A bound on the |entries|; see `LaidOut`."""
-        return _bound(self.signal, self.theirs.weight, self.mine.weight, self.sums)
+        return _bound(
+            self.signal,
+            self.opponent_placed.weight,
+            self.player_placed.weight,
+            self.sums,
+        )
 
 
 @jax.tree_util.register_dataclass
@@ -166,8 +171,8 @@ class Showdowns(LaidOut):
 
     Attributes:
       signal: int32 [K, n, b'], the opponent's signal of each hand; 0 at padding.
-      theirs: the opponent's hands, [K, n, ...].
-      mine: the player's, likewise.
+      opponent_placed: the opponent's hands, [K, n, ...].
+      player_placed: the player's, likewise.
       sign: float [K, n, n'], 1 where the player's hands beat those of the opponent's
         block, -1 where they lose, 0 within a block and where all tie.
       sums: hands to signals.
@@ -176,8 +181,8 @@ class Showdowns(LaidOut):
     """
 
     signal: jax.Array
-    theirs: Placed
-    mine: Placed
+    opponent_placed: Placed
+    player_placed: Placed
     sign: jax.Array
     sums: PublicTreeSums
     count: int = dataclasses.field(metadata={"static": True})
@@ -186,7 +191,13 @@ class Showdowns(LaidOut):
     def apply(self, x: jax.Array) -> jax.Array:
         """See `LaidOut`."""
         x = jnp.asarray(x)
-        parts = self.signal, self.theirs, self.mine, self.kept, self.sign
+        parts = (
+            self.signal,
+            self.opponent_placed,
+            self.player_placed,
+            self.kept,
+            self.sign,
+        )
         # What belongs to one board stays in the processor's cache.
         on_board = functools.partial(_on_board, x, self.count)
         values = lax.map(on_board, parts, batch_size=_TOGETHER)
@@ -195,25 +206,29 @@ class Showdowns(LaidOut):
 
     def largest(self) -> float:
         """A bound on the |entries|; see `LaidOut`."""
-        signal, theirs, mine = (
+        signal, opponent_placed, player_placed = (
             np.asarray(array).reshape(len(self.sign), -1)
-            for array in (self.signal, self.theirs.weight, self.mine.weight)
+            for array in (
+                self.signal,
+                self.opponent_placed.weight,
+                self.player_placed.weight,
+            )
         )
-        return _bound(signal, theirs, mine, self.sums)
+        return _bound(signal, opponent_placed, player_placed, self.sums)
 
 
 def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
     """float [L, b], values of the hands of a board; its parts of `Folds`."""
-    signal, theirs, mine = parts
-    into, back = _matrices(theirs, mine, count)
+    signal, opponent_placed, player_placed = parts
+    into, back = _matrices(opponent_placed, player_placed, count)
     by_card = jnp.einsum("li,ic->lc", columns(x, signal), into)
     return jnp.einsum("lc,cj->lj", by_card, back)
 
 
 def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
     """float [n, L, b], values of the hands of a board; its parts of `Showdowns`."""
-    signal, theirs, mine, kept, sign = parts
-    into, back = kept or _matrices(theirs, mine, count, showdown=True)
+    signal, opponent_placed, player_placed, kept, sign = parts
+    into, back = kept or _matrices(opponent_placed, player_placed, count, showdown=True)
     hands = columns(x, signal).transpose(1, 0, 2)
     by_card = jnp.einsum("nli,nic->nlc", hands, into)
     below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
@@ -228,29 +243,41 @@ def ready(arrays: Any) -> Any:
       arrays: a tree of arrays, such as a treeplex, in which kernels may be.
     """
 
-    def made(part: Any) -> Any:
+    def with_matrices(part: Any) -> Any:
         if not isinstance(part, Folds | Showdowns):
             return part
-        wide, high = part.theirs.weight.shape[-1], part.mine.weight.shape[-1]
+        wide, high = (
+            part.opponent_placed.weight.shape[-1],
+            part.player_placed.weight.shape[-1],
+        )
         showdown = isinstance(part, Showdowns)
         numbers = part.count * (wide + high) + showdown * wide * high
         if part.signal.size // wide * numbers > KEPT:
             return part
-        kept = _matrices(part.theirs, part.mine, part.count, showdown=showdown)
+        kept = _matrices(
+            part.opponent_placed, part.player_placed, part.count, showdown=showdown
+        )
         return dataclasses.replace(part, kept=kept)
 
     kernels = Folds, Showdowns
-    return jax.tree.map(made, arrays, is_leaf=lambda part: isinstance(part, kernels))
+    return jax.tree.map(
+        with_matrices, arrays, is_leaf=lambda part: isinstance(part, kernels)
+    )
 
 
 def _matrices(
-    theirs: Placed, mine: Placed, count: int, *, showdown: bool = False
+    opponent_placed: Placed,
+    player_placed: Placed,
+    count: int,
+    *,
+    showdown: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
     """What hands are multiplied by.
 
     Args:
-      theirs: the opponent's hands, with any axes before those of one board or block.
-      mine: the player's.
+      opponent_placed: The opponent's hands, with any axes before those of one board
+        or block.
+      player_placed: the player's.
       count: C.
       showdown: compare hands of one block, too.
 
@@ -259,16 +286,23 @@ def _matrices(
       [..., C, b], each of the player's, negative at cards, and below it, if `showdown`,
       [..., b', b], what two hands that share no card win of each other, weighed.
     """
-    into = _holds(theirs, count, 1) * theirs.weight[..., None]
-    back = (_holds(mine, count, -1) * mine.weight[..., None]).swapaxes(-1, -2)
+    into = _holds(opponent_placed, count, 1) * opponent_placed.weight[..., None]
+    back = (
+        _holds(player_placed, count, -1) * player_placed.weight[..., None]
+    ).swapaxes(-1, -2)
     if showdown:
         dtype = back.dtype
-        first, second = mine.strength[..., None, :], theirs.strength[..., :, None]
+        first, second = (
+            player_placed.strength[..., None, :],
+            opponent_placed.strength[..., :, None],
+        )
         wins = (first > second).astype(dtype) - (first < second).astype(dtype)
-        cards = itertools.product(_cards(mine), _cards(theirs))
+        cards = itertools.product(_cards(player_placed), _cards(opponent_placed))
         same = [a[..., None, :] == b[..., :, None] for a, b in cards]
         fit = ~functools.reduce(operator.or_, same)
-        pairs = mine.weight[..., None, :] * theirs.weight[..., :, None]
+        pairs = (
+            player_placed.weight[..., None, :] * opponent_placed.weight[..., :, None]
+        )
         back = unfused(_stacked, back, wins * fit * pairs)
     return into, back
 
@@ -281,8 +315,8 @@ def _holds(hands: Placed, count: int, sign: int) -> jax.Array:
     """float [..., b, C], `sign` at the cards of each hand, and 1 at place 0."""
     place = jnp.arange(count, dtype=hands.card.dtype)
     place = place.reshape((1,) * hands.weight.ndim + (count,))
-    own = [card[..., None] == place for card in _cards(hands)]
-    held = functools.reduce(operator.or_, own).astype(hands.weight.dtype)
+    is_held = [card[..., None] == place for card in _cards(hands)]
+    held = functools.reduce(operator.or_, is_held).astype(hands.weight.dtype)
     return jnp.where(place == 0, 1, sign * held)
 
 
@@ -298,70 +332,79 @@ def lay_out_hands(kernel: HandMatrix, player: int) -> Folds | Showdowns | None:
       None where the hands are none that this form can do: other numbers of cards,
       a hand listed twice, or two cards that are strong in one player's hand only.
     """
-    own, other = kernel.hands[player], kernel.hands[1 - player]
-    own, other = _on_shared_boards(own, other)
-    if not len(own.board):
+    player_hands, opponent = kernel.hands[player], kernel.hands[1 - player]
+    player_hands, opponent = _on_shared_boards(player_hands, opponent)
+    if not len(player_hands.board):
         return None
-    if any(hands.cards.shape[1] not in (1, 2) for hands in (own, other)):
+    if any(hands.cards.shape[1] not in (1, 2) for hands in (player_hands, opponent)):
         return None
-    keys = _keys(own, other)
+    keys = _keys(player_hands, opponent)
     if keys is None:
         return None
     if not kernel.showdown:
-        return _folds(own, other, keys, kernel.shape[player], 1.0 - 2.0 * player)
-    if _of_two_cards(own, other) and not _agree(own, other, keys):
+        return _folds(
+            player_hands, opponent, keys, kernel.shape[player], 1.0 - 2.0 * player
+        )
+    if _of_two_cards(player_hands, opponent) and not _agree(
+        player_hands, opponent, keys
+    ):
         return None
-    return _showdowns(own, other, kernel.shape[player])
+    return _showdowns(player_hands, opponent, kernel.shape[player])
 
 
 def hands_cost(kernel: HandMatrix, player: int) -> int:
     """What `lay_out_hands` costs per leaf, in products; about."""
-    own, other = _on_shared_boards(kernel.hands[player], kernel.hands[1 - player])
-    if not len(own.board):
-        return 0
-    boards = int(own.board.max()) + 1
-    most = max(
-        int(np.bincount(hands.board, minlength=boards).max()) for hands in (own, other)
+    player_hands, opponent = _on_shared_boards(
+        kernel.hands[player], kernel.hands[1 - player]
     )
-    cards = int(own.cards.max(initial=-1)) + 2
+    if not len(player_hands.board):
+        return 0
+    boards = int(player_hands.board.max()) + 1
+    most = max(
+        int(np.bincount(hands.board, minlength=boards).max())
+        for hands in (player_hands, opponent)
+    )
+    cards = int(player_hands.cards.max(initial=-1)) + 2
     width = _round_up(min(most, _BLOCKS[0]))
     blocks = -(-most // width)
     product = 2 * most * cards
     if kernel.showdown:
         product = blocks * (blocks * cards + width * (2 * cards + width))
-    gathered = boards * (4 * most if kernel.showdown else 3 * most) + len(own.board)
+    gathered = boards * (4 * most if kernel.showdown else 3 * most) + len(
+        player_hands.board
+    )
     return boards * product + GATHER * gathered
 
 
-def _on_shared_boards(own: Hands, other: Hands) -> tuple[Hands, Hands]:
+def _on_shared_boards(player_hands: Hands, opponent: Hands) -> tuple[Hands, Hands]:
     """The hands that weigh anything, on boards where both have some, from 0 on."""
-    own, other = (
+    player_hands, opponent = (
         Hands(*(np.asarray(field)[hands.weight != 0] for field in hands))
-        for hands in (own, other)
+        for hands in (player_hands, opponent)
     )
-    shared = np.intersect1d(own.board, other.board)
-    own, other = (
+    shared = np.intersect1d(player_hands.board, opponent.board)
+    player_hands, opponent = (
         Hands(*(field[np.isin(hands.board, shared)] for field in hands))
-        for hands in (own, other)
+        for hands in (player_hands, opponent)
     )
     return (
-        own._replace(board=np.searchsorted(shared, own.board)),
-        other._replace(board=np.searchsorted(shared, other.board)),
+        player_hands._replace(board=np.searchsorted(shared, player_hands.board)),
+        opponent._replace(board=np.searchsorted(shared, opponent.board)),
     )
 
 
-def _of_two_cards(own: Hands, other: Hands) -> bool:
+def _of_two_cards(hands: Hands, opponent: Hands) -> bool:
     """Whether two hands can share two cards, which are then subtracted twice."""
-    return own.cards.shape[1] == other.cards.shape[1] == 2
+    return hands.cards.shape[1] == opponent.cards.shape[1] == 2
 
 
-def _keys(own: Hands, other: Hands) -> list[np.ndarray] | None:
+def _keys(player_hands: Hands, opponent: Hands) -> list[np.ndarray] | None:
     """Of each player int64 [hands], one number for each board and set of cards.
 
     None where a hand holds a card twice, or one of two cards is listed twice.
     """
     keys = []
-    for hands in (own, other):
+    for hands in (player_hands, opponent):
         cards = np.sort(hands.cards.astype(np.int64), axis=1)
         if (cards[:, 1:] == cards[:, :-1]).any() or (cards < 0).any():
             return None
@@ -374,75 +417,81 @@ def _keys(own: Hands, other: Hands) -> list[np.ndarray] | None:
     return keys
 
 
-def _agree(own: Hands, other: Hands, keys: list[np.ndarray]) -> bool:
+def _agree(hands: Hands, opponent: Hands, keys: list[np.ndarray]) -> bool:
     """Whether the same cards are equally strong in both players' hands."""
     _, i, j = np.intersect1d(keys[0], keys[1], True, True)
-    return bool((own.strength[i] == other.strength[j]).all())
+    return bool((hands.strength[i] == opponent.strength[j]).all())
 
 
 def _folds(
-    own: Hands,
-    other: Hands,
+    hands: Hands,
+    opponent: Hands,
     keys: list[np.ndarray],
     num_private_states: int,
     sign: float,
 ) -> Folds:
-    boards = 1 + int(own.board.max())
-    card, count = _card_places(own, other, boards)
-    slot, width = _in_order(own.board)
-    other_slot, other_width = _in_order(other.board)
-    own_weights = own._replace(weight=sign * own.weight)
-    mine = _placed(own_weights, card[0], own.board, slot, (boards, width))
+    boards = 1 + int(hands.board.max())
+    card, count = _card_places(hands, opponent, boards)
+    slot, width = _in_order(hands.board)
+    other_slot, other_width = _in_order(opponent.board)
+    weighted = hands._replace(weight=sign * hands.weight)
+    player_placed = _placed(weighted, card[0], hands.board, slot, (boards, width))
     shape = boards, other_width
-    theirs = _placed(other, card[1], other.board, other_slot, shape)
+    opponent_placed = _placed(opponent, card[1], opponent.board, other_slot, shape)
     signal = np.zeros(shape, np.int32)
-    signal[other.board, other_slot] = other.signal
+    signal[opponent.board, other_slot] = opponent.signal
     twin = twin_weight = None
-    if _of_two_cards(own, other):
+    if _of_two_cards(hands, opponent):
         twin = np.zeros((boards, width), np.int32)
         twin_weight = np.zeros((boards, width))
         _, i, j = np.intersect1d(keys[0], keys[1], True, True)
-        twin[own.board[i], slot[i]] = other.signal[j]
-        twin_weight[own.board[i], slot[i]] = sign * own.weight[i] * other.weight[j]
+        twin[hands.board[i], slot[i]] = opponent.signal[j]
+        twin_weight[hands.board[i], slot[i]] = (
+            sign * hands.weight[i] * opponent.weight[j]
+        )
     return Folds(
         typed(signal),
-        theirs,
-        mine,
+        opponent_placed,
+        player_placed,
         None if twin is None else typed(twin),
         None if twin_weight is None else typed(twin_weight),
-        _signal_sums(own, own.board * width + slot, boards * width, num_private_states),
+        _signal_sums(
+            hands, hands.board * width + slot, boards * width, num_private_states
+        ),
         count,
     )
 
 
-def _showdowns(own: Hands, other: Hands, num_private_states: int) -> Showdowns:
-    boards = 1 + int(own.board.max())
-    card, count = _card_places(own, other, boards)
+def _showdowns(hands: Hands, opponent: Hands, num_private_states: int) -> Showdowns:
+    boards = 1 + int(hands.board.max())
+    card, count = _card_places(hands, opponent, boards)
 
     def cost(most: int) -> int:
         """Of blocks of so many hands, per board and leaf."""
-        blocks = _strength_blocks(own, other, boards, most)[2]
+        blocks = _strength_blocks(hands, opponent, boards, most)[2]
         products = most * count + blocks * count + (count + most) * most
         return blocks * (products + 2 * GATHER * most)
 
     most = min(_BLOCKS, key=cost)
-    block, level, per_board = _strength_blocks(own, other, boards, most)
+    block, level, per_board = _strength_blocks(hands, opponent, boards, most)
     # Blocks of board k are numbered k · per_board + 0, 1, 2, ...
     rank = [number_within(part) for part in block]
     high, wide = (_round_up(1 + int(part.max())) for part in rank)
     size = boards * per_board
     shape = boards, per_board, wide
-    mine = _placed(own, card[0], block[0], rank[0], (boards, per_board, high))
-    theirs = _placed(other, card[1], block[1], rank[1], shape)
+    player_placed = _placed(
+        hands, card[0], block[0], rank[0], (boards, per_board, high)
+    )
+    opponent_placed = _placed(opponent, card[1], block[1], rank[1], shape)
     signal = np.zeros((size, wide), np.int32)
-    signal[block[1], rank[1]] = other.signal
+    signal[block[1], rank[1]] = opponent.signal
     sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
     return Showdowns(
         typed(signal.reshape(shape)),
-        theirs,
-        mine,
+        opponent_placed,
+        player_placed,
         typed(sign),
-        _signal_sums(own, block[0] * high + rank[0], size * high, num_private_states),
+        _signal_sums(hands, block[0] * high + rank[0], size * high, num_private_states),
         count,
     )
 
@@ -469,19 +518,19 @@ def _placed(
 
 
 def _card_places(
-    own: Hands, other: Hands, boards: int
+    player_hands: Hands, opponent: Hands, boards: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], int]:
     """Numbers the cards of each board from 1.
 
     Returns:
       Each player's int [hands, c], and one more than the most cards of any board.
     """
-    cards = 1 + max(int(own.cards.max()), int(other.cards.max()))
+    cards = 1 + max(int(player_hands.cards.max()), int(opponent.cards.max()))
     used = np.zeros((boards, cards), bool)
-    for hands in (own, other):
+    for hands in (player_hands, opponent):
         used[hands.board[:, None], hands.cards] = True
     place = np.cumsum(used, axis=1)
-    first, second = (place[h.board[:, None], h.cards] for h in (own, other))
+    first, second = (place[h.board[:, None], h.cards] for h in (player_hands, opponent))
     return (first, second), 1 + int(place[:, -1].max())
 
 
@@ -498,7 +547,7 @@ def _round_up(size: int) -> int:
 
 
 def _strength_blocks(
-    own: Hands, other: Hands, boards: int, room: int
+    player_hands: Hands, opponent: Hands, boards: int, room: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
     """Puts the hands of each board into blocks of neighbouring strengths.
 
@@ -506,8 +555,8 @@ def _strength_blocks(
     shares none of them with others.
 
     Args:
-      own: the player's hands.
-      other: the opponent's.
+      player_hands: the player's hands.
+      opponent: the opponent's.
       boards: how many.
       room: hands of each player in one block.
 
@@ -517,10 +566,10 @@ def _strength_blocks(
     """
     # Strengths in order, board by board.
     strengths, number = np.unique(
-        np.concatenate([_board_strength(hands) for hands in (own, other)]),
+        np.concatenate([_board_strength(hands) for hands in (player_hands, opponent)]),
         return_inverse=True,
     )
-    numbers = number[: len(own.board)], number[len(own.board) :]
+    numbers = number[: len(player_hands.board)], number[len(player_hands.board) :]
     sizes = [np.bincount(part, minlength=len(strengths)) for part in numbers]
     counts = np.maximum(sizes[0], sizes[1])
     board = strengths >> 32
@@ -529,24 +578,26 @@ def _strength_blocks(
     levels: list[list[int]] = [[] for _ in range(boards)]
     shared, filled = False, [0, 0]
     for s in range(len(strengths)):
-        mine = levels[board[s]]
+        board_levels = levels[board[s]]
         size = sizes[0][s], sizes[1][s]
         fits = max(filled[0] + size[0], filled[1] + size[1]) <= room
-        if not (shared and mine and fits):
-            mine.append(s)
+        if not (shared and board_levels and fits):
+            board_levels.append(s)
             filled = [0, 0]
-        first[s] = len(mine) - 1
+        first[s] = len(board_levels) - 1
         offset[0][s], offset[1][s] = filled
         filled = [filled[0] + size[0], filled[1] + size[1]]
         # Blocks of one strength only, which are full.
         shared = bool(counts[s] <= room)
-        mine.extend([s] * (-(-int(counts[s]) // room) - 1))
-    most = max(len(mine) for mine in levels)
+        board_levels.extend([s] * (-(-int(counts[s]) // room) - 1))
+    most = max(len(board_levels) for board_levels in levels)
     level = np.zeros((boards, most), np.int64)
-    for k, mine in enumerate(levels):
-        level[k, : len(mine)] = mine
+    for k, board_levels in enumerate(levels):
+        level[k, : len(board_levels)] = board_levels
     blocks = []
-    for part, begins, hands in zip(numbers, offset, (own, other), strict=True):
+    for part, begins, hands in zip(
+        numbers, offset, (player_hands, opponent), strict=True
+    ):
         within = begins[part] + number_within(part)
         blocks.append(hands.board * most + first[part] + within // room)
     return (blocks[0], blocks[1]), level, most
@@ -574,21 +625,21 @@ def _signal_sums(
     by_count = np.argsort(-counts, kind="stable")
     slot = np.append(slot[order], num_slots).astype(np.int32)
     place = np.full(num_private_states, np.count_nonzero(counts), np.int32)
-    laid, size = [], 0
+    sums, size = [], 0
     for members, width in groups(counts[by_count], 0.0):
         signals = by_count[members]
         entry = begins[signals] + np.arange(width)[:, None]
         entry = np.where(np.arange(width)[:, None] < counts[signals], entry, -1)
-        laid.append(typed(slot[entry]))
+        sums.append(typed(slot[entry]))
         place[signals] = size + np.arange(len(signals), dtype=np.int32)
         size += len(signals)
-    return PublicTreeSums(tuple(laid), typed(place))
+    return PublicTreeSums(tuple(sums), typed(place))
 
 
 def _bound(
     signal: np.ndarray | jax.Array,
     weight: np.ndarray | jax.Array,
-    own_weight: np.ndarray | jax.Array,
+    player_weight: np.ndarray | jax.Array,
     sums: PublicTreeSums,
 ) -> float:
     """The most that any signal of the opponent can weigh with any of the player's.
@@ -596,7 +647,7 @@ def _bound(
     Args:
       signal: int32 [K, hands'], the opponent's.
       weight: float [K, hands'].
-      own_weight: float [K, hands], of either sign.
+      player_weight: float [K, hands], of either sign.
       sums: of the player's hands.
     """
     signal, weight = np.asarray(signal), np.abs(np.asarray(weight))
@@ -604,5 +655,5 @@ def _bound(
         np.bincount(signals, weights).max()
         for signals, weights in zip(signal, weight, strict=True)
     ]
-    own = np.abs(np.asarray(own_weight, np.float64)) * np.array(heaviest)[:, None]
-    return sums.largest(own.reshape(-1))
+    bounds = np.abs(np.asarray(player_weight, np.float64)) * np.array(heaviest)[:, None]
+    return sums.largest(bounds.reshape(-1))

@@ -36,9 +36,9 @@ def lay_out(kernel: PayoffMatrix, player: int) -> LaidOut:
     """
     if isinstance(kernel, HandMatrix):
         if hands_cost(kernel, player) < _listed_cost(kernel, player):
-            laid = lay_out_hands(kernel, player)
-            if laid is not None:
-                return laid
+            operator = lay_out_hands(kernel, player)
+            if operator is not None:
+                return operator
     rows, columns, values = kernel.coordinates()
     if player == 1:
         rows, columns, values = columns, rows, -values
@@ -53,10 +53,10 @@ def in_units(kernel: PayoffMatrix) -> tuple[PayoffMatrix, int]:
     no bits.
     """
     if isinstance(kernel, HandMatrix):
-        first, second = (_exponent(own.weight) for own in kernel.hands)
+        first, second = (_exponent(side.weight) for side in kernel.hands)
         hands = tuple(
-            own._replace(weight=np.ldexp(own.weight, -e))
-            for own, e in zip(kernel.hands, (first, second), strict=True)
+            side._replace(weight=np.ldexp(side.weight, -e))
+            for side, e in zip(kernel.hands, (first, second), strict=True)
         )
         scaled = dataclasses.replace(kernel, hands=(hands[0], hands[1]))
         return scaled, first + second
@@ -75,12 +75,14 @@ def _listed_cost(kernel: HandMatrix, player: int) -> float:
 
     Infinite where there would be too many entries.
     """
-    own, other = kernel.hands[player], kernel.hands[1 - player]
+    hands, opponent = kernel.hands[player], kernel.hands[1 - player]
     signals = kernel.shape[player], kernel.shape[1 - player]
-    boards = 1 + max(int(own.board.max(initial=0)), int(other.board.max(initial=0)))
+    boards = 1 + max(
+        int(hands.board.max(initial=0)), int(opponent.board.max(initial=0))
+    )
     # Signals that share a board, and boards that share a signal, end up in one block.
-    board = np.concatenate([own.board, other.board])
-    ends = np.concatenate([own.signal, other.signal.astype(np.int64) + signals[0]])
+    board = np.concatenate([hands.board, opponent.board])
+    ends = np.concatenate([hands.signal, opponent.signal.astype(np.int64) + signals[0]])
     parts = joint_components(board, ends, (boards, sum(signals)))
     part, count = parts.columns, parts.number
     heights = np.bincount(part[: signals[0]], minlength=count)

@@ -103,10 +103,10 @@ class HandMatrix:
         total: sparse.csr_array = sparse.csr_array(self.shape)
         for first, second in _some_boards(*self.hands):
             i, j = _pairs(first.board, second.board)
-            apart = np.ones(len(i), bool)
-            for mine, theirs in itertools.product(first.cards.T, second.cards.T):
-                apart &= mine[i] != theirs[j]
-            i, j = i[apart], j[apart]
+            disjoint = np.ones(len(i), bool)
+            for cards, others in itertools.product(first.cards.T, second.cards.T):
+                disjoint &= cards[i] != others[j]
+            i, j = i[disjoint], j[disjoint]
             values = first.weight[i] * second.weight[j]
             if self.showdown:
                 values = values * np.sign(first.strength[i] - second.strength[j])
@@ -125,14 +125,14 @@ def compares(kernel: PayoffMatrix) -> bool:
 
 def _some_boards(*hands: Hands) -> Iterator[tuple[Hands, Hands]]:
     """Both players' hands on the first boards, on the next ones, and so on."""
-    orders = [np.argsort(own.board, kind="stable") for own in hands]
+    orders = [np.argsort(side.board, kind="stable") for side in hands]
     first, second = (
-        Hands(*(field[order] for field in own))
-        for own, order in zip(hands, orders, strict=True)
+        Hands(*(field[order] for field in side))
+        for side, order in zip(hands, orders, strict=True)
     )
     boards = np.intersect1d(first.board, second.board)
-    ends = [np.searchsorted(own.board, boards, "right") for own in (first, second)]
-    begins = [np.searchsorted(own.board, boards) for own in (first, second)]
+    ends = [np.searchsorted(side.board, boards, "right") for side in (first, second)]
+    begins = [np.searchsorted(side.board, boards) for side in (first, second)]
     pairs = np.cumsum((ends[0] - begins[0]) * (ends[1] - begins[1]))
     parts = np.flatnonzero(np.diff(pairs // _PAIRS, prepend=-1))
     for start, stop in itertools.pairwise([*parts.tolist(), len(boards)]):

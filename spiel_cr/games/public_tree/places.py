@@ -89,8 +89,8 @@ def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
         new_in_level: list[tuple[np.ndarray, np.ndarray]] = []
         for round in np.unique(side.round[at_level]):
             hands = len(parents[round])
-            mine = at_level[side.round[at_level] == round]
-            ranked = mine[np.argsort(-side.num_actions[mine], kind="stable")]
+            of_round = at_level[side.round[at_level] == round]
+            ranked = of_round[np.argsort(-side.num_actions[of_round], kind="stable")]
             overhead = block_overhead / max(hands, 1)
             counts = side.num_actions[ranked]
             for places, high in packing.groups(counts, overhead):
@@ -134,18 +134,18 @@ def _parent_slices(
     """Where the parent sequences of a block's infosets are in the level above."""
     round = int(side.round[members[0]])
     hands = len(parents[round])
-    found = []
+    slices = []
     # `place` sorts members by the rounds of their parents.
     begins = np.flatnonzero(np.diff(before[members], prepend=-2))
     for part in np.split(members, begins[1:]):
         above = int(before[part[0]])
         starts = in_level[side.parent[part]]
         if above == round:
-            found.append(slices_of(starts, hands))
+            slices.append(slices_of(starts, hands))
         else:
             behind = ancestors(parents, round, above)
-            found.append(slices_of((starts[:, None] + behind).reshape(-1), 1))
-    return tuple(found)
+            slices.append(slices_of((starts[:, None] + behind).reshape(-1), 1))
+    return tuple(slices)
 
 
 def slices_of(starts: np.ndarray, width: int) -> Slices:
@@ -173,7 +173,7 @@ def layout_of(plan: Places) -> layout.PositionMap:
     """Where logical sequences and infosets lie."""
     arrays = functools.partial(_logical_places, plan)
     if plan.size <= _LARGE:
-        arrays = functools.partial(layout.given, arrays())
+        arrays = functools.partial(layout.constant, arrays())
     return layout.PositionMap(arrays, plan.size)
 
 
@@ -187,12 +187,12 @@ def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:
     starts = logical_starts(side, plan.parents)
     rounds = side.sequence_rounds
     for round in np.unique(side.round):
-        own = np.flatnonzero(rounds == round)
+        round_sequences = np.flatnonzero(rounds == round)
         count = int(sizes[round])
         step = max(1, 1_000_000 // max(count, 1))
         signal = np.arange(count)
-        for begin in range(0, len(own), step):
-            part = own[begin : begin + step]
+        for begin in range(0, len(round_sequences), step):
+            part = round_sequences[begin : begin + step]
             start, stride = starts[part].T
             logical = start[:, None] + stride[:, None] * signal
             sequences[logical] = plan.position[part, None] + signal

@@ -28,21 +28,21 @@ class Product:
       stake: float [T, 1], or [T, H'] where the opponent's reach is weighted.
       rows: the row of leaf values of each term, [L, H'] of them; None where each term
         has its own.
-      other: int32 [H of the kernel's round], the opponent's earlier signal, where its
-        last decision is of an earlier round; else None.
-      own: the same of the player.
+      opponent_states: int32 [H of the matrix's round], the opponent's earlier private
+        state, if its last decision is of an earlier round; otherwise None.
+      player_states: The same of the player.
       zeros: float [L · H', or none where `rows` is None].
-      own_zeros: float [L, H], where `own` is given.
+      player_zeros: float [L, H]; None if `player_states` is None.
     """
 
     kernel: LaidOut
     reach: Slices
     stake: jax.Array
     rows: Slices | None
-    other: jax.Array | None
-    own: jax.Array | None
+    opponent_states: jax.Array | None
+    player_states: jax.Array | None
     zeros: jax.Array | None
-    own_zeros: jax.Array | None
+    player_zeros: jax.Array | None
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """float [L · H]; see `Coupling`."""
@@ -55,11 +55,11 @@ class Product:
         if self.rows is not None and self.zeros is not None:
             width = x.shape[1]
             x = self.rows.add_to(self.zeros, x.reshape(-1)).reshape(-1, width)
-        if self.other is not None:
-            x = x[:, self.other]
+        if self.opponent_states is not None:
+            x = x[:, self.opponent_states]
         y = self.kernel.apply(x)
-        if self.own is not None and self.own_zeros is not None:
-            y = self.own_zeros.at[:, self.own].add(y)
+        if self.player_states is not None and self.player_zeros is not None:
+            y = self.player_zeros.at[:, self.player_states].add(y)
         return y
 
     def largest(self) -> float:

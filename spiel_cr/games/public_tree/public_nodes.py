@@ -148,8 +148,8 @@ class Finder:
 
     def actions(self, node: int) -> list[int]:
         """OpenSpiel's actions at a node, ascending; none at an end."""
-        found: list[int] = self.betting.action[self.children(node)].tolist()
-        return found
+        actions: list[int] = self.betting.action[self.children(node)].tolist()
+        return actions
 
     def after(self, actions: Iterable[int]) -> int:
         """The node after some of OpenSpiel's actions of players, from the root.
@@ -199,14 +199,14 @@ def infoset_starts(decisions: PublicDecisions, part: slice) -> np.ndarray:
 
 def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:
     """Cuts the public decisions into parts of about so many sequences each."""
-    found, begin = [], 0
+    slices, begin = [], 0
     while begin < len(decisions.node):
         limit = decisions.first_sequence[begin] + most
         end = int(np.searchsorted(decisions.first_sequence, limit, side="right")) - 1
         end = max(begin + 1, end)
-        found.append(slice(begin, end))
+        slices.append(slice(begin, end))
         begin = end
-    return found
+    return slices
 
 
 def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:

@@ -107,8 +107,8 @@ def public_form(
         sequence = np.zeros(size, np.int32)
         for at_depth in by_depth:
             above = betting.parent[at_depth]
-            own = first[above] + within[at_depth]
-            sequence[at_depth] = np.where(acts[above], own, sequence[above])
+            after = first[above] + within[at_depth]
+            sequence[at_depth] = np.where(acts[above], after, sequence[above])
         sides.append(PublicSide(sequence[nodes], num_actions, betting.round[nodes]))
         last.append(sequence[terms.leaf])
     by_sequence = PublicTerms((last[0], last[1]), terms.kernel, terms.stake)
@@ -153,13 +153,13 @@ def list_payoffs(
             if weights is not None:
                 values = values * weights[t][signal]
         parts[2].append(values)
-    for given in constants:
-        p = given.player
-        for public, own in zip(given.sequences, given.values, strict=True):
+    for constant in constants:
+        p = constant.player
+        for public, utility in zip(constant.sequences, constant.values, strict=True):
             start, stride = starts[p][public]
-            parts[p].append(start + stride * np.arange(len(own), dtype=np.int32))
-            parts[1 - p].append(np.zeros(len(own), np.int32))
-            parts[2].append(own if p == 0 else -own)
+            parts[p].append(start + stride * np.arange(len(utility), dtype=np.int32))
+            parts[1 - p].append(np.zeros(len(utility), np.int32))
+            parts[2].append(utility if p == 0 else -utility)
     rows, columns, values = (
         np.concatenate(part) if part else np.zeros(0, kind)
         for part, kind in zip(parts, (np.int32, np.int32, np.float64), strict=True)
@@ -188,10 +188,10 @@ def logical_decisions(side: PublicSide, parents: Sequence[np.ndarray]) -> Decisi
     before = rounds[side.parent]
     for round in np.unique(side.round):
         for above in np.unique(before[side.round == round]):
-            mine = np.flatnonzero((side.round == round) & (before == above))
+            chosen = np.flatnonzero((side.round == round) & (before == above))
             behind = ancestors(parents, int(round), int(above))
-            start, stride = starts[side.parent[mine]].T
-            places = first[mine, None] + np.arange(len(behind))
+            start, stride = starts[side.parent[chosen]].T
+            places = first[chosen, None] + np.arange(len(behind))
             result[places] = start[:, None] + stride[:, None] * behind
     return Decisions(result, np.repeat(side.num_actions, counts).astype(np.int32))
 

@@ -91,7 +91,7 @@ def _hand_bytes(kernel: PayoffMatrix, itemsize: int) -> float:
     """
     if not isinstance(kernel, HandMatrix):
         return 0.0
-    hands = sum(len(own.board) for own in kernel.hands)
+    hands = sum(len(side.board) for side in kernel.hands)
     cards = 1 + len(np.unique(np.concatenate([h.cards.ravel() for h in kernel.hands])))
     # Into sums by card and back; at a showdown, pairs of a block, too.
     kept = hands * (2 * cards + (_BLOCK if kernel.showdown else 0))

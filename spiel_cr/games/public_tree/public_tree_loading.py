@@ -62,9 +62,9 @@ def public_tree_game(
             progress=progress,
             memory_limit=memory_limit,
         )
-    found = of_bundled(plain)
-    if found is not None:
-        return found
+    bundled = of_bundled(plain)
+    if bundled is not None:
+        return bundled
     raise ValueError(
         f"{plain}: nobody has declared its signals; give its batched rules a method "
         f"`signal` (docs/public-tree.md), or compile the game"
@@ -80,8 +80,8 @@ def declared(opened: Opened) -> bool:
 
 def _declarer(game: pyspiel.Game) -> Callable[[Any], Any] | None:
     """What declares a game as it is: its own method, or the entry point of its name."""
-    own = getattr(type(game), "signal_declaration", None)
-    return own or registered(_GROUP, game.get_type().short_name)
+    method = getattr(type(game), "signal_declaration", None)
+    return method or registered(_GROUP, game.get_type().short_name)
 
 
 def of_bundled(game: pyspiel.Game) -> PublicTreeGame | None:

@@ -72,7 +72,7 @@ def without(form: layout.SequenceForm) -> layout.SequenceForm:
     """
     if not form.is_listed or any(rows is not None for rows in form.locks):
         return form
-    if all((own.num_actions > 1).all() for own in form.decisions):
+    if all((decisions.num_actions > 1).all() for decisions in form.decisions):
         return form
     free = leave_out(form.decisions, form.payoffs)
     return lay_out(form.decisions, form.payoffs, free)
@@ -99,22 +99,24 @@ def lay_out(
     Raises:
       ValueError: what is left does not fit into the capacity.
     """
-    laid = layout.build(
+    form = layout.build(
         free.decisions, free.payoffs, capacity=capacity, below=free.sizes
     )
-    first, second = map(_read_by, laid.layouts, free.numbers, decisions)
+    first, second = map(_read_by, form.layouts, free.numbers, decisions)
     return layout.SequenceForm(
-        functools.partial(layout.given, decisions),
+        functools.partial(layout.constant, decisions),
         functools.partial(Payoffs, *payoffs),
         (first, second),
-        laid.arrays,
+        form.arrays,
     )
 
 
 def _read_by(
-    own: layout.PositionMap, numbers: np.ndarray, decisions: Decisions
+    positions: layout.PositionMap, numbers: np.ndarray, decisions: Decisions
 ) -> layout.PositionMap:
     """A layout by the logical numbers that were before moves were left out."""
     forced = decisions.first_sequence[decisions.num_actions == 1]
-    arrays = functools.partial(layout.given, (own.sequences[numbers], own.infosets))
-    return layout.PositionMap(arrays, own.size, forced)
+    arrays = functools.partial(
+        layout.constant, (positions.sequences[numbers], positions.infosets)
+    )
+    return layout.PositionMap(arrays, positions.size, forced)

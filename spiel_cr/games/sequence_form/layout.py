@@ -92,7 +92,7 @@ class PositionMap:
         return positions
 
 
-def given(arrays: Any) -> Any:
+def constant(arrays: Any) -> Any:
     """What it is given; with `functools.partial` it goes to other processes."""
     return arrays
 
@@ -157,10 +157,10 @@ PaddedShapes = tuple[PaddedShape, PaddedShape]
 def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> PaddedShapes:
     """Each player's shapes without padding."""
     result = []
-    for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
+    for points, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
         lengths = np.bincount(ends, minlength=1)
         rows = np.sort(lengths[lengths > 0])[::-1]
-        result.append(PaddedShape(_level_counts(own), rows))
+        result.append(PaddedShape(_level_counts(points), rows))
     return result[0], result[1]
 
 
@@ -168,9 +168,9 @@ def common_shapes(needs: Sequence[PaddedShapes]) -> PaddedShapes:
     """The smallest capacity in which each of several games fits."""
     result = []
     none = np.zeros(0, np.int64)
-    for mine in zip(*needs, strict=True):
-        levels = itertools.zip_longest(*(s.levels for s in mine), fillvalue=none)
-        rows = _cover([shape.rows for shape in mine])
+    for sizes in zip(*needs, strict=True):
+        levels = itertools.zip_longest(*(s.levels for s in sizes), fillvalue=none)
+        rows = _cover([shape.rows for shape in sizes])
         result.append(PaddedShape(tuple(map(_cover, levels)), rows))
     return result[0], result[1]
 
@@ -185,10 +185,13 @@ def _cover(descending: Sequence[np.ndarray]) -> np.ndarray:
 
 def fits(need: PaddedShapes, capacity: PaddedShapes) -> bool:
     """Whether a game with these needs can be laid out in a capacity."""
-    for mine, given in zip(need, capacity, strict=True):
-        if len(mine.levels) > len(given.levels):
+    for size, constant in zip(need, capacity, strict=True):
+        if len(size.levels) > len(constant.levels):
             return False
-        pairs = [*zip(mine.levels, given.levels, strict=False), (mine.rows, given.rows)]
+        pairs = [
+            *zip(size.levels, constant.levels, strict=False),
+            (size.rows, constant.rows),
+        ]
         if any(len(a) > len(b) or (a > b[: len(a)]).any() for a, b in pairs):
             return False
     return True
@@ -221,8 +224,8 @@ def build(
     if below is None:
         below = sizes_of(decisions, payoffs)
     (layout0, levels0), (layout1, levels1) = (
-        place(own, sizes.copy(), _merged(shape.levels))
-        for own, sizes, shape in zip(decisions, below, capacity, strict=True)
+        place(points, sizes.copy(), _merged(shape.levels))
+        for points, sizes, shape in zip(decisions, below, capacity, strict=True)
     )
     rows, columns = layout0.sequences[payoffs.rows], layout1.sequences[payoffs.columns]
     first = _couple(levels0, layout0, rows, columns, payoffs.values, capacity[0].rows)
@@ -234,7 +237,7 @@ def build(
         ),
     )
     listed = functools.partial(Payoffs, *payoffs)
-    kept = functools.partial(given, decisions)
+    kept = functools.partial(constant, decisions)
     return SequenceForm(kept, listed, (layout0, layout1), arrays)
 
 
@@ -322,7 +325,7 @@ def place(
     in_level = np.zeros(decisions.num_sequences, np.int32)
     levels = []
     offset, infoset_offset, begin = 1, 0, int(deep)
-    for (at_depth, mine), counts in zip(groups, capacity, strict=True):
+    for (at_depth, infosets), counts in zip(groups, capacity, strict=True):
         # The infoset with the most actions takes the first place, and so on.
         ranked = at_depth[np.argsort(-decisions.num_actions[at_depth], kind="stable")]
         size, parents, uniform, tolerance = 0, [], [], []
@@ -346,7 +349,7 @@ def place(
             parents.append(parent)
             uniform.append(typed(legal / np.maximum(legal.sum(axis=0), 1)))
             tolerance.append(typed(_tolerance(legal, scale[members])))
-        position[mine] = offset + in_level[mine] - begin
+        position[infosets] = offset + in_level[infosets] - begin
         levels.append(
             treeplex.Level(
                 parent=(treeplex.Slices(typed(in_level[np.concatenate(parents)])),),
@@ -357,14 +360,14 @@ def place(
         )
         offset += size
     return PositionMap(
-        functools.partial(given, (position, infoset_position)), offset
+        functools.partial(constant, (position, infoset_position)), offset
     ), levels
 
 
 def _couple(
     levels: Sequence[treeplex.Level],
     layout: PositionMap,
-    own: np.ndarray,
+    sequences: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,
     capacity: np.ndarray,
@@ -374,16 +377,16 @@ def _couple(
     Args:
       levels: from `place`.
       layout: likewise.
-      own: int32 [nnz], positions of the player's sequences in the coupling.
+      sequences: int32 [nnz], positions of the player's sequences in the coupling.
       other: int32 [nnz], positions of the opponent's.
       values: float64 [nnz], the player's utility times chance.
       capacity: int [r], the numbers of payoffs to pad its sequences to.
     """
-    order = order_pairs(own, other)
+    order = order_pairs(sequences, other)
     # What positions without payoffs read comes last: a payoff of zero.
     other = np.append(other[order].astype(np.int32), np.int32(0))
     values = np.append(values[order], 0.0)
-    lengths = np.bincount(own, minlength=layout.size)
+    lengths = np.bincount(sequences, minlength=layout.size)
     start = np.cumsum(lengths) - lengths
     # A position without payoffs reads the zero that follows the last group's rows.
     source = np.full(layout.size, -1, np.int32)
@@ -414,8 +417,8 @@ def sizes_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """For each player float64 [S], the sum of |payoff| of each sequence."""
     first, second = (
-        np.bincount(ends, np.abs(payoffs.values), own.num_sequences)
-        for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True)
+        np.bincount(ends, np.abs(payoffs.values), points.num_sequences)
+        for points, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True)
     )
     return first, second
 
@@ -424,8 +427,8 @@ def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
     """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
     rounding error in units of the last place, is larger."""
     scale, owner = np.zeros(len(decisions)), decisions.owner
-    for infosets, mine in decisions.upwards():
-        np.add.at(scale, owner[mine], below[mine])
+    for infosets, members in decisions.upwards():
+        np.add.at(scale, owner[members], below[members])
         np.add.at(below, decisions.parent[infosets], scale[infosets])
     return scale
 

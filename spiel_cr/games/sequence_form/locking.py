@@ -25,20 +25,20 @@ def locked(form: layout.SequenceForm, rows: Rows) -> layout.SequenceForm:
       rows: what is kept.
     """
     first, second = (
-        _locked(tree, own, kept)
-        for tree, own, kept in zip(form.arrays, form.layouts, rows, strict=True)
+        _locked(tree, positions, kept)
+        for tree, positions, kept in zip(form.arrays, form.layouts, rows, strict=True)
     )
     return dataclasses.replace(form, arrays=(first, second), locks=rows)
 
 
 def _locked(
-    tree: treeplex.Treeplex, own: layout.PositionMap, kept: np.ndarray | None
+    tree: treeplex.Treeplex, position_map: layout.PositionMap, kept: np.ndarray | None
 ) -> treeplex.Treeplex:
     """One player's tree with its infosets locked."""
     if kept is None:
         levels = [level._replace(locked=()) for level in tree.levels]
         return tree._replace(levels=tuple(levels))
-    positions = own.by_position(np.where(np.isnan(kept), -1.0, kept), -1.0)
+    positions = position_map.by_position(np.where(np.isnan(kept), -1.0, kept), -1.0)
     levels = []
     parts = treeplex.by_level(tree.levels, positions)
     for level, part in zip(tree.levels, parts, strict=True):

@@ -45,11 +45,11 @@ def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     """
     if len(lengths) > _FEW:
         return _groups(lengths, overhead)
-    return list(_known(np.asarray(lengths, np.int64).tobytes(), overhead))
+    return list(_cached_groups(np.asarray(lengths, np.int64).tobytes(), overhead))
 
 
 @functools.lru_cache(maxsize=64)
-def _known(lengths: bytes, overhead: float) -> list[tuple[slice, int]]:
+def _cached_groups(lengths: bytes, overhead: float) -> list[tuple[slice, int]]:
     return _groups(np.frombuffer(lengths, np.int64), overhead)
 
 

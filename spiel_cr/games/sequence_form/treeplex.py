@@ -388,8 +388,8 @@ def expected_values(
 ) -> tuple[list[list[jax.Array]], list[list[jax.Array]], list[jax.Array]]:
     """Counterfactual values if the player plays a strategy.
 
-    In a deep tree, v = own + W v, where `own` is what an infoset's sequences are paid
-    without further decisions and W[i, j] is the probability of the action at infoset i
+    In a deep tree, v = u + W v, where u is what an infoset's sequences are paid without
+    further decisions and W[i, j] is the probability of the action at infoset i
     that leads to its child j. Hence v = (1 + W^(2^K)) ... (1 + W^2) (1 + W) own, where
     each power of W has at most one entry a column: the reach of an infoset from the
     ancestor 2^k infosets above it (pointer jumping, Wyllie 1979, "The complexity of
@@ -408,8 +408,8 @@ def expected_values(
     if tree.ancestors:
         (level,), (blocks,) = tree.levels, strategy
         paid = leaves_of(level, leaves)
-        own = infoset_values(blocks, level.split(paid))
-        values = jnp.concatenate([*own, jnp.zeros(1, paid.dtype)])
+        level_values = infoset_values(blocks, level.split(paid))
+        values = jnp.concatenate([*level_values, jnp.zeros(1, paid.dtype)])
         step = _steps(tree, blocks, above_root=0)
         for ancestor in tree.ancestors:
             values = ancestor.add_to(values, step * values)

@@ -122,17 +122,17 @@ class BetTree:
         level, place, entry = np.zeros(1, np.int64), 1, 0
         while len(level := level[player[level] != TERMINAL]):
             kinds = np.stack([player[level], self.bets.round[level], actions[level]])
-            for who, number, width in np.unique(kinds, axis=1).T.tolist():
-                same = (kinds == [[who], [number], [width]]).all(axis=0)
+            for actor, number, width in np.unique(kinds, axis=1).T.tolist():
+                same = (kinds == [[actor], [number], [width]]).all(axis=0)
                 nodes = level[same]
                 below = np.stack([self.children[node] for node in nodes], 1).ravel()
                 self.place[below] = np.arange(place, place + len(below))
                 self.own[:, below] = self.own[:, np.tile(nodes, width)]
-                self.own[who, below] = self.place[below]
+                self.own[actor, below] = self.place[below]
                 shape = (width, len(nodes), counts[number])
                 places = slice(place, place + len(below))
                 table = slice(entry, entry + len(below) * counts[number])
-                yield Group(who, number, nodes, places, table, shape)
+                yield Group(actor, number, nodes, places, table, shape)
                 place, entry = places.stop, table.stop
             level = np.concatenate([self.children[node] for node in level])
 
@@ -158,6 +158,6 @@ class BetTree:
         )
         folded = reach[other[self.folds]]
         # Of hands that share no card, by inclusion and exclusion.
-        apart = folded.sum(axis=1, keepdims=True) - (folded @ held) @ held.T
-        apart += (held[0].sum() - 1) * folded
-        value[self.place[self.folds]] = (1 - 2 * player) * stake[self.folds] * apart
+        disjoint = folded.sum(axis=1, keepdims=True) - (folded @ held) @ held.T
+        disjoint += (held[0].sum() - 1) * folded
+        value[self.place[self.folds]] = (1 - 2 * player) * stake[self.folds] * disjoint

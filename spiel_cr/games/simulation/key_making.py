@@ -92,8 +92,8 @@ def make_source(
 def bucket_arrays(source: Simulator) -> dict[str, np.ndarray]:
     """The buckets of a source; nothing where it has none."""
     arrays = getattr(getattr(source, "rules", None), "bucket_arrays", dict)
-    made: dict[str, np.ndarray] = arrays()
-    return made
+    tables: dict[str, np.ndarray] = arrays()
+    return tables
 
 
 def fingerprint(source: Simulator) -> str:
@@ -116,7 +116,9 @@ def fingerprint(source: Simulator) -> str:
             if state.is_chance_node():
                 outcomes = sorted(chance_outcomes(state))
                 legal = [action for action, _ in outcomes]
-                digest.update(np.array([odds for _, odds in outcomes]).tobytes())
+                digest.update(
+                    np.array([probability for _, probability in outcomes]).tobytes()
+                )
             else:
                 legal = sorted(state.legal_actions())
                 digest.update(source.key_of(state).tobytes())

@@ -65,11 +65,11 @@ def _noted(
         action: np.ndarray = (random.random(len(live)) * count).astype(np.int64)
         # With one legal action nothing is decided.
         decides = np.flatnonzero(count > 1)
-        who, acts = match[decides], positions.player[live[decides]]
+        actors, acts = match[decides], positions.player[live[decides]]
         key, legal = positions.key[live[decides]], count[decides].astype(np.uint64)
-        noted.append(np.column_stack([key, before[who, acts], legal]))
-        before[who, acts, :2] = key
-        before[who, acts, 2] = action[decides] + 1
+        noted.append(np.column_stack([key, before[actors, acts], legal]))
+        before[actors, acts, :2] = key
+        before[actors, acts, 2] = action[decides] + 1
         return action
 
     play(source, matches, random, act)

@@ -204,4 +204,6 @@ class RulesSource:
 
     def _draw(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """int64 [n], an outcome of chance each, by its probability."""
-        return choose(self._checked.odds(rows), random.random(len(rows)))
+        return choose(
+            self._checked.chance_probabilities(rows), random.random(len(rows))
+        )

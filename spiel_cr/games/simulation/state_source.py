@@ -98,7 +98,7 @@ class StateSource:
         """See `Listing`."""
         children: list[pyspiel.State] = []
         actions: list[int] = []
-        odds: list[float] = []
+        probabilities: list[float] = []
         counts = np.empty(len(states), np.int64)
         for place, (state, acts) in enumerate(
             zip(states, player.tolist(), strict=True)
@@ -112,10 +112,10 @@ class StateSource:
                 shares = [1.0] * len(moves)
             children += map(state.child, moves)
             actions += moves
-            odds += shares
+            probabilities += shares
             counts[place] = len(moves)
         parent = np.repeat(np.arange(len(states)), counts)
-        return _visited(children, actions, odds, parent, observations)
+        return _visited(children, actions, probabilities, parent, observations)
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
         """See `Listing`."""
@@ -230,8 +230,8 @@ def _settled(
         information[acts].append(_information(state, acts))
     facts["player"], facts["num_actions"] = player, counts
     if utility:
-        where, worth = zip(*utility, strict=True)
-        facts["utility"][list(where)] = worth
+        where, values = zip(*utility, strict=True)
+        facts["utility"][list(where)] = values
     for acts, texts in enumerate(information):
         if texts:
             facts["key"][player == acts] = keys.of_bytes(texts, acts)
@@ -276,7 +276,7 @@ def _information(state: pyspiel.State, player: int) -> bytes:
 def _visited(
     states: list[pyspiel.State],
     actions: list[int],
-    odds: list[float],
+    probabilities: list[float],
     parent: np.ndarray,
     observations: bool,
 ) -> tuple[np.ndarray, Visit]:
@@ -305,7 +305,7 @@ def _visited(
         parent=parent,
         action=np.array(actions),
         player=player,
-        chance=np.array(odds),
+        chance=np.array(probabilities),
         utility=utility,
         information=information,
         observations=seen,

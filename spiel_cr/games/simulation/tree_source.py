@@ -49,13 +49,13 @@ class TreeSource:
         chance = np.flatnonzero(histories.player == CHANCE)
         self._rows[chance] = np.arange(len(chance))
         outcomes = 1 + np.flatnonzero(histories.player[parent[1:]] == CHANCE)
-        odds = histories.chance[outcomes] / histories.chance[parent[outcomes]]
+        probabilities = histories.chance[outcomes] / histories.chance[parent[outcomes]]
         row = self._rows[parent[outcomes]]
         # Row k's outcomes end between k and k + 1, so that one search finds all.
-        total = np.cumsum(odds)
+        total = np.cumsum(probabilities)
         begin = np.concatenate([[0.0], total])[np.searchsorted(row, row)]
-        whole = np.bincount(row, odds, minlength=len(chance))
-        self._ends = row + (total - begin) / whole[row]
+        totals = np.bincount(row, probabilities, minlength=len(chance))
+        self._ends = row + (total - begin) / totals[row]
         self._outcomes = outcomes
         self._first_outcome = np.searchsorted(row, np.arange(len(chance)))
         self._num_outcomes = np.bincount(row, minlength=len(chance))

@@ -62,8 +62,8 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
     )
     _compare(compiled.game, "histories", compiled.histories, walked.histories)
     for player in range(2):
-        mine, theirs = compiled.infosets[player], walked.infosets[player]
-        _compare(compiled.game, f"infosets[{player}]", mine, theirs)
+        infosets, others = compiled.infosets[player], walked.infosets[player]
+        _compare(compiled.game, f"infosets[{player}]", infosets, others)
     _compare(
         compiled.game,
         "payoffs",
@@ -72,20 +72,20 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
     )
 
 
-def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
+def _compare(game: pyspiel.Game, name: str, actual: Any, expected: Any) -> None:
     """Compares arrays and strings, also inside of what holds them."""
-    if dataclasses.is_dataclass(ours):
-        for field in dataclasses.fields(ours):
-            inner = getattr(ours, field.name), getattr(theirs, field.name)
+    if dataclasses.is_dataclass(actual):
+        for field in dataclasses.fields(actual):
+            inner = getattr(actual, field.name), getattr(expected, field.name)
             _compare(game, f"{name}.{field.name}", *inner)
         return
-    if isinstance(ours, np.ndarray) and isinstance(theirs, np.ndarray):
-        same = ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
-    elif ours is None or theirs is None:
-        same = ours is theirs
+    if isinstance(actual, np.ndarray) and isinstance(expected, np.ndarray):
+        same = actual.dtype == expected.dtype and np.array_equal(actual, expected)
+    elif actual is None or expected is None:
+        same = actual is expected
     else:
-        same = len(ours) == len(theirs) and all(
-            np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)
+        same = len(actual) == len(expected) and all(
+            np.array_equal(a, b) for a, b in zip(actual, expected, strict=True)
         )
     if not same:
         raise ValueError(
@@ -158,8 +158,8 @@ class _Comparison:
         over = np.array([state.is_terminal() for state in states])
         ended = [state for state in states if state.is_terminal()]
         if ended:
-            worth = self._rules.returns(_read_only(rows[over]))
-            self._same("returns", worth, [s.player_return(0) for s in ended], ended)
+            utility = self._rules.returns(_read_only(rows[over]))
+            self._same("returns", utility, [s.player_return(0) for s in ended], ended)
         states = [state for state in states if not state.is_terminal()]
         if not states:
             return
@@ -170,10 +170,10 @@ class _Comparison:
         self._same("legal_actions_mask", legal, wanted, states)
         draws = [i for i, state in enumerate(states) if state.is_chance_node()]
         if draws:
-            odds = self._rules.chance_probabilities(_read_only(live[draws]))
-            for i, row in zip(draws, odds, strict=True):
-                given = [p for _, p in states[i].chance_outcomes()]
-                near = np.abs(row[legal[i]] - given) < 1e-12
+            probabilities = self._rules.chance_probabilities(_read_only(live[draws]))
+            for i, row in zip(draws, probabilities, strict=True):
+                expected = [p for _, p in states[i].chance_outcomes()]
+                near = np.abs(row[legal[i]] - expected) < 1e-12
                 self._same("chance_probabilities", [near.all()], [True], [states[i]])
         for actor in range(2):
             acting = [i for i, s in enumerate(states) if s.current_player() == actor]
@@ -194,13 +194,13 @@ class _Comparison:
             return  # a game need not provide observations of who does not act
         make = getattr(self._rules, "information_state_strings", None)
         if make is not None:
-            made = make(rows, player)
-            self._same("information_state_strings", made, strings, states)
+            actual = make(rows, player)
+            self._same("information_state_strings", actual, strings, states)
         keys = self._rules.information_state(rows, player)
         numbers = [(actor, player, *np.ravel(key).tolist()) for key in keys]
         words = [(actor, player, string) for string in strings]
-        known = list(map(self._string_of.setdefault, numbers, strings))
-        self._same("information_state", known, strings, states)
+        first_strings = list(map(self._string_of.setdefault, numbers, strings))
+        self._same("information_state", first_strings, strings, states)
         back = list(map(self._key_of.setdefault, words, numbers))
         self._same("information_state", numbers, back, states)
 
@@ -218,30 +218,30 @@ class _Comparison:
             if actor == player:
                 raise
             return
-        made, wanted = make(rows, player), np.array(tensors, np.float32)
-        if made.dtype not in (bool, np.float32) or made.shape != wanted.shape:
+        actual, wanted = make(rows, player), np.array(tensors, np.float32)
+        if actual.dtype not in (bool, np.float32) or actual.shape != wanted.shape:
             raise ValueError(
                 f"{self._game}: information_state_tensor of the batched rules gives "
-                f"{made.dtype} {list(made.shape)}, where float32 or bool "
+                f"{actual.dtype} {list(actual.shape)}, where float32 or bool "
                 f"{list(wanted.shape)} is right"
             )
-        wrong = np.argwhere(made != wanted)
+        wrong = np.argwhere(actual != wanted)
         if len(wrong):
             row, place = wrong[0].tolist()
             raise ValueError(
                 f"{self._game}: after actions {states[row].history()} "
                 f"information_state_tensor of the batched rules gives "
-                f"{float(made[row, place])} at place {place}, where "
+                f"{float(actual[row, place])} at place {place}, where "
                 f"{wanted[row, place]} is right"
             )
 
     def _same(
-        self, method: str, ours: Any, theirs: Any, states: list[pyspiel.State]
+        self, method: str, actual: Any, expected: Any, states: list[pyspiel.State]
     ) -> None:
         """Compares item by item; the message says where the first difference is."""
-        for mine, wanted, state in zip(ours, theirs, states, strict=True):
-            if mine != wanted:
+        for answer, wanted, state in zip(actual, expected, states, strict=True):
+            if answer != wanted:
                 raise ValueError(
                     f"{self._game}: after actions {state.history()} {method} of the "
-                    f"batched rules gives {mine}, where {wanted} is right"
+                    f"batched rules gives {answer}, where {wanted} is right"
                 )

@@ -74,9 +74,9 @@ class _Kept:
             blocks.append(column)
         self._dropped.append(visit.dropped)
         for p in range(2):
-            known, observed = visit.information[p], visit.observations[p]
-            if known is not None:
-                self._information[p].append(known)
+            information, observed = visit.information[p], visit.observations[p]
+            if information is not None:
+                self._information[p].append(information)
             if observed is not None:
                 self._others[p].append(observed)
             elif (visit.player == 1 - p).any():
@@ -108,9 +108,9 @@ def _ones(count: int) -> np.ndarray:
 
 def _join(blocks: list[np.ndarray]) -> np.ndarray:
     """One array of many, which are given up."""
-    whole = np.concatenate(blocks)
+    joined = np.concatenate(blocks)
     blocks.clear()
-    return whole
+    return joined
 
 
 def _labels(
@@ -118,8 +118,8 @@ def _labels(
 ) -> np.ndarray:
     """int32 [N], numbers of what each player knows where `actors[player]` acts."""
     labels = np.full(len(player), -1, np.int32)
-    for mine, actor in zip(keys, actors, strict=True):
-        if mine:
-            labels[player == actor] = ranks(mine)
-            mine.clear()
+    for player_keys, actor in zip(keys, actors, strict=True):
+        if player_keys:
+            labels[player == actor] = ranks(player_keys)
+            player_keys.clear()
     return labels

@@ -177,15 +177,15 @@ def _to_arrays(tree: GameTree, strings: bool) -> dict[str, np.ndarray]:
         arrays["observations"] = np.zeros(0, np.int32)
     if arrays["chance"].strides == (0,):  # a view of a single number
         arrays["chance"] = arrays["chance"][:1]
-    for player, own in enumerate(tree.infosets):
+    for player, infosets in enumerate(tree.infosets):
         arrays |= {
-            f"parent{player}": own.decisions.parent,
-            f"num_actions{player}": own.decisions.num_actions,
-            f"actions{player}": own.actions,
-            f"history{player}": own.history,
+            f"parent{player}": infosets.decisions.parent,
+            f"num_actions{player}": infosets.decisions.num_actions,
+            f"actions{player}": infosets.actions,
+            f"history{player}": infosets.history,
         }
         if strings:
-            text, ends = Strings.packed(own.keys).utf8()
+            text, ends = Strings.packed(infosets.keys).utf8()
             arrays |= {f"text{player}": text, f"ends{player}": ends}
     return arrays
 
@@ -198,10 +198,12 @@ def _from_arrays(
     Raises:
       CorruptFileError: some are missing, or infosets follow themselves.
     """
-    own = ["parent", "num_actions", "actions", "history"]
-    own += ["text", "ends"] if rules is None else []
+    fields = ["parent", "num_actions", "actions", "history"]
+    fields += ["text", "ends"] if rules is None else []
     names = [field.name for field in dataclasses.fields(Histories)]
-    if missing := {*names, *(f"{name}{p}" for name in own for p in "01")} - set(arrays):
+    if missing := {*names, *(f"{name}{p}" for name in fields for p in "01")} - set(
+        arrays
+    ):
         raise CorruptFileError(f"it has no {', '.join(sorted(missing))}")
     histories = Histories(*(arrays[name] for name in names))
     if not len(arrays["observations"]):

@@ -93,8 +93,8 @@ def build_tree(
     except TooManyHistoriesError as error:
         if limit <= fits:
             raise
-        why = f"has more than {fits:,} histories"
-        raise memory.too_large(game, why, memory_limit, size) from error
+        reason = f"has more than {fits:,} histories"
+        raise memory.too_large(game, reason, memory_limit, size) from error
 
 
 def _compile(
@@ -118,10 +118,10 @@ def _compile(
     histories, infosets, labels = numbering.number(walked, game)
     del walked
     keys = [
-        lazy_strings(game, rules, histories, own.history, p)
+        lazy_strings(game, rules, histories, infosets_of_player.history, p)
         if rules is not None
         else Strings.packed([strings[p][label] for label in labels[p]])
-        for p, own in enumerate(infosets)
+        for p, infosets_of_player in enumerate(infosets)
     ]
     del strings
     return assemble(game, histories, infosets, keys)

@@ -137,11 +137,11 @@ def lazy_strings(
     def every() -> Iterator[str]:
         make = getattr(rules, "information_state_strings", None)
         if make is None:
-            found = {
+            strings = {
                 number: state.information_state_string(player)
                 for number, state in states_at(game, histories, first)
             }
-            yield from (found[number] for number in range(len(first)))
+            yield from (strings[number] for number in range(len(first)))
             return
         for states in batched_states_at(rules, histories, first):
             yield from make(states, player)

@@ -80,8 +80,11 @@ class _Numbering:
     def run(self) -> Numbered:
         """Numbers everything; see `number`."""
         walked = self.walked
-        (own0, labels0), (own1, labels1) = self._infosets(0), self._infosets(1)
-        infosets = own0, own1
+        (infosets0, labels0), (infosets1, labels1) = (
+            self._infosets(0),
+            self._infosets(1),
+        )
+        infosets = infosets0, infosets1
         sequence = self._sequences(infosets)
         self._check_recall(infosets, sequence)
         observations = None
@@ -137,7 +140,7 @@ class _Numbering:
         places = _earliest(labels, self.preorder[members])
         history = np.empty(len(places), np.int32)
         history[labels[::-1]] = members[::-1]  # the first member comes last and stays
-        level = self._own_decisions(player)[history]
+        level = self._num_decisions(player)[history]
         order = np.lexsort((places, level))
         history = history[order]
         counts = begin[history + 1] - begin[history]
@@ -154,7 +157,7 @@ class _Numbering:
             raise self._different_actions(infosets, members[~same][0])
         return infosets, order
 
-    def _own_decisions(self, player: int) -> np.ndarray:
+    def _num_decisions(self, player: int) -> np.ndarray:
         """int32 [N], the player's decisions before each history."""
         walked, begin = self.walked, self.begin
         count = np.zeros(len(walked), np.int32)
@@ -168,7 +171,9 @@ class _Numbering:
         """int32 [2, N], each player's last own sequence at every history."""
         walked, begin = self.walked, self.begin
         sequence = np.zeros((2, len(walked)), np.int32)
-        first = [own.decisions.first_sequence for own in infosets]
+        first = [
+            player_infosets.decisions.first_sequence for player_infosets in infosets
+        ]
         for level in range(len(walked.level_start) - 2):
             low, high, end = walked.level_start[level : level + 3].tolist()
             player, counts = walked.player[low:high], np.diff(begin[low : high + 1])
@@ -182,26 +187,28 @@ class _Numbering:
                 if not len(decides):
                     continue
                 children = high + np.flatnonzero(np.repeat(player == p, counts))
-                own = sequence[p, children] + children
-                same = infosets[p].actions[own - 1] == walked.action[children]
+                player_infosets = sequence[p, children] + children
+                same = (
+                    infosets[p].actions[player_infosets - 1] == walked.action[children]
+                )
                 if not same.all():
                     odd = walked.parent[children[~same][0]]
                     raise self._different_actions(infosets[p], odd)
-                sequence[p, children] = own
+                sequence[p, children] = player_infosets
         return sequence
 
     def _check_recall(
         self, infosets: tuple[Infosets, Infosets], sequence: np.ndarray
     ) -> None:
         """Fills in the parents of infosets; every history of one must have the same."""
-        for p, mine in enumerate(infosets):
-            mine.decisions.parent[:] = sequence[p, mine.history]
+        for p, player_infosets in enumerate(infosets):
+            player_infosets.decisions.parent[:] = sequence[p, player_infosets.history]
             members = np.flatnonzero(self.walked.player == p)
-            parents = mine.decisions.parent[self.infoset[members]]
+            parents = player_infosets.decisions.parent[self.infoset[members]]
             same = parents == sequence[p, members]
             if not same.all():
                 odd = int(members[~same][0])
-                first = int(mine.history[self.infoset[odd]])
+                first = int(player_infosets.history[self.infoset[odd]])
                 raise ImperfectRecallError(
                     f"{one_line(self.game)}: player {p} has imperfect recall: the "
                     f"information "
@@ -211,10 +218,10 @@ class _Numbering:
                     f"that remember them"
                 )
 
-    def _different_actions(self, mine: Infosets, odd: int) -> InvalidGameError:
+    def _different_actions(self, infosets: Infosets, odd: int) -> InvalidGameError:
         """What to say of a history whose actions are not those of its infoset."""
         walked, player = self.walked, int(self.walked.player[odd])
-        first = int(mine.history[self.infoset[odd]])
+        first = int(infosets.history[self.infoset[odd]])
         legal, other = (
             walked.action[walked.parent == history].tolist() for history in (odd, first)
         )

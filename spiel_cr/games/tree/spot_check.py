@@ -52,14 +52,14 @@ class _Step(NamedTuple):
     Attributes:
       player, label, utility: as in `Histories`, `label` as `infoset`.
       action: that leads to the next step; -1: there is none.
-      odds: of that, where chance acts; otherwise 1.
+      probability: Probability of the outcome at a chance node; otherwise 1.
     """
 
     player: int
     label: int
     utility: float
     action: int
-    odds: float
+    probability: float
 
 
 def _path(walked: Histories, terminal: int) -> list[_Step]:
@@ -69,12 +69,14 @@ def _path(walked: Histories, terminal: int) -> list[_Step]:
         nodes.append(int(walked.parent[nodes[-1]]))
     steps, below = [], -1
     for node in nodes:
-        action, odds = -1, 1.0
+        action, probability = -1, 1.0
         if below >= 0:
             action = int(walked.action[below])
-            odds = float(walked.chance[below] / walked.chance[node])
+            probability = float(walked.chance[below] / walked.chance[node])
         player, label = int(walked.player[node]), int(walked.infoset[node])
-        steps.append(_Step(player, label, float(walked.utility[node]), action, odds))
+        steps.append(
+            _Step(player, label, float(walked.utility[node]), action, probability)
+        )
         below = node
     return steps[::-1]
 
@@ -120,10 +122,14 @@ class _Look:
             raise self._differs("the utility, histories.utility", utility, was)
 
     def _compare_chance(self, step: _Step) -> None:
-        odds = dict(game_checks.chance_outcomes(self.state)).get(step.action, 0.0)
-        if abs(odds - step.odds) > game_checks.CHANCE_TOLERANCE:
+        probability = dict(game_checks.chance_outcomes(self.state)).get(
+            step.action, 0.0
+        )
+        if abs(probability - step.probability) > game_checks.CHANCE_TOLERANCE:
             raise self._differs(
-                f"the probability of outcome {step.action}", odds, step.odds
+                f"the probability of outcome {step.action}",
+                probability,
+                step.probability,
             )
 
     def _compare_decision(self, step: _Step) -> None:
@@ -135,18 +141,19 @@ class _Look:
             if now != (was := self.strings[step.player][step.label]):
                 raise self._differs("information_state_string", now, was)
 
-    def _differs(self, what: str, now: Any, was: Any) -> InvalidGameError:
+    def _differs(self, property_name: str, now: Any, was: Any) -> InvalidGameError:
         if self.strings is None:
             return game_checks.invalid(
                 self.state,
-                f"{what} by the batched rules is {was!r}, and {now!r} by the states",
+                f"{property_name} by the batched rules is {was!r}, and {now!r} by the "
+                f"states",
                 "both must play the same game; compare them with "
                 "spiel_cr.games.tree.batched_check, or compile by states "
                 "(batched_rules=False)",
             )
         return game_checks.invalid(
             self.state,
-            f"{what} is {now!r} now and was {was!r} before",
+            f"{property_name} is {now!r} now and was {was!r} before",
             "a game must be the same each time that it is walked; draw nothing outside "
             "of chance nodes, and leave out wrappers such as add_noise",
         )

@@ -52,7 +52,7 @@ def walk(
     """
     records, node = bytearray(), -1
     # Each player's strings and their numbers, where it acts and where it does not.
-    known: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
     observed: tuple[dict[str, int], dict[str, int]] = ({}, {})
     dropped: list[int] = []
     # Depth-first: whole levels of states would need too much memory.
@@ -68,7 +68,7 @@ def walk(
         label = other_label = -1
         utility = 0.0
         if player == 0 or player == 1:
-            label = _label(known, state, player)
+            label = _label(numbers, state, player)
             if observations:
                 try:
                     other_label = _label(observed, state, 1 - player)
@@ -80,9 +80,9 @@ def walk(
             for act in reversed(legal):
                 stack.append((state.child(act), node, act, chance, depth + 1))
         elif player == CHANCE:
-            given = state.chance_outcomes()
-            outcomes = game_checks.possible_outcomes(state, given)
-            if len(outcomes) < len(given):
+            chance_outcomes = state.chance_outcomes()
+            outcomes = game_checks.possible_outcomes(state, chance_outcomes)
+            if len(outcomes) < len(chance_outcomes):
                 dropped.append(node)
             for act, p in reversed(outcomes):
                 stack.append((state.child(act), node, act, chance * p, depth + 1))
@@ -101,7 +101,7 @@ def walk(
             raise game_checks.wrong_action(state, action) from error
     histories = _breadth_first(records, dropped, observations)
     game_checks.check_moves(game, histories)
-    return histories, (list(known[0]), list(known[1]))
+    return histories, (list(numbers[0]), list(numbers[1]))
 
 
 def _label(

@@ -248,10 +248,10 @@ class GameTree:
         """
         parts = [
             *vars(self.histories).values(),
-            *(vars(own) | {"decisions": None} for own in self.infosets),
+            *(vars(part) | {"decisions": None} for part in self.infosets),
             *map(vars, self.sequence_form.decisions),
             self.sequence_form.payoffs,
-            *(own.arrays() for own in self.sequence_form.layouts),
+            *(part.arrays() for part in self.sequence_form.layouts),
             self.sequence_form.arrays,
             self.frontier,
         ]
@@ -280,11 +280,11 @@ def assemble(
       keys: both players' information-state strings.
       lazy: the sequence form is laid out when it is asked for.
     """
-    own0, own1 = (
-        dataclasses.replace(own, keys=strings)
-        for own, strings in zip(infosets, keys, strict=True)
+    first, second = (
+        dataclasses.replace(part, keys=strings)
+        for part, strings in zip(infosets, keys, strict=True)
     )
-    tree = GameTree(game, histories, (own0, own1))
+    tree = GameTree(game, histories, (first, second))
     if not lazy:
         _ = tree.sequence_form
     return tree

@@ -149,7 +149,9 @@ class ArrayBelief:
         probabilities = np.zeros(legal.shape)
         draw = player != 1 - self._player
         if draw.any():
-            probabilities[draw] = self._checked.odds(rows[draw], legal[draw])
+            probabilities[draw] = self._checked.chance_probabilities(
+                rows[draw], legal[draw]
+            )
         acts = np.flatnonzero(~draw)
         if len(acts):
             other = 1 - self._player

@@ -26,6 +26,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.behaviour_files import load_tabular_policy
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (
     behaviour_from_policy,
@@ -36,7 +37,6 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.policies.foreign import as_policy
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
-from spiel_cr.policies.result import load_tabular_policy
 
 Behaviour = tuple[np.ndarray, np.ndarray]
 Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str

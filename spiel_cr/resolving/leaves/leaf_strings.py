@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
+from spiel_cr.policies.behaviour_files import check_tabular_file
 from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
-from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 
 DepthUnit = Literal["moves", "rounds"]

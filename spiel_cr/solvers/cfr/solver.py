@@ -18,7 +18,7 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers.cfr.bucket_labels import Labels, digest, pool
 from spiel_cr.solvers.iterative_solver import (
     MOST_ITERATIONS,
@@ -158,14 +158,14 @@ class Solver(IterativeSolver):
       exponent: problem and state hold the game's payoffs over 2^exponent, see
         `treeplex.exponent_of`.
       buckets: for each player the bucket of each infoset, or None.
-      held: The represented game, for results and checkpoints; None where a solver is
+      solved: The represented game, for results and checkpoints; None if a solver is
         used without these.
       seed: Seed of a solver that samples; None: it does not.
       trajectories_per_iteration: Number of trajectories of both players in an
         iteration.
     """
 
-    held: Held | None = None
+    solved: SolvedForm | None = None
     seed: int | None = None
     trajectories_per_iteration: int = 0
 
@@ -365,13 +365,13 @@ class Solver(IterativeSolver):
         return locking.has_locks(self.form)
 
     def identity(self) -> dict[str, Any]:
-        """See `IterativeSolver.identity`; needs `held`."""
-        assert self.held is not None
-        form, fingerprint = self.held.identity()
+        """See `IterativeSolver.identity`; needs `solved`."""
+        assert self.solved is not None
+        game_form = self.solved.game_form
         return {
-            "game": str(self.held.game),
-            "form": form,
-            "fingerprint": fingerprint,
+            "game": str(game_form.game),
+            "form": game_form.kind,
+            "fingerprint": game_form.game_id,
             "config": settings_text(self.config),
             "dtype": self.dtype.name,
             "seed": self.seed,
@@ -380,15 +380,15 @@ class Solver(IterativeSolver):
         }
 
     def outcome(self) -> dict[str, Any]:
-        """See `IterativeSolver.outcome`; needs `held`."""
-        assert self.held is not None
-        dtype = self.held.dtype
+        """See `IterativeSolver.outcome`; needs `solved`."""
+        assert self.solved is not None
+        dtype = self.solved.dtype
         average, current = (
             tuple(read(p, dtype).astype(dtype, copy=False) for p in range(2))
             for read in (self.average_behaviour, self.current_behaviour)
         )
         return {
-            "held": self.held,
+            "solved": self.solved,
             "average": average,
             "current": current,
             "compile_seconds": self.compile_seconds,

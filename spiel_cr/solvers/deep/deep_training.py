@@ -1,7 +1,6 @@
 """What solvers that train networks have in common, deep CFR and self-play alike."""
 
 import abc
-import functools
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,10 @@ from spiel_cr.games.simulation.tree_source import TreeSource
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import Behaviours
-from spiel_cr.policies.result import Held, HeldByPolicy
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
-from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.tensors import Stepped
 from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 
@@ -152,14 +151,12 @@ class Training(IterativeSolver):
         if isinstance(self.knowledge, TreeKnowledge):
             tree = self.knowledge.tree
             return fields | {
-                "held": Held(tree, tree.sequence_form),
+                "solved": SolvedForm(tree, tree.sequence_form),
                 "average": self.average_behaviours(),
                 "current": (self.current_behaviour(0), self.current_behaviour(1)),
             }
-        game, average = self.source.game, self.average()
-        save = functools.partial(save_deep_policy, game=game, average=average)
-        held = HeldByPolicy(DeepPolicy(game, average), save)
-        return fields | {"held": held, "nodes": self.nodes}
+        policy = DeepPolicy(self.source.game, self.average())
+        return fields | {"policy": policy, "nodes": self.nodes}
 
     def close(self) -> None:
         """Close the simulator of a game without a tree."""

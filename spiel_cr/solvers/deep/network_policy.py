@@ -26,7 +26,7 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.identity import check_same_decisions
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.policies import result
+from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.solvers.deep import deep_config
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
@@ -90,6 +90,29 @@ class DeepPolicy(StatePolicy):
             strategy = odds @ each
             _remember(self._finished, key, strategy)
         return _by_action(state, strategy)
+
+    def save(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
+        """Write the policy to an `.npz` file, atomically; see `SavedPolicy`."""
+        average, single = self.average, self.average.rule == SOFTMAX
+        fields = {
+            "kind": KIND,
+            "game": str(self.game),
+            "average": _NETWORK if single else _BANK,
+            "shape": self._shape._asdict(),
+            "features": average.features,
+        }
+        if not single:
+            fields["fallback"] = average.rule
+        arrays: dict[str, np.ndarray] = {}
+        for player, leaves in enumerate(average.leaves):
+            if not single:
+                weights = np.asarray(average.weights[player], np.float64)
+                arrays[f"weights{player}"] = weights
+            for number, leaf in enumerate(leaves):
+                array = leaf[0] if single else leaf
+                arrays[f"player{player}_{number}"] = np.asarray(array, np.float32)
+        fields = {**fields, **metadata, "versions": storage.versions()}
+        storage.save(path, arrays, fields)
 
     def array_probabilities(
         self, rules: BatchedRules, states: np.ndarray, player: int
@@ -273,52 +296,6 @@ def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
 _outputs = jax.jit(jax.vmap(networks.outputs, in_axes=(0, None)))
 
 
-def save_deep_policy(
-    path: atomic.Path,
-    game: pyspiel.Game,
-    average: Networks,
-    metadata: Mapping[str, Any],
-) -> None:
-    """Writes an average strategy to an `.npz` file, atomically.
-
-    Args:
-      path: the file.
-      game: whose.
-      average: networks, or a bank of them.
-      metadata: what the file says beside game, networks and versions: the algorithm,
-        iterations, and so on; anything that JSON can hold.
-
-    Raises:
-      OSError: it cannot be written; the old file is as it was.
-      ValueError: the average is of tables.
-    """
-    if average.shape is None:
-        raise ValueError(
-            f"average: that of {game} is in numbers, by the infosets of the compiled "
-            f"game; save it as a result of the compiled game"
-        )
-    arrays: dict[str, np.ndarray] = {}
-    single = average.rule == SOFTMAX
-    described = {
-        "kind": KIND,
-        "game": str(game),
-        "average": _NETWORK if single else _BANK,
-        "shape": average.shape._asdict(),
-        "features": average.features,
-    }
-    if not single:
-        described["fallback"] = average.rule
-    for player, leaves in enumerate(average.leaves):
-        if not single:
-            weights = np.asarray(average.weights[player], np.float64)
-            arrays[f"weights{player}"] = weights
-        for number, leaf in enumerate(leaves):
-            own = leaf[0] if single else leaf
-            arrays[f"player{player}_{number}"] = np.asarray(own, np.float32)
-    about = {**described, **dict(metadata), "versions": storage.versions()}
-    storage.save(path, arrays, about)
-
-
 def check_file(path: atomic.Path) -> None:
     """Refuses what `load_deep_policy` refuses whatever the game.
 
@@ -337,7 +314,7 @@ def load_deep_policy(
     """Reads a policy of networks.
 
     Args:
-      path: of `save_deep_policy`, `--save` or a result's `save`.
+      path: Path of a file that `DeepPolicy.save` or `Result.save` wrote.
       game: the game it must be for; None: the one named in the file.
 
     Raises:
@@ -349,19 +326,23 @@ def load_deep_policy(
       ImportError: optax is missing.
     """
     named, average = _read(path)
-    loaded = result.named_game(named, path) if game is None else open_game(game).game
+    loaded = (
+        behaviour_files.named_game(named, path)
+        if game is None
+        else open_game(game).game
+    )
     if str(loaded) != named:
         own = open_game(named).game
         check_same_decisions(f"{path}: a policy", own, loaded)
     try:
         return DeepPolicy(loaded, average)
     except ValueError as error:
-        raise result.damaged(path, error) from error
+        raise behaviour_files.damaged(path, error) from error
 
 
 def _read(path: atomic.Path) -> tuple[str, Networks]:
     """The game's name and the networks; nothing is put together."""
-    metadata = result.read_metadata(path)
+    metadata = behaviour_files.read_metadata(path)
     if metadata.get("kind") != KIND:
         raise ValueError(
             f"path={os.fspath(path)!r} holds a "
@@ -369,10 +350,10 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
             f"networks; a strategy in numbers is played by policy(path=...)"
         )
     arrays, metadata = storage.load(path)
-    damaged = functools.partial(result.damaged, path)
-    named = result.text_of(metadata, "game", path)
-    features = result.text_of(metadata, "features", path)
-    kind = result.text_of(metadata, "average", path)
+    damaged = functools.partial(behaviour_files.damaged, path)
+    named = behaviour_files.text_of(metadata, "game", path)
+    features = behaviour_files.text_of(metadata, "features", path)
+    kind = behaviour_files.text_of(metadata, "average", path)
     if features not in deep_config.FEATURES or kind not in (_NETWORK, _BANK):
         raise damaged(f"it has an average of the kind {kind!r}, of {features!r}")
     shape = _shape(metadata.get("shape"))
@@ -391,7 +372,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
         nothing = [np.zeros_like(leaf) for leaf in leaves[0] or leaves[1]]
         average = Networks.single(shape, features, [own or nothing for own in leaves])
     else:
-        fallback = result.text_of(metadata, "fallback", path)
+        fallback = behaviour_files.text_of(metadata, "fallback", path)
         if fallback not in deep_config.FALLBACK:
             raise damaged(f"its fallback is {fallback!r}")
         weights: list[np.ndarray] = []

@@ -9,8 +9,8 @@ from open_spiel.python.algorithms import exploitability
 
 from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.policies import conversions
+from spiel_cr.policies.behaviour_files import read_policy, save_behaviours
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
-from spiel_cr.policies.result import Held, read_policy
 from tests.support import games
 from tests.support.kuhn_public_tree import BET, PASS, kuhn
 
@@ -114,8 +114,7 @@ def test_nodes_that_are_none_are_refused(node):
 def test_a_file_gives_the_same_bits(tmp_path, dtype):
     path = tmp_path / "kuhn.npz"
     policy = PublicTreePolicy(kuhn(), equilibrium(dtype))
-    held = Held(kuhn(), kuhn().sequence_form, np.dtype(dtype))
-    held.write(path, policy.behaviour, {"algorithm": "by hand"})
+    save_behaviours(path, kuhn(), policy.behaviour, {"algorithm": "by hand"})
     again = read_policy(path, kuhn())
     for mine, found in zip(policy.behaviour, again.behaviour, strict=True):
         assert mine.dtype == found.dtype and (mine == found).all()
@@ -123,7 +122,7 @@ def test_a_file_gives_the_same_bits(tmp_path, dtype):
 
 def test_files_of_other_forms_are_refused(tmp_path):
     path = tmp_path / "kuhn.npz"
-    Held(kuhn(), kuhn().sequence_form).write(path, equilibrium(), {})
+    save_behaviours(path, kuhn(), equilibrium(), {})
     # Other payoffs change nothing about policies; other private states do.
     terms = kuhn().terms
     paid = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))

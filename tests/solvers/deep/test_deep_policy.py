@@ -25,7 +25,6 @@ from spiel_cr.solvers.deep.network_policy import (
     DeepPolicy,
     check_file,
     load_deep_policy,
-    save_deep_policy,
 )
 from spiel_cr.solvers.deep.outputs import Shape, softmax
 from spiel_cr.solvers.deep.strategies import behaviour_of
@@ -114,7 +113,7 @@ def test_a_network_plays_its_softmax():
 @pytest.mark.parametrize("make", [bank, network])
 def test_files(tmp_path, make):
     path, average = tmp_path / "deep.npz", make()
-    save_deep_policy(path, game(), average, {"algorithm": "sd-cfr"})
+    DeepPolicy(game(), average).save(path, {"algorithm": "sd-cfr"})
     assert storage.load_metadata(path)["algorithm"] == "sd-cfr"
     expected = behaviour_from_policy(
         games.compiled("kuhn"), DeepPolicy(game(), average)
@@ -139,11 +138,13 @@ def test_files(tmp_path, make):
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "table.npz"
     tables = dataclasses.replace(bank(), shape=None)
-    with pytest.raises(ValueError, match="in numbers, by the infosets"):
-        save_deep_policy(path, game(), tables, {})
-    storage.save(path, {"player0": np.ones(3)}, {"kind": "policy"})
+    with pytest.raises(ValueError, match="are tables, not networks"):
+        DeepPolicy(game(), tables)
+    storage.save(path, {"player0": np.ones(3)}, {"kind": "tree policy"})
     for refuse in (check_file, load_deep_policy):
-        with pytest.raises(ValueError, match="holds a policy, not a policy of netw"):
+        with pytest.raises(
+            ValueError, match="holds a tree policy, not a policy of netw"
+        ):
             refuse(path)
 
 
@@ -164,7 +165,7 @@ def test_other_files_are_refused(tmp_path):
 )
 def test_damaged_files(tmp_path, change, words):
     path = tmp_path / "deep.npz"
-    save_deep_policy(path, game(), bank(), {})
+    DeepPolicy(game(), bank()).save(path, {})
     arrays, metadata = storage.load(path)
     change(arrays, metadata)
     storage.save(path, arrays, metadata)

@@ -75,14 +75,14 @@ class _Batch(NamedTuple):
     Attributes:
       states: on the line of bets.
       outcomes: int32 [n, c], of the moves of chance.
-      odds: float64 [n], of all of them together.
+      probabilities: float64 [n], of all of them together.
       above: int64 [2, n], both players' signals in the round before.
       seen: int64 [2, n], what `Symmetry.see` has given in the round before.
     """
 
     states: np.ndarray
     outcomes: np.ndarray
-    odds: np.ndarray
+    probabilities: np.ndarray
     above: np.ndarray
     seen: np.ndarray
 
@@ -140,7 +140,7 @@ class Dealing:
           random: consumed, see `Symmetry`.
           progress: called with how many more deals have been played.
         """
-        self._asked, self._progress = tree.asked, progress
+        self._checked, self._progress = tree.checked, progress
         self._num_deals, self._line, self._stakes = tree.num_deals, line, stakes
         rounds = tree.betting.round[stakes.leaf]
         self._kernels = [
@@ -167,7 +167,7 @@ class Dealing:
           InvalidGameError: the declaration is not true: a signal forgets something, or
             see `Symmetry.judge`.
         """
-        states = self._asked.rules.new_initial_states()
+        states = self._checked.rules.new_initial_states()
         nothing = np.zeros((2, 1), np.int64)
         start = _Batch(states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing)
         self._go_on(0, start)
@@ -182,30 +182,32 @@ class Dealing:
                 return
             states = batch.states
             for action in self._line.moves[r]:
-                states = self._asked.rules.child(states, np.full(len(states), action))
+                states = self._checked.rules.child(states, np.full(len(states), action))
             batch = batch._replace(states=states, above=above, seen=seen)
             r += 1
-        size, start, part = len(batch.odds), 0, 1
+        size, start, part = len(batch.probabilities), 0, 1
         chunk = _CHUNK * 16 // (16 + len(self._kernels[r]))
         while start < size:
             below = self._deal(batch, slice(start, start + part))
             start += part
             # The first part found out how many outcomes there are.
-            part = max(1, chunk * part // len(below.odds))
+            part = max(1, chunk * part // len(below.probabilities))
             self._go_on(r, below)
 
     def _deal(self, batch: _Batch, some: slice) -> _Batch:
         """All deals of one more outcome, after some of the deals so far."""
         batch = _Batch(
-            *(batch.states[some], batch.outcomes[some], batch.odds[some]),
+            *(batch.states[some], batch.outcomes[some], batch.probabilities[some]),
             *(batch.above[:, some], batch.seen[:, some]),
         )
-        odds = self._asked.odds(batch.states)
-        where, outcome = np.divmod(np.flatnonzero(odds > 0), odds.shape[1])
+        probabilities = self._checked.chance_probabilities(batch.states)
+        where, outcome = np.divmod(
+            np.flatnonzero(probabilities > 0), probabilities.shape[1]
+        )
         return _Batch(
-            self._asked.rules.child(batch.states[where], outcome),
+            self._checked.rules.child(batch.states[where], outcome),
             np.column_stack([batch.outcomes[where], outcome.astype(np.int32)]),
-            batch.odds[where] * odds[where, outcome],
+            batch.probabilities[where] * probabilities[where, outcome],
             batch.above[:, where],
             batch.seen[:, where],
         )
@@ -216,24 +218,24 @@ class Dealing:
         Returns:
           int64 [2, n], `above` and `seen` of the deals to come.
         """
-        here = self._rounds[r]
-        signals = np.empty((2, len(batch.odds)), np.int64)
+        entered = self._rounds[r]
+        signals = np.empty((2, len(batch.probabilities)), np.int64)
         for player in range(2):
-            keys = self._asked.rows("signal", batch.states, player)
-            signals[player], new = here.numbers[player].of(keys)
+            keys = self._checked.rows("signal", batch.states, player)
+            signals[player], new = entered.numbers[player].of(keys)
             if len(new):
-                here.parent[player] = np.concatenate(
-                    [here.parent[player], batch.above[player][new]]
+                entered.parent[player] = np.concatenate(
+                    [entered.parent[player], batch.above[player][new]]
                 )
-                here.examples[player].append(batch.outcomes[new])
-            parent = here.parent[player][signals[player]]
+                entered.examples[player].append(batch.outcomes[new])
+            parent = entered.parent[player][signals[player]]
             self._refines(r, player, batch, parent == batch.above[player])
-        values = np.empty((1 + len(self._kernels[r]), len(batch.odds)))
-        values[0] = batch.odds
+        values = np.empty((1 + len(self._kernels[r]), len(batch.probabilities)))
+        values[0] = batch.probabilities
         for number, kernel in enumerate(self._kernels[r], 1):
-            values[number] = batch.odds * self._payoffs(int(kernel), batch)
-        here.sums.add(signals[0], signals[1], values)
-        self._count[r] += len(batch.odds)
+            values[number] = batch.probabilities * self._payoffs(int(kernel), batch)
+        entered.sums.add(signals[0], signals[1], values)
+        self._count[r] += len(batch.probabilities)
         self._progress(sum(self._count))
         deals = Seen(*batch[:3], signals, values[1:], batch.seen)
         return signals, self._symmetry.see(r, deals)
@@ -242,7 +244,7 @@ class Dealing:
         if not same.all():
             deal = batch.outcomes[int(np.argmin(same))].tolist()
             raise InvalidGameError(
-                f"{self._asked.game}: after deals {deal} the signal of player "
+                f"{self._checked.game}: after deals {deal} the signal of player "
                 f"{player} in round {r} also comes after another signal in round "
                 f"{r - 1}, so the player would forget something; let `signal` "
                 f"say all that the player was dealt, in order"
@@ -250,7 +252,7 @@ class Dealing:
 
     def _payoffs(self, kernel: int, batch: _Batch) -> np.ndarray:
         """Player 0's utility in units of the kernel, float64 [n]."""
-        rules, count = self._asked.rules, len(batch.odds)
+        rules, count = self._checked.rules, len(batch.probabilities)
         states = batch.states
         after = self._after.get(kernel)
         if after is None:
@@ -258,31 +260,33 @@ class Dealing:
         else:
             for action in after:
                 states = rules.child(states, np.full(count, action))
-        worth = self._asked.utility(states)
-        return worth / self._stakes.unit[kernel]
+        utility = self._checked.utility(states)
+        return utility / self._stakes.unit[kernel]
 
     def _finish(self) -> Dealt:
         """Numbers signals in order, those of a parent one after the other."""
-        found: tuple[list, list] = ([], [])
+        by_player: tuple[list, list] = ([], [])
         kernels: dict[int, SparseMatrix] = {}
         place = [np.zeros(1, np.int32)] * 2
-        for r, here in enumerate(self._rounds):
-            shape = (len(here.numbers[0]), len(here.numbers[1]))
+        for r, entered in enumerate(self._rounds):
+            shape = (len(entered.numbers[0]), len(entered.numbers[1]))
             for player in range(2):
-                rows = here.numbers[player].rows
-                parent = place[player][here.parent[player]]
+                rows = entered.numbers[player].rows
+                parent = place[player][entered.parent[player]]
                 order = np.lexsort([*rows.T[::-1], parent])
                 place[player] = np.empty(len(order), np.int32)
                 place[player][order] = np.arange(len(order))
-                deals = np.concatenate(here.examples[player])
-                found[player].append((parent[order], rows[order], deals[order]))
-            first, second, values = here.sums.get()
+                deals = np.concatenate(entered.examples[player])
+                by_player[player].append((parent[order], rows[order], deals[order]))
+            first, second, values = entered.sums.get()
             values[1:][np.abs(values[1:]) <= _ROUNDING * values[0]] = 0
             for kernel, value in zip(self._kernels[r], values[1:], strict=True):
                 entries = sum_entries(place[0][first], place[1][second], value, shape)
                 kernels[int(kernel)] = SparseMatrix(r, shape, Payoffs(*entries))
-        mine, theirs = (list(zip(*rounds, strict=True)) for rounds in found)
-        parents, keys, examples = zip(mine, theirs, strict=True)
+        first_rounds, second_rounds = (
+            list(zip(*rounds, strict=True)) for rounds in by_player
+        )
+        parents, keys, examples = zip(first_rounds, second_rounds, strict=True)
         kept = tuple(kernels[number] for number in sorted(kernels))
         return Dealt(parents, keys, examples, kept, self._count)
 
@@ -303,14 +307,15 @@ def play(
     """
     count = len(outcomes)
     states = np.repeat(rules.new_initial_states(), count, axis=0)
-    made, every = 0, np.asarray(bets, np.int64)
+    num_bets, every = 0, np.asarray(bets, np.int64)
     columns = np.broadcast_to(every, (count, every.shape[-1])).T
     for actions in [*columns, None]:
         while (
-            made < outcomes.shape[1] and rules.current_player(states[:1])[0] == CHANCE
+            num_bets < outcomes.shape[1]
+            and rules.current_player(states[:1])[0] == CHANCE
         ):
-            states = rules.child(states, outcomes[:, made].astype(np.int64))
-            made += 1
+            states = rules.child(states, outcomes[:, num_bets].astype(np.int64))
+            num_bets += 1
         if actions is not None:
             states = rules.child(states, actions)
     return states

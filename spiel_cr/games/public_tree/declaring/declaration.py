@@ -83,14 +83,14 @@ def build(
     with watched("walking the bets of", "public nodes") as watch:
         tree = grow(CheckedRules(game, rules), memory_limit, watch)
     line = find_line(tree)
-    every = every_deal(tree.asked, line, _MOST_LISTED)
+    every = every_deal(tree.checked, line, _MOST_LISTED)
 
     def deals(rows: int, fewest: int) -> Deals:
         """All of them, if they are few for so many rows; else some at random."""
         if every is not None and rows * len(every.outcomes) <= _SAMPLE:
             return every
         count = int(np.clip(_SAMPLE // rows, fewest, _MOST_DRAWN))
-        return draw_deals(tree.asked, line, random, count)
+        return draw_deals(tree.checked, line, random, count)
 
     classes = tree.num_classes
     if classes * _FEWEST_COMPARED > _MOST_PAYOFFS:
@@ -132,7 +132,7 @@ def _expected_deals(
         return [float(len(every.outcomes))] * len(tree.num_deals)
     # The mean of 1 / odds, over deals drawn by their odds, is expected to be just that.
     return [
-        float(np.mean(1 / samples.odds[:, :count].prod(axis=1)))
+        float(np.mean(1 / samples.probabilities[:, :count].prod(axis=1)))
         for count in tree.num_deals
     ]
 
@@ -156,7 +156,7 @@ class DealtReader:
 
     def __init__(self, tree: PublicTree, line: Line, dealt: Dealt) -> None:
         """Use `build` instead."""
-        self._asked, self.rules, self._line = tree.asked, tree.asked.rules, line
+        self._checked, self.rules, self._line = tree.checked, tree.checked.rules, line
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
         self.paths = [tree.betting.path(node) for node in line.nodes]
         self._keys, self.examples = dealt.keys, dealt.examples
@@ -175,7 +175,7 @@ class DealtReader:
             r = self._round_of.get(len(deal))
             if r is None or state.is_chance_node():
                 raise ValueError(
-                    f"state: after {state.history()} of {self._asked.game} there "
+                    f"state: after {state.history()} of {self._checked.game} there "
                     f"are deals to come, and signals belong to decisions and ends"
                 )
             self._known[player, *deal] = self._find(r, player, deal)
@@ -185,8 +185,8 @@ class DealtReader:
         if (player, r) not in self._number:
             rows = map(tuple, self._keys[player][r].tolist())
             self._number[player, r] = {row: i for i, row in enumerate(rows)}
-        states = dealing.play(self._asked.rules, np.array([deal]), self.paths[r])
-        (key,) = self._asked.rows("signal", states, player)
+        states = dealing.play(self._checked.rules, np.array([deal]), self.paths[r])
+        (key,) = self._checked.rows("signal", states, player)
         return self._number[player, r][tuple(key.tolist())]
 
     def tells_all(self) -> bool:
@@ -194,14 +194,14 @@ class DealtReader:
 
         Games of more deals than are listed count as if they were not.
         """
-        every = every_deal(self._asked, self._line, _MOST_LISTED)
+        every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
             return False
         for count, r in self._round_of.items():
             outcomes = every.outcomes[:, :count]
             states = dealing.play(self.rules, outcomes, self.paths[r])
             for player in range(2):
-                seen = self._asked.rows("information_state", states, player)
+                seen = self._checked.rows("information_state", states, player)
                 if len(np.unique(seen, axis=0)) != len(self._keys[player][r]):
                     return False
         return True
@@ -237,13 +237,13 @@ class DealtReader:
         Raises:
           GameTooLargeError: If there are too many deals to list them.
         """
-        every = every_deal(self._asked, self._line, _MOST_LISTED)
+        every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
-            raise GameTooLargeError(f"{self._asked.game}: it has too many deals")
+            raise GameTooLargeError(f"{self._checked.game}: it has too many deals")
         count = next(n for n, r in self._round_of.items() if r == round)
         deals = random.permutation(np.unique(every.outcomes[:, :count], axis=0))
         states = dealing.play(self.rules, deals, self.paths[round])
-        keys = self._asked.rows("signal", states, player)
+        keys = self._checked.rows("signal", states, player)
         number = {
             tuple(row): i for i, row in enumerate(self._keys[player][round].tolist())
         }
@@ -257,7 +257,7 @@ class DealtReader:
           deal: int [n], all chance outcomes.
           bets: int [m], all actions of players.
         """
-        state = self._asked.game.new_initial_state()
+        state = self._checked.game.new_initial_state()
         left, moves = deal.tolist(), bets.tolist()
         while left or moves:
             state.apply_action((left if state.is_chance_node() else moves).pop(0))
@@ -267,8 +267,8 @@ class DealtReader:
         """What a signal stands for; of several deals, one of them."""
         outcomes = self.examples[player][round][signal : signal + 1]
         bets = self.paths[round]
-        states = dealing.play(self._asked.rules, outcomes, bets)
-        make = getattr(self._asked.rules, "signal_names", None)
+        states = dealing.play(self._checked.rules, outcomes, bets)
+        make = getattr(self._checked.rules, "signal_names", None)
         if make is not None:
             name: str = make(states, player)[0]
             return name

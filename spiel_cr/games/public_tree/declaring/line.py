@@ -30,13 +30,13 @@ def find_line(tree: PublicTree) -> Line:
       InvalidGameError: there is none.
     """
     betting, num_rounds = tree.betting, len(tree.num_deals)
-    met = np.ones(len(betting), np.int64) << betting.round
+    rounds_below = np.ones(len(betting), np.int64) << betting.round
     for start, end in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
-        met[start:end] |= met[betting.parent[start:end]]
-    complete = np.flatnonzero(met == (1 << num_rounds) - 1)
+        rounds_below[start:end] |= rounds_below[betting.parent[start:end]]
+    complete = np.flatnonzero(rounds_below == (1 << num_rounds) - 1)
     if not len(complete):
         raise InvalidGameError(
-            f"{tree.asked.game}: no line of bets meets all of its "
+            f"{tree.checked.game}: no line of bets meets all of its "
             f"{num_rounds} rounds, that is, {tree.num_deals.tolist()} moves "
             f"of chance; signals are found along one such line; leave out the rounds "
             f"that only some bets lead to"
@@ -57,77 +57,85 @@ class Deals(NamedTuple):
 
     Attributes:
       outcomes: int64 [n, C], the outcome of each move of chance.
-      odds: float64 [n, C], their probabilities.
+      probabilities: float64 [n, C], their probabilities.
       signals: for each round and player the signals there, integers [n, k].
     """
 
     outcomes: np.ndarray
-    odds: np.ndarray
+    probabilities: np.ndarray
     signals: list[tuple[np.ndarray, np.ndarray]]
 
 
 def draw_deals(
-    asked: CheckedRules, line: Line, random: np.random.Generator, count: int
+    checked: CheckedRules, line: Line, random: np.random.Generator, count: int
 ) -> Deals:
     """Deals at random, along a line of bets.
 
     Args:
-      asked: the game.
+      checked: the game.
       line: of bets.
       random: consumed, one number for each deal and move of chance.
       count: how many deals, each by its own probability.
     """
 
-    def draw(odds: np.ndarray, move: int) -> np.ndarray:
-        level = np.cumsum(odds, axis=1)
+    def draw(probabilities: np.ndarray, move: int) -> np.ndarray:
+        level = np.cumsum(probabilities, axis=1)
         drawn = random.random(count) * level[:, -1]
         # The last possible outcome, should rounding lead beyond it.
-        last = odds.shape[1] - 1 - np.argmax(odds[:, ::-1] > 0, axis=1)
+        last = (
+            probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)
+        )
         return np.minimum((level <= drawn[:, None]).sum(axis=1), last)
 
-    return _deal(asked, line, count, draw)
+    return _deal(checked, line, count, draw)
 
 
-def every_deal(asked: CheckedRules, line: Line, most: int) -> Deals | None:
+def every_deal(checked: CheckedRules, line: Line, most: int) -> Deals | None:
     """All deals, or None if there are more than `most`."""
-    states = asked.rules.new_initial_states()
+    states = checked.rules.new_initial_states()
     outcomes = np.zeros((1, 0), np.int64)
     for moves in line.moves:
-        while asked.rules.current_player(states[:1])[0] == CHANCE:
-            odds = asked.odds(states)
-            where, outcome = np.divmod(np.flatnonzero(odds > 0), odds.shape[1])
+        while checked.rules.current_player(states[:1])[0] == CHANCE:
+            probabilities = checked.chance_probabilities(states)
+            where, outcome = np.divmod(
+                np.flatnonzero(probabilities > 0), probabilities.shape[1]
+            )
             if len(where) > most:
                 return None
             outcomes = np.column_stack([outcomes[where], outcome])
-            states = asked.rules.child(states[where], outcome)
+            states = checked.rules.child(states[where], outcome)
         for action in moves:
-            states = asked.rules.child(states, np.full(len(states), action))
-    return _deal(*(asked, line, len(outcomes)), lambda odds, move: outcomes[:, move])
+            states = checked.rules.child(states, np.full(len(states), action))
+    return _deal(
+        *(checked, line, len(outcomes)), lambda probabilities, move: outcomes[:, move]
+    )
 
 
 def _deal(
-    asked: CheckedRules,
+    checked: CheckedRules,
     line: Line,
     count: int,
     choose: Callable[[np.ndarray, int], np.ndarray],
 ) -> Deals:
     """Deals by outcomes that `choose` says, of odds [n, A] and a move of chance."""
-    states = np.repeat(asked.rules.new_initial_states(), count, axis=0)
+    states = np.repeat(checked.rules.new_initial_states(), count, axis=0)
     outcomes: list[np.ndarray] = []
-    odds: list[np.ndarray] = []
+    probabilities: list[np.ndarray] = []
     signals = []
     for moves in line.moves:
-        while asked.rules.current_player(states[:1])[0] == CHANCE:
-            each = asked.odds(states)
+        while checked.rules.current_player(states[:1])[0] == CHANCE:
+            each = checked.chance_probabilities(states)
             chosen = choose(each, len(outcomes))
             outcomes.append(chosen)
-            odds.append(each[np.arange(count), chosen])
-            states = asked.rules.child(states, chosen)
-        first, second = (asked.rows("signal", states, player) for player in range(2))
+            probabilities.append(each[np.arange(count), chosen])
+            states = checked.rules.child(states, chosen)
+        first, second = (checked.rows("signal", states, player) for player in range(2))
         signals.append((first, second))
         for action in moves:
-            states = asked.rules.child(states, np.full(count, action))
-    return Deals(_columns(outcomes, count), _columns(odds, count, float), signals)
+            states = checked.rules.child(states, np.full(count, action))
+    return Deals(
+        _columns(outcomes, count), _columns(probabilities, count, float), signals
+    )
 
 
 def _columns(

@@ -27,17 +27,17 @@ class Numbers:
         Returns:
           Their numbers, int64 [n], and where the new ones are met first, int64 [m].
         """
-        known = len(self.rows)
-        if not known:
+        count = len(self.rows)
+        if not count:
             self.rows = self.rows.reshape(0, rows.shape[1])
         both = ranks([self.rows, rows]) if rows.shape[1] else np.zeros(len(rows), int)
         number = np.full(int(both.max()) + 1, -1)
-        number[both[:known]] = np.arange(known)
-        met = np.full(len(number), -1)
-        code = both[known:]
-        met[code[::-1]] = np.arange(len(code))[::-1]
+        number[both[:count]] = np.arange(count)
+        new_numbers = np.full(len(number), -1)
+        code = both[count:]
+        new_numbers[code[::-1]] = np.arange(len(code))[::-1]
         new = np.flatnonzero(number < 0)
-        first = np.sort(met[new])
-        number[code[first]] = known + np.arange(len(first))
+        first = np.sort(new_numbers[new])
+        number[code[first]] = count + np.arange(len(first))
         self.rows = np.concatenate([self.rows, rows[first]])
         return number[code], first

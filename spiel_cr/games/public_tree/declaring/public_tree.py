@@ -24,7 +24,7 @@ class PublicTree(NamedTuple):
     """The public tree and what belongs to it.
 
     Attributes:
-      asked: whose it is.
+      checked: whose it is.
       betting: the tree; nodes are in breadth-first order, level by level.
       level_start: int64 [levels + 1], the first node of each level.
       num_deals: int64 [R], moves of chance before each round.
@@ -32,7 +32,7 @@ class PublicTree(NamedTuple):
         and what the game says; None: the game does not say it.
     """
 
-    asked: CheckedRules
+    checked: CheckedRules
     betting: Betting
     level_start: np.ndarray
     num_deals: np.ndarray
@@ -62,14 +62,14 @@ class PublicTree(NamedTuple):
 
 
 def grow(
-    asked: CheckedRules,
+    checked: CheckedRules,
     limit: memory.Limit = None,
     watch: Callable[[int], object] = lambda nodes: None,
 ) -> PublicTree:
     """Walks all bets along one deal.
 
     Args:
-      asked: the game.
+      checked: the game.
       limit: of memory.
       watch: is called with the number of nodes so far.
 
@@ -81,27 +81,27 @@ def grow(
       InvalidGameError: somebody has no legal action.
     """
     size = memory.parse_limit(limit)
-    states, deals = _first_deals(asked, asked.rules.new_initial_states(), 0)
+    states, deals = _first_deals(checked, checked.rules.new_initial_states(), 0)
     parent, action = np.full(1, -1), np.full(1, -1)
     parts: list[tuple[np.ndarray, ...]] = []
     keys: list[np.ndarray] = []
     level_start = [0]
     while len(states):
-        player = asked.players(states)
+        player = checked.players(states)
         parts.append((player, parent.astype(np.int32), action.astype(np.int32), deals))
         over = player == TERMINAL
-        if over.any() and getattr(asked.rules, "payoff_key", None) is not None:
-            key = asked.rows("payoff_key", states[over])
+        if over.any() and getattr(checked.rules, "payoff_key", None) is not None:
+            key = checked.rows("payoff_key", states[over])
             keys.append(np.column_stack([deals[over], key]))
         number = level_start[-1] + np.flatnonzero(~over)
         level_start.append(level_start[-1] + len(states))
         states, deals = states[~over], deals[~over]
         if not len(states):
             break
-        mask = asked.legal(states)
+        mask = checked.legal(states)
         if not (acts := mask.any(axis=1)).all():
             odd = int(np.argmin(acts))
-            raise asked.stuck(odd, int(player[~over][odd]))
+            raise checked.stuck(odd, int(player[~over][odd]))
         more = int(np.count_nonzero(mask))
         # Beside the nodes: the states of two levels, and what is legal in the next.
         row = 2 * (states.nbytes // len(states) + mask.shape[1])
@@ -110,7 +110,7 @@ def grow(
         )
         if need > size or level_start[-1] + more >= 2**31:
             raise memory.too_large(
-                asked.game,
+                checked.game,
                 f"has more than {level_start[-1] + more:,} public nodes, which take "
                 f"{memory.describe_bytes(need)}",
                 *(limit, size),
@@ -118,26 +118,28 @@ def grow(
         watch(level_start[-1] + more)
         where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
         del mask
-        after = asked.rules.child(states[where], action)
+        after = checked.rules.child(states[where], action)
         parent = number[where]
-        states, deals = _first_deals(asked, after, deals[where])
+        states, deals = _first_deals(checked, after, deals[where])
     player, parent, action, deals = (
         np.concatenate(arrays) for arrays in zip(*parts, strict=True)
     )
     num_deals, rounds = np.unique(deals, return_inverse=True)
     betting = Betting(player, parent, action, rounds.astype(np.int8))
     payoff_keys = np.concatenate(keys) if keys else None
-    return PublicTree(asked, betting, np.array(level_start), num_deals, payoff_keys)
+    return PublicTree(checked, betting, np.array(level_start), num_deals, payoff_keys)
 
 
 def _first_deals(
-    asked: CheckedRules, states: np.ndarray, deals: np.ndarray | int
+    checked: CheckedRules, states: np.ndarray, deals: np.ndarray | int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states after the next deals, if there are any, and how many were made."""
     deals = np.zeros(len(states), np.int64) + deals
-    while (draws := np.asarray(asked.rules.current_player(states)) == CHANCE).any():
-        odds = asked.odds(states[draws])
+    while (draws := np.asarray(checked.rules.current_player(states)) == CHANCE).any():
+        probabilities = checked.chance_probabilities(states[draws])
         states = states.copy()
-        states[draws] = asked.rules.child(states[draws], np.argmax(odds > 0, axis=1))
+        states[draws] = checked.rules.child(
+            states[draws], np.argmax(probabilities > 0, axis=1)
+        )
         deals[draws] += 1
     return states, deals

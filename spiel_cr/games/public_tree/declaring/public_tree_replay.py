@@ -34,14 +34,14 @@ def replay(
     """
     check = Comparison(tree, deals)
     betting, count = tree.betting, len(deals.outcomes)
-    states = np.repeat(tree.asked.rules.new_initial_states(), count, axis=0)
-    nodes, made = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    states = np.repeat(tree.checked.rules.new_initial_states(), count, axis=0)
+    nodes, num_deals = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for start, end in zip(
         tree.level_start[1:], [*tree.level_start[2:], -1], strict=True
     ):
-        states = check.dealt(nodes, states, made)
+        states = check.dealt(nodes, states, num_deals)
         live = betting.player[nodes] != TERMINAL
-        made = tree.num_deals[betting.round[nodes]]
+        num_deals = tree.num_deals[betting.round[nodes]]
         if keep is None:
             check.legal(nodes[live], _some(states, live, count))
         yield nodes, states
@@ -52,10 +52,10 @@ def replay(
             below = below[keep[below]]
         above = np.searchsorted(nodes, betting.parent[below])
         rows = (above[:, None] * count + np.arange(count)).ravel()
-        states = tree.asked.rules.child(
+        states = tree.checked.rules.child(
             states[rows], np.repeat(betting.action[below].astype(np.int64), count)
         )
-        nodes, made = below, made[above]
+        nodes, num_deals = below, num_deals[above]
 
 
 def _some(states: np.ndarray, nodes: np.ndarray, count: int) -> np.ndarray:
@@ -80,27 +80,29 @@ class Comparison:
         return len(self.deals.outcomes)
 
     def dealt(
-        self, nodes: np.ndarray, states: np.ndarray, made: np.ndarray
+        self, nodes: np.ndarray, states: np.ndarray, num_deals: np.ndarray
     ) -> np.ndarray:
-        """Makes the deals before some nodes; `made` of them are made already."""
+        """Makes the deals before some nodes; `num_deals` of them are made already."""
         betting, count = self.tree.betting, self.count
-        rules = self.tree.asked.rules
-        to_make = self.tree.num_deals[betting.round[nodes]] - made
+        rules = self.tree.checked.rules
+        to_make = self.tree.num_deals[betting.round[nodes]] - num_deals
         while (draws := to_make > 0).any():
             rows = np.repeat(draws, count)
             some = states[rows]
-            move = np.repeat(made[draws], count)
+            move = np.repeat(num_deals[draws], count)
             deal = np.tile(np.arange(count), np.count_nonzero(draws))
             at = nodes[draws]
             draw = rules.current_player(some) == CHANCE
             self.same(at, draw, f"chance does not move {_ELSE}")
             outcome = self.deals.outcomes[deal, move]
-            odds = self.tree.asked.odds(some)[np.arange(len(some)), outcome]
-            same = abs(odds - self.deals.odds[deal, move]) <= 1e-12
+            probabilities = self.tree.checked.chance_probabilities(some)[
+                np.arange(len(some)), outcome
+            ]
+            same = abs(probabilities - self.deals.probabilities[deal, move]) <= 1e-12
             self.same(at, same, f"the odds of the deal before are others {_ELSE}")
             states = states.copy()
             states[rows] = rules.child(some, outcome)
-            made, to_make = made + draws, to_make - draws
+            num_deals, to_make = num_deals + draws, to_make - draws
         player = np.repeat(betting.player[nodes], count)
         same = rules.current_player(states) == player
         self.same(nodes, same, f"somebody else acts {_ELSE}")
@@ -111,7 +113,7 @@ class Comparison:
         if not len(nodes):
             return
         betting = self.tree.betting
-        mask = self.tree.asked.rules.legal_actions_mask(states)
+        mask = self.tree.checked.rules.legal_actions_mask(states)
         wanted = np.zeros((len(nodes), mask.shape[1]), bool)
         low = np.searchsorted(betting.parent, nodes[0])
         high = np.searchsorted(betting.parent, nodes[-1], side="right")
@@ -120,13 +122,13 @@ class Comparison:
         same = (mask == np.repeat(wanted, self.count, axis=0)).all(axis=1)
         self.same(nodes, same, f"other actions are legal {_ELSE}")
 
-    def same(self, nodes: np.ndarray, same: np.ndarray, what: str) -> None:
+    def same(self, nodes: np.ndarray, same: np.ndarray, problem: str) -> None:
         """Raises InvalidGameError at the first node and deal that break a declaration.
 
         Args:
           nodes: public nodes, m.
           same: bool [m * deals], node by node: whether all is as it must be.
-          what: is wrong where it is not.
+          problem: is wrong where it is not.
         """
         if same.all():
             return
@@ -136,16 +138,16 @@ class Comparison:
         while (parent := int(betting.parent[above[0]])) >= 0:
             above.insert(0, parent)
         history: list[int] = []
-        made = 0
+        num_deals = 0
         for place in above:
             if place:
                 history.append(int(betting.action[place]))
             until = int(self.tree.num_deals[betting.round[place]])
-            history += outcomes[made:until].tolist()
-            made = until
-        game = self.tree.asked.game
+            history += outcomes[num_deals:until].tolist()
+            num_deals = until
+        game = self.tree.checked.game
         raise InvalidGameError(
-            f"{game}: {describe_history(game, history)} {what}, so this is no game of "
-            f"public actions and dealt signals; correct its batched rules, or leave "
+            f"{game}: {describe_history(game, history)} {problem}, so this is no game "
+            f"of public actions and dealt signals; correct its batched rules, or leave "
             f"`signal` out"
         )

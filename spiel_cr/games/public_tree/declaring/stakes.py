@@ -59,7 +59,7 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
     while (todo := np.flatnonzero(group == -1)).size:
         if len(unit) == _MOST_KERNELS:
             raise InvalidGameError(
-                f"{tree.asked.game}: its leaves pay in more than {_MOST_KERNELS} "
+                f"{tree.checked.game}: its leaves pay in more than {_MOST_KERNELS} "
                 f"ways that are no multiples of each other, so its payoffs do "
                 f"not factor into bets and signals; leave `signal` out of its "
                 f"batched rules"
@@ -89,9 +89,9 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
 
 def _neat(stakes: np.ndarray) -> np.ndarray:
     """Stakes without the rounding of a division, where they are whole numbers."""
-    whole = np.round(stakes)
+    rounded = np.round(stakes)
     return np.where(
-        np.abs(stakes - whole) <= _TOLERANCE * np.abs(stakes), whole, stakes
+        np.abs(stakes - rounded) <= _TOLERANCE * np.abs(stakes), rounded, stakes
     )
 
 
@@ -115,9 +115,9 @@ def payoffs_at(tree: PublicTree, deals: Deals, leaves: np.ndarray) -> np.ndarray
     for nodes, states in replay(tree, deals, tree.up_to(leaves)):
         wanted = np.isin(nodes, leaves)
         if wanted.any():
-            worth = tree.asked.utility(states[np.repeat(wanted, count)])
+            utility = tree.checked.utility(states[np.repeat(wanted, count)])
             rows = order[np.searchsorted(leaves, nodes[wanted], sorter=order)]
-            paid[rows] = worth.reshape(-1, count)
+            paid[rows] = utility.reshape(-1, count)
     return paid
 
 
@@ -145,24 +145,24 @@ def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
     check, seen = Comparison(tree, deals), 0
     for nodes, states in replay(tree, deals):
         for r in np.unique(betting.round[nodes]):
-            here = betting.round[nodes] == r
-            rows = states[np.repeat(here, count)]
+            in_round = betting.round[nodes] == r
+            rows = states[np.repeat(in_round, count)]
             for player, wanted in enumerate(deals.signals[r]):
-                given = tree.asked.rows("signal", rows, player)
-                equal = (given == np.tile(wanted, (int(here.sum()), 1))).all(1)
-                what = f"the signal of player {player} depends on the bets"
-                check.same(nodes[here], equal, what)
+                row_keys = tree.checked.rows("signal", rows, player)
+                equal = (row_keys == np.tile(wanted, (int(in_round.sum()), 1))).all(1)
+                problem = f"the signal of player {player} depends on the bets"
+                check.same(nodes[in_round], equal, problem)
         over = betting.player[nodes] < 0
         if not over.any():
             continue
         ends, rows = nodes[over], states[np.repeat(over, count)]
-        worth = tree.asked.utility(rows)
+        utility = tree.checked.utility(rows)
         expected = (stake[ends, None] * by_kernel[kernel[ends]]).ravel()
-        equal = np.abs(worth - expected) <= _TOLERANCE * np.abs(worth)
-        what = "player 0 gets another share of the stake than at the leaves like it"
-        check.same(ends, equal, what)
+        equal = np.abs(utility - expected) <= _TOLERANCE * np.abs(utility)
+        problem = "player 0 gets another share of the stake than at the leaves like it"
+        check.same(ends, equal, problem)
         if tree.payoff_keys is not None:
-            keys = tree.asked.rows("payoff_key", rows)
+            keys = tree.checked.rows("payoff_key", rows)
             wanted = tree.payoff_keys[seen : seen + len(ends), 1:]
             equal = (keys == np.repeat(wanted, count, axis=0)).all(axis=1)
             check.same(ends, equal, "payoff_key depends on the deals")

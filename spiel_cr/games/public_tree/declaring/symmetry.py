@@ -30,7 +30,7 @@ class Seen(NamedTuple):
     Attributes:
       states: on the line of bets.
       outcomes: int32 [n, c], of the moves of chance.
-      odds: float64 [n], of all of them together.
+      probabilities: float64 [n], of all of them together.
       signals: int64 [2, n], of both players.
       paid: float64 [kernels, n], player 0's utility by kernels times the odds.
       above: int64 [2, n], what `Symmetry.see` has given in the round before.
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
     states: np.ndarray
     outcomes: np.ndarray
-    odds: np.ndarray
+    probabilities: np.ndarray
     signals: np.ndarray
     paid: np.ndarray
     above: np.ndarray
@@ -67,7 +67,7 @@ class _Informations:
         self.numbers = Numbers()
         self.signal = np.zeros(0, np.int64)
         self.examples: list[np.ndarray] = []
-        self.odds = _Table()
+        self.probabilities = _Table()
         self.paid = [_Table() for _ in range(num_kernels)]
         self.next = _Table()
 
@@ -92,7 +92,7 @@ class Symmetry:
           num_deals: how many deals enter each round, about.
           random: consumed, for weights, and to choose signals where deals are many.
         """
-        self._asked, self._random = tree.asked, random
+        self._checked, self._random = tree.checked, random
         self._share = [min(1.0, _MOST_DEALS / count) for count in num_deals]
         self._to_decision = [
             tuple(_to_decision(tree, node, player) for player in range(2))
@@ -101,15 +101,17 @@ class Symmetry:
         self._seen = [(_Informations(n), _Informations(n)) for n in kernels]
         self._draws: dict[tuple[int, int, str], np.ndarray] = {}
 
-    def _drawn(self, r: int, player: int, what: str, signals: np.ndarray) -> np.ndarray:
+    def _drawn(
+        self, r: int, player: int, purpose: str, signals: np.ndarray
+    ) -> np.ndarray:
         """A random number for each signal, always the same; float64 [n]."""
-        known = self._draws.get((r, player, what), np.zeros(0))
+        drawn = self._draws.get((r, player, purpose), np.zeros(0))
         most = int(signals.max()) + 1
-        if most > len(known):
-            more = self._random.random(max(most, 2 * len(known)) - len(known))
-            known = np.concatenate([known, more])
-            self._draws[r, player, what] = known
-        return known[signals]
+        if most > len(drawn):
+            more = self._random.random(max(most, 2 * len(drawn)) - len(drawn))
+            drawn = np.concatenate([drawn, more])
+            self._draws[r, player, purpose] = drawn
+        return drawn[signals]
 
     def see(self, r: int, deals: Seen) -> np.ndarray:
         """Adds deals that enter a round.
@@ -121,7 +123,7 @@ class Symmetry:
         Returns:
           int64 [2, n], what to pass on as `above`.
         """
-        informations = np.full((2, len(deals.odds)), -1)
+        informations = np.full((2, len(deals.probabilities)), -1)
         for player in range(2):
             if r:
                 self._follow(r, player, deals)
@@ -130,8 +132,8 @@ class Symmetry:
                 drawn = self._drawn(r, player, "chosen", deals.signals[player])
                 chosen = np.flatnonzero(drawn < self._share[r])
                 if len(chosen):
-                    found = self._inform(r, player, deals, chosen, path)
-                    informations[player, chosen] = found
+                    seen_now = self._inform(r, player, deals, chosen, path)
+                    informations[player, chosen] = seen_now
         return informations
 
     def _follow(self, r: int, player: int, deals: Seen) -> None:
@@ -139,7 +141,9 @@ class Symmetry:
         chosen = np.flatnonzero(deals.above[player] >= 0)
         if len(chosen):
             signals = deals.signals[player, chosen]
-            weight = deals.odds[chosen] * self._drawn(r, player, "next", signals)
+            weight = deals.probabilities[chosen] * self._drawn(
+                r, player, "next", signals
+            )
             self._seen[r - 1][player].next.add(deals.above[player, chosen], weight)
 
     def _inform(
@@ -148,14 +152,14 @@ class Symmetry:
         """Numbers informations of some deals, and adds what they meet; int64 [n]."""
         states, seen = deals.states[chosen], self._seen[r][player]
         for action in path:
-            states = self._asked.rules.child(states, np.full(len(states), action))
-        keys = self._asked.rows("information_state", states, player)
+            states = self._checked.rules.child(states, np.full(len(states), action))
+        keys = self._checked.rows("information_state", states, player)
         numbers, new = seen.numbers.of(keys)
-        own = deals.signals[player, chosen]
-        seen.signal = np.concatenate([seen.signal, own[new]])
+        private_states = deals.signals[player, chosen]
+        seen.signal = np.concatenate([seen.signal, private_states[new]])
         seen.examples += list(deals.outcomes[chosen[new]])
-        if not (known := seen.signal[numbers] == own).all():
-            odd = int(np.argmin(known))
+        if not (equal := seen.signal[numbers] == private_states).all():
+            odd = int(np.argmin(equal))
             raise self._error(
                 *(r, player),
                 deals.outcomes[chosen[odd]],
@@ -163,7 +167,7 @@ class Symmetry:
                 "has one information and two signals",
                 "let `signal` say nothing that the player does not know",
             )
-        seen.odds.add(numbers, deals.odds[chosen])
+        seen.probabilities.add(numbers, deals.probabilities[chosen])
         other = self._drawn(r, 1 - player, "met", deals.signals[1 - player, chosen])
         for table, paid in zip(seen.paid, deals.paid, strict=True):
             table.add(numbers, paid[chosen] * other)
@@ -180,16 +184,16 @@ class Symmetry:
                 count = len(seen.signal)
                 if not count:
                     continue
-                odds = seen.odds.upto(count)
+                probabilities = seen.probabilities.upto(count)
                 first = np.zeros(int(seen.signal.max()) + 1, np.int64)
                 first[seen.signal[::-1]] = np.arange(count)[::-1]
                 like = first[seen.signal]
                 for number, table in enumerate([*seen.paid, seen.next]):
-                    per = table.upto(count) / odds
+                    per = table.upto(count) / probabilities
                     off = np.abs(per - per[like])
                     if (off > _TOLERANCE).any():
                         odd = int(np.argmax(off))
-                        what = (
+                        problem = (
                             "other signals may follow"
                             if number == len(seen.paid)
                             else "it is paid differently"
@@ -198,8 +202,8 @@ class Symmetry:
                             *(r, player),
                             seen.examples[odd],
                             seen.examples[int(like[odd])],
-                            f"has one signal, though {what} after the one than after "
-                            f"the other",
+                            f"has one signal, though {problem} after the one than "
+                            f"after the other",
                             "let `signal` tell them apart: it may merge only what a "
                             "symmetry of the game turns into each other",
                         )
@@ -210,12 +214,12 @@ class Symmetry:
         player: int,
         one: np.ndarray,
         other: np.ndarray,
-        what: str,
+        problem: str,
         remedy: str,
     ) -> InvalidGameError:
         return InvalidGameError(
-            f"{self._asked.game}: in round {r}, after deals {one.tolist()} and "
-            f"{other.tolist()}, player {player} {what}; {remedy}"
+            f"{self._checked.game}: in round {r}, after deals {one.tolist()} and "
+            f"{other.tolist()}, player {player} {problem}; {remedy}"
         )
 
 
@@ -223,7 +227,7 @@ def _to_decision(tree: PublicTree, node: int, player: int) -> list[int] | None:
     """The fewest actions to a decision of a player in the same round, if any."""
     betting = tree.betting
     level: list[tuple[int, list[int]]] = [(node, [])]
-    here = betting.round[node]
+    round = betting.round[node]
     while level:
         below: list[tuple[int, list[int]]] = []
         for place, path in level:
@@ -233,7 +237,7 @@ def _to_decision(tree: PublicTree, node: int, player: int) -> list[int] | None:
             below += [
                 (child, [*path, int(betting.action[child])])
                 for child in range(low, high)
-                if betting.round[child] == here and betting.player[child] >= 0
+                if betting.round[child] == round and betting.player[child] >= 0
             ]
         level = below
     return None

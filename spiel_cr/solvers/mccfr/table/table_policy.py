@@ -2,21 +2,28 @@
 
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common import atomic, storage
 from spiel_cr.games.opening.batched_rules import BatchedRules
+from spiel_cr.games.opening.identity import other_game
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Simulator
-from spiel_cr.policies import result
+from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
 # Information states whose rows are remembered: making a key from batched rules plays
 # the whole history again. Some 200 bytes each.
 _REMEMBERED = 1 << 18
+# What files contain, by their field `kind`.
+TABLE = "table policy"
 # Arrays of a table, and their types in files.
 _TYPES = {
     "key": np.uint64,
@@ -39,6 +46,7 @@ class TablePolicy(StatePolicy):
       asked: how often it was asked at decisions.
       unmet: how often no row was there.
       beyond: what is played there; None: all actions alike.
+      keys: How infosets are identified, see `key_making.KINDS`.
       from_roots: a decision without a row has none of the same player below it.
     """
 
@@ -49,6 +57,7 @@ class TablePolicy(StatePolicy):
         strategy: TableStrategy,
         beyond: openspiel_policy.Policy | None = None,
         *,
+        keys: str = "",
         from_roots: bool = False,
     ) -> None:
         """Takes a strategy as it is.
@@ -58,6 +67,8 @@ class TablePolicy(StatePolicy):
           source: makes the keys of its states as those of the strategy were made.
           strategy: of both players.
           beyond: what is played where the table has no row; None: all actions alike.
+          keys: How the source identifies infosets, see `key_making.KINDS`; empty: by
+            batched rules if it has them, otherwise by strings.
           from_roots: rows were made along trajectories of a game of perfect recall, and
             all were kept.
         """
@@ -67,6 +78,8 @@ class TablePolicy(StatePolicy):
         self.strategy = strategy
         self.asked = self.unmet = 0
         self.source = source
+        has_rules = isinstance(source, RulesSource)
+        self.keys = keys or (key_making.RULES if has_rules else key_making.STRINGS)
         self._rows: dict[tuple[int, str], int] = {}
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
@@ -116,6 +129,20 @@ class TablePolicy(StatePolicy):
         found = self.strategy.find(self.source.keys_of(states, player))
         return self.strategy.spread(found, legal)
 
+    def save(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
+        """Write the policy to an `.npz` file, atomically; see `SavedPolicy`."""
+        fields = {
+            "kind": TABLE,
+            "game": str(self.game),
+            "keys": self.keys,
+            "fingerprint": key_making.fingerprint(self.source),
+            "from_roots": self.from_roots,
+            **metadata,
+            "versions": storage.versions(),
+        }
+        arrays = arrays_of(self.strategy) | key_making.bucket_arrays(self.source)
+        storage.save(path, arrays, fields)
+
     def _row(self, state: pyspiel.State, player: int) -> int:
         """The row of a state's information; -1: it has none."""
         known = player, state.information_state_string(player)
@@ -129,7 +156,7 @@ class TablePolicy(StatePolicy):
 
 
 def arrays_of(strategy: TableStrategy) -> dict[str, np.ndarray]:
-    """A strategy's arrays, as they lie in files."""
+    """Return the arrays of a strategy by their names in files."""
     return {name: getattr(strategy, name) for name in _TYPES}
 
 
@@ -143,7 +170,7 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
     Raises:
       CorruptFileError: an array is missing or does not fit, or probabilities are none.
     """
-    damaged = functools.partial(result.damaged, path)
+    damaged = functools.partial(behaviour_files.damaged, path)
     for name, dtype in _TYPES.items():
         if name not in arrays or arrays[name].dtype != dtype:
             raise damaged(f"it has no {name} of type {np.dtype(dtype)}")
@@ -165,3 +192,60 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
     if not good:
         raise damaged("its probabilities do not lie in [0, 1] and sum to 1")
     return TableStrategy(key=key, count=count, visits=visits, probability=played)
+
+
+def check_table_file(path: atomic.Path) -> None:
+    """Refuses what `load_table_policy` refuses whatever the game.
+
+    Raises:
+      OSError, CorruptFileError: as `load_table_policy`.
+    """
+    read_strategy(storage.load(path)[0], path)
+
+
+def load_table_policy(
+    path: atomic.Path, game: pyspiel.Game | None = None
+) -> TablePolicy:
+    """Reads a policy of a game that was not compiled.
+
+    Args:
+      path: of a sampled solve's `save`, or --save.
+      game: the sequential game it must be for; None: the one named in the file.
+
+    Returns:
+      A table by hashes that is uniform at infosets that were never met, and counts
+      these.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      CorruptFileError: the file is no file of ours, was changed since, or its numbers
+        are no probabilities.
+      ValueError: the file holds one for another game; or OpenSpiel cannot load its game
+        by name.
+    """
+    metadata = behaviour_files.read_metadata(path)
+    named = behaviour_files.text_of(metadata, "game", path)
+    kind = behaviour_files.text_of(metadata, "keys", path)
+    buckets = kind.startswith(f"{key_making.BUCKETS} ")
+    if not buckets and kind not in (key_making.RULES, key_making.STRINGS):
+        raise behaviour_files.damaged(path, f"its keys are of the kind {kind!r}")
+    print_of_file = behaviour_files.text_of(metadata, "fingerprint", path)
+    loaded = behaviour_files.named_game(named, path) if game is None else game
+    opened = Opened(loaded)
+    if kind == key_making.RULES and key_making.kind_for(opened) != kind:
+        raise ValueError(
+            f"{path} was made by the batched rules of {named}, and {loaded} has none "
+            f"here; install what has them, or solve with --no-batched-rules"
+        )
+    arrays = storage.load(path)[0]
+    try:
+        source = key_making.make_source(opened, kind, arrays=arrays)
+    except ValueError as error:
+        if game is None:
+            raise behaviour_files.damaged(path, str(error)) from error
+        raise ValueError(f"{path}, for {named}, on {loaded}: {error}") from error
+    if key_making.fingerprint(source) != print_of_file:
+        raise other_game(f"{path}: a policy", named, loaded)
+    strategy = read_strategy(arrays, path)
+    from_roots = metadata.get("from_roots") is True
+    return TablePolicy(loaded, source, strategy, keys=kind, from_roots=from_roots)

@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-import functools
 import json
 import math
 from collections.abc import Mapping
@@ -19,12 +18,11 @@ from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.simulator import Simulator
-from spiel_cr.policies.result import HeldByPolicy, TableFacts
+from spiel_cr.policies.result import TableFacts
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
 from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
-from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 # What a visit takes until the way up: numbers, and those for each action.
@@ -182,12 +180,11 @@ class TableSolver(IterativeSolver):
         source = key_making.make_source(Opened(game), self.keys, arrays=arrays)
         # Exact averages need perfect recall, which hands in buckets do not have.
         exact = arrays is None and self.config.averaging == "exact"
-        policy = TablePolicy(game, source, average, from_roots=exact)
-        save = functools.partial(save_table_policy, policy=policy, keys=self.keys)
+        policy = TablePolicy(game, source, average, keys=self.keys, from_roots=exact)
         batch = getattr(self.config, "batch", None)
         facts = TableFacts(len(average), self.keys, batch=batch, **self.facts())
         return {
-            "held": HeldByPolicy(policy, save),
+            "policy": policy,
             "trajectories": self.trajectories,
             "table": facts,
         }
