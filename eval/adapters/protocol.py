@@ -16,6 +16,7 @@ import pyspiel
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
+from spiel_cr.policies.queries import query
 
 from ..common.exact_evaluator import Strategy
 from ..common.game_instance import GameInstance
@@ -293,7 +294,7 @@ def ask(tree: GameTree, policy: Policy) -> Strategy:
 
     OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
     """
-    return conversions.behaviour_from_policy(tree, policy, fill=True)
+    return query(tree, policy, fill=True)
 
 
 def seconds_of_compiling(work: Callable[[], None]) -> float:

@@ -7,7 +7,8 @@ import spiel_cr
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.evaluation import traversal
-from spiel_cr.players import bot_strings, own_players
+from spiel_cr.players.player_strings import PLAYERS
+from spiel_cr.players.plugin_players import check_plugin
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -77,14 +78,14 @@ def find(text: str) -> Entry | None:
     family = algorithms.ALGORITHMS.get(name)
     if family is not None and family.name in _HOW:
         return _solver(text, algorithms.find(text))
-    if own_players.is_own(text):
-        own_players.check_own(text)
+    if ":" in name:
+        check_plugin(text)
         return _bot(text, {})
     table = _PARAMETERS.get(name)
     if table is None:
-        if name not in bot_strings.BOTS:
+        if name not in PLAYERS:
             return None
-        table = bot_strings.BOTS[name].parameters
+        table = PLAYERS[name].parameters
     return _ENTRIES.get(name, _bot)(text, parse(text, "algorithm").convert(table))
 
 

@@ -1,19 +1,17 @@
-"""The command `abstract`: lossy abstraction of a game's signals.
+"""The command `abstract`: put private states of a game into buckets.
+
+With --iterations, the game of buckets is solved, and its strategy is evaluated in the
+full game, where a best response sees its cards.
 
 examples:
   spiel-cr abstract --game python_rhode_island_holdem --budget 13-50-250
   spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' --budget 5-20 \\
       --method win-probability --iterations 500
-
-With --iterations the game of buckets is solved, and its strategy judged in the whole
-game, where a best response sees its cards.
 """
 
 import dataclasses
 import time
 from typing import Any
-
-import numpy as np
 
 import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
@@ -24,92 +22,79 @@ from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.solvers.algorithms import CFR, find
 
-from .command import Arguments, Commands, add_command
+from .command import Arguments, Parser
 
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    text = "put a game's signals into buckets, and say what that loses"
-    parser = add_command(commands, "abstract", _abstract, text, __doc__)
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
     for flag in ("--game", "--memory-limit", "--seed"):
         parser.option(flag)
-    text = "the most buckets of a player in each round, joined by dashes"
+    text = "maximum number of buckets of a player in each round, joined by dashes"
     parser.option("--budget", text, required=True, metavar="N-N-...")
-    names = ", ".join(METHODS)
-    text = f"by what signals are clustered, with settings: {names}"
+    text = f"features by which to cluster, with settings: {', '.join(METHODS)}"
     parser.option("--method", text, "potential-aware")
-    parser.option("--iterations", "solve the game of buckets for as many iterations")
-    parser.option("--algorithm", "of the CFR family, to solve it by", "dcfr")
+    parser.option("--iterations", "solve the game of buckets with so many iterations")
+    parser.option("--algorithm", "full-width algorithm for this", "dcfr")
 
 
-def _abstract(arguments: Arguments) -> dict[str, object]:
+def run(arguments: Arguments) -> dict[str, object]:
+    """Abstract a game."""
     budget = read_budget(arguments.budget)
     method = read_settings(arguments.method, METHODS, "method")
     find(arguments.algorithm, families=(CFR,))
     if arguments.iterations is not None:
         check_iterations(arguments.iterations, name="--iterations")
     opened = open_game(arguments.game)
-    limits = arguments.given("memory_limit")
-    signals = public_tree_game(opened, progress=True, **limits)
-    buckets.check_budget(signals, budget)
-    announce("putting signals into buckets")
-    started = time.perf_counter()
-    found = buckets.abstract(signals, budget, method, seed=arguments.seed)
-    row: dict[str, Any] = {
+    limits = arguments.options("memory_limit")
+    game = public_tree_game(opened, progress=True, **limits)
+    buckets.check_budget(game, budget)
+    announce("clustering private states")
+    start = time.perf_counter()
+    abstraction = buckets.abstract(game, budget, method, seed=arguments.seed)
+    report: dict[str, Any] = {
         "game": str(opened.game),
         "budget": list(budget),
         "method": dataclasses.asdict(method),
-        "seconds": time.perf_counter() - started,
-        "signals": [signals.num_private_states(player) for player in range(2)],
-        "buckets": [found.partition.num_classes(player) for player in range(2)],
-        "costs": found.costs,
+        "seconds": time.perf_counter() - start,
+        "signals": [game.num_private_states(player) for player in range(2)],
+        "buckets": [abstraction.partition.num_classes(player) for player in range(2)],
+        "costs": abstraction.costs,
     }
     print(f"{one_line(opened.game)}, by {arguments.method}")
-    for r, counts in enumerate(zip(*row["signals"], strict=True)):
-        kept = " / ".join(f"{row['buckets'][player][r]:,}" for player in range(2))
-        all_of = " / ".join(f"{count:,}" for count in counts)
-        print(f"  round {r}    {kept} buckets of {all_of} signals")
+    for r, counts in enumerate(zip(*report["signals"], strict=True)):
+        kept = " / ".join(f"{report['buckets'][player][r]:,}" for player in range(2))
+        states = " / ".join(f"{count:,}" for count in counts)
+        print(f"  round {r}    {kept} buckets of {states} private states")
     if arguments.iterations is not None:
-        row |= _solved(signals, found.partition, arguments)
+        report |= _solve_buckets(game, abstraction.partition, arguments)
         print(
-            f"  NashConv   {row['nash_conv_of_buckets']:.6g} among buckets, "
-            f"{row['nash_conv']:.6g} in the whole game"
+            f"  NashConv   {report['nash_conv_of_buckets']:.6g} among buckets, "
+            f"{report['nash_conv']:.6g} in the full game"
         )
-    return row
+    return report
 
 
-def _solved(
-    signals: PublicTreeGame, partition: gameshrink.Partition, arguments: Arguments
+def _solve_buckets(
+    game: PublicTreeGame, partition: gameshrink.Partition, arguments: Arguments
 ) -> dict[str, float]:
-    """Solves the game of buckets; both NashConvs, in the game's units."""
+    """Solve the game of buckets, and compute NashConv there and in the full game."""
     announce("solving the game of buckets")
     result = spiel_cr.solve(
-        gameshrink.coarsen(signals, partition),
+        gameshrink.coarsen(game, partition),
         arguments.algorithm,
         arguments.iterations,
-        options=spiel_cr.GameOptions(memory_limit=arguments.memory_limit),
+        options=arguments.settings(spiel_cr.GameOptions),
         progress=True,
     )
-    announce("evaluating in the whole game")
+    announce("evaluating in the full game")
     low, high = result.value_bounds()
-    lifted = gameshrink.lift(signals, partition, result.sequence_form_and_average()[1])
+    behaviour = gameshrink.lift(game, partition, result.sequence_form_and_average()[1])
+    form = game.sequence_form
     return {
         "iterations": result.iterations,
         "nash_conv_of_buckets": high - low,
-        "nash_conv": whole_nash_conv(signals, lifted),
+        "nash_conv": nash_conv(form, reach_of(form, behaviour)),
     }
-
-
-def whole_nash_conv(
-    signals: PublicTreeGame, behaviour: tuple[np.ndarray, np.ndarray]
-) -> float:
-    """Exact NashConv in the whole game of action probabilities by logical sequence."""
-    form = signals.sequence_form
-    first, second = (
-        conversions.reach_from_behaviour(own, np.asarray(mine, np.float64))
-        for own, mine in zip(form.decisions, behaviour, strict=True)
-    )
-    return best_responses.nash_conv(form, (first, second))

@@ -1,23 +1,28 @@
-"""What the commands of `spiel-cr` have in common: their options, files and seeds."""
+"""The frame of all commands of `spiel-cr`: options, values, output files, errors."""
 
 import argparse
 import contextlib
+import dataclasses
 import pathlib
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import atomic, figures, memory
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.messages import one_line
 from spiel_cr.common.parameters import read_number
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.fixed_policies import FIXED_POLICIES
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..common.files import csv_text
+from .setting_options import field_option
 
 Commands = argparse._SubParsersAction
+_Settings = TypeVar("_Settings")
 
 
 def report_problem(kind: str, text: object) -> None:
@@ -32,53 +37,85 @@ def report_problem(kind: str, text: object) -> None:
 
 
 class Arguments(argparse.Namespace):
-    """What was given to a command, and how its outputs are written."""
+    """The parsed options of a command, and the outputs that could not be written."""
 
-    def given(self, *names: str) -> dict[str, Any]:
-        """Some options by name, to be passed on or reported as they are."""
+    def options(self, *names: str) -> dict[str, Any]:
+        """Return some options by name."""
         return {name: getattr(self, name) for name in names}
 
-    def executor(self, workers: int = 0, **settings: Any) -> Executor:
-        """What the options of `Parser.worker_options` say.
+    def settings(self, kind: type[_Settings], **values: Any) -> _Settings:
+        """Construct settings from the options that are named as their fields.
 
         Args:
-          workers: without options.
-          **settings: of the executor, besides.
+          kind: Dataclass of the settings.
+          **values: Values of other fields, or values that replace those of options.
+        """
+        names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+        return kind(**{**self.options(*(n for n in names if n in self)), **values})
+
+    def executor(self, workers: int = 0, **settings: Any) -> Executor:
+        """Construct the executor that `Parser.worker_options` describe.
+
+        Args:
+          workers: Number of workers if neither --workers nor --ray is given.
+          **settings: Further settings of the executor.
         """
         if self.workers is not None or self.ray is not None:
             workers = self.workers or 0
         return Executor(workers, self.ray, **settings)
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Writes one of the command's outputs, when the work is done.
+    def writing(self, what: str = "", path: atomic.Path = "") -> Iterator[None]:
+        """Write one output of the command, and print where it is.
 
-        If that fails, the others are written nevertheless; see `note_unwritten`.
+        If that fails, the other outputs are written nevertheless; see `note_unwritten`.
+
+        Args:
+          what: What to print before the path. If empty, nothing is printed.
+          path: Path of the file that the block writes.
         """
         try:
             yield
+            if what:
+                print(f"{what} {one_line(path)}")
         except OSError as error:
             self.note_unwritten(error)
 
     def note_unwritten(self, error: OSError) -> None:
-        """Tells what could not be written; the command goes on, and ends with code 1.
-
-        Args:
-          error: with the file's name.
-        """
+        """Print that a file could not be written; the command ends with exit code 1."""
         report_problem("error", error)
         self.unwritten.append(str(error.filename or error))
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """Formatter of help pages that does not break names at hyphens.
+
+    The description and the epilog are printed as they are.
+    """
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "".join(indent + line for line in text.splitlines(keepends=True))
+
+
 class Parser(argparse.ArgumentParser):
-    """Reads a command line; every refusal says where help is."""
+    """A parser of command lines whose errors say where to find help."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=_HelpFormatter, **settings)
+        self._titled = [
+            (self.add_argument_group(title), flags.split())
+            for title, flags in _GROUPS.items()
+        ]
 
     def error(self, message: str) -> NoReturn:
-        """Prints usage and message, and ends the process with exit code 2."""
+        """Print usage and message, and end the process with exit code 2."""
         super().error(f"{one_line(message)}; see {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but says of a switch with a value what to do."""
+        """Parse as `argparse` does, with an error for switches that have a value."""
         for word in args or ():
             if word == "--":
                 break
@@ -98,64 +135,99 @@ class Parser(argparse.ArgumentParser):
         group: argparse._ActionsContainer | None = None,
         **settings: Any,
     ) -> None:
-        """Adds an option.
+        """Add an option.
 
         Args:
-          flag: such as "--seed"; what several commands share is known here.
-          text: of the help; a default is added to it.
-          default: where the option is left out; tells the type of its values, too.
-          group: of this parser, that the option belongs to.
-          **settings: of `argparse`.
+          flag: Name such as "--seed". `_SHARED` has settings of options that several
+            commands have.
+          text: Help text, to which the default is added.
+          default: Default, which also gives the type of the values.
+          group: Group that excludes other options.
+          **settings: Settings for `argparse`.
         """
         settings = {**_SHARED.get(flag, {}), **settings}
-        text = text or settings["help"]
-        if default is None:
-            default = settings.get("default")
+        if text:
+            settings["help"] = text
+        if default is not None:
+            settings["default"] = default
+        default = settings.get("default")
         if default is not None:
             kind = settings.setdefault("type", type(default))
-            if "(default" not in text:
-                said = f"{default:g}" if kind is float else "%(default)s"
-                text += f" (default {said})"
-            settings["default"] = default
-        if "action" not in settings or settings["action"] == "append":
+            if "(default" not in settings["help"]:
+                shown = f"{default:g}" if kind is float else "%(default)s"
+                settings["help"] += f" (default {shown})"
+        if settings.get("action", "append") == "append":
             kind = settings.get("type", str)
             settings["type"] = _READERS.get(kind, kind)
             if kind is int and "choices" not in settings:
                 settings.setdefault("metavar", "N")
-        settings["help"] = text
-        (group or self).add_argument(flag, **settings)
+        (group or self._group_of(flag)).add_argument(flag, **settings)
 
-    def bot_options(self, bots: str, text: str, *, required: bool = True) -> None:
-        """Options of commands whose players are bots: --game, --bots, --memory-limit.
+    def settings(self, settings: type, names: str, **changes: dict[str, Any]) -> None:
+        """Add options for fields of settings; see `setting_options`.
 
         Args:
-          bots: how --bots is written.
-          text: help of --bots.
-          required: whether --game and --bots are.
+          settings: Dataclass of the settings; `Arguments.settings` constructs it.
+          names: Names of fields, with spaces between them.
+          **changes: By field, settings for `argparse` if they are not those of the
+            field, and "flag" if the option has another name.
+        """
+        for name in names.split():
+            flag, options = field_option(settings, name)
+            options |= changes.get(name, {})
+            self.option(options.pop("flag", flag), **options)
+
+    def bot_options(self, bots: str, text: str, *, required: bool = True) -> None:
+        """Add the options of commands whose players are bots.
+
+        Args:
+          bots: How the value of --bots is written.
+          text: Help text of --bots.
+          required: Whether --game and --bots are required.
         """
         self.option("--game", required=required)
         self.option("--bots", text, required=required, metavar=bots)
-        text = "refuse bots that need the whole of a larger game"
+        text = "memory for game trees that bots need, such as 3GB"
         self.option("--memory-limit", text, MEMORY_LIMIT)
 
+    def policy_options(self, workers: str) -> None:
+        """Add the options of commands that compute responses to a policy.
+
+        Args:
+          workers: Help text of --workers.
+        """
+        self.option("--game")
+        self.option("--policy", "policy to respond to", metavar="PATH|NAME")
+        text = "player that responds"
+        self.option("--player", text, "both", choices=("0", "1", "both"))
+        text = "memory limit, such as 3GB, of the game tree, which makes results exact"
+        self.option("--memory-limit", text, MEMORY_LIMIT)
+        self.option("--seed")
+        self.worker_options(workers)
+
     def worker_options(
-        self, text: str = "processes at a time; 0: this one", default: int = 0
+        self, text: str = "number of worker processes; 0: none", default: int = 0
     ) -> None:
-        """Options of commands whose tasks an `Executor` does: --workers, --ray."""
+        """Add the options of commands that run tasks in an `Executor`."""
         text = f"{text} (default {default})"
         self.option("--workers", text, metavar="N", type=int)
         self.option(
             "--ray",
-            "work on the Ray cluster at this address, or on one of this machine (the "
-            "extra `ray`), with N workers, or one for each core",
+            "run the tasks on the Ray cluster at this address, by default on a new one "
+            "on this machine, with --workers workers or one per core; needs the extra "
+            "`ray`",
             nargs="?",
             const="local",
             metavar="ADDRESS",
         )
 
+    def _group_of(self, flag: str) -> argparse._ActionsContainer:
+        """Return the titled group of an option, or the parser."""
+        return next((group for group, flags in self._titled if flag in flags), self)
+
 
 def text_value(text: str) -> str:
-    """An option's value as it is, where it can be printed and given to OpenSpiel."""
+    """Return the value of an option that can be printed and passed to OpenSpiel."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -163,46 +235,54 @@ def text_value(text: str) -> str:
             f"{text!r} is not UTF-8; write it in UTF-8"
         ) from None
     if "\0" in text:
-        raise argparse.ArgumentTypeError(f"{text!r} has a NUL in it; leave that out")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} contains a NUL character; remove it"
+        )
     return text
 
 
 def path_value(text: str) -> str:
-    """The path of a file or folder."""
+    """Return the path of a file or folder."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no path; give one that has a name"
+            f"{text!r} is not a path; give one that has a name"
         )
     return text_value(text)
 
 
 def whole_value(text: str) -> int:
-    """A whole number; the range is checked where it is used."""
+    """Return a whole number, whose range is checked where it is used."""
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,4000}\s*", text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no whole number; write one such as 10"
+            f"invalid whole number {text!r}; use a value such as 10"
         )
     return int(text)
 
 
 def number_value(text: str) -> float:
-    """A number; the range is checked where it is used."""
+    """Return a number, whose range is checked where it is used."""
     try:
         return read_number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number; write one such as 0.5"
+            f"invalid number {text!r}; use a value such as 0.5"
         ) from None
 
 
 def size_value(text: str) -> str:
-    """A size in bytes, as it was written."""
+    """Return a size in bytes, as it was written."""
     try:
         memory.parse_size(text, "--memory-limit")
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
 
+
+# What --policy of `Parser.policy_options` can be; for `LISTS` of commands.
+POLICIES = f"""policies:
+  uniform; {", ".join(FIXED_POLICIES)} (poker);
+  an algorithm's average strategy: cfr+(iterations=10), lp;
+  PATH.npz of --save; a bot: resolving(iterations=100)"""
 
 # Options that name what is written, and a file that is read.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
@@ -213,49 +293,51 @@ OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
 
 
 def check_arguments(arguments: Arguments) -> None:
-    """Refuses, before any work, what no command can use.
+    """Check, before any work, what is wrong for every command.
 
     Raises:
-      ValueError: a seed out of range, a place that cannot be written, or the same place
-        for two options.
+      ImportError: If a plot is requested and Matplotlib is missing.
+      ValueError: If the seed is out of range, a path cannot be written, two options
+        have the same path, or the format of a plot is unknown.
     """
     if getattr(arguments, "seed", None) is not None:
         check_seed(arguments.seed)
-    places: dict[str, atomic.Path | None] = {}
+    paths: dict[str, atomic.Path | None] = {}
     for name in (_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
-        given = getattr(arguments, name, None)
-        if not given:
+        path = getattr(arguments, name, None)
+        if not path:
             continue
         flag = f"--{name}"
-        places[flag] = given
-        atomic.check_distinct(places)
+        paths[flag] = path
+        atomic.check_distinct(paths)
         if name in OUTPUT_FOLDERS:
-            _check_folder(given, flag)
+            _check_folder(path, flag)
         elif name in OUTPUT_FILES:
-            atomic.check_writable(given, flag)
+            atomic.check_writable(path, flag)
+    if getattr(arguments, "plot", None):
+        figures.check(arguments.plot)
 
 
-def _check_folder(given: str, flag: str) -> None:
-    """Refuses a folder that cannot be made or written to."""
+def _check_folder(path: str, flag: str) -> None:
+    """Check that a folder exists or can be created, and that it is writable."""
     try:
-        there = pathlib.Path(given).absolute()
-        while not there.exists():
-            there = there.parent
-        if not there.is_dir():
-            raise NotADirectoryError(f"{there} is no folder")
+        parent = pathlib.Path(path).absolute()
+        while not parent.exists():
+            parent = parent.parent
+        if not parent.is_dir():
+            raise NotADirectoryError(f"{parent} is not a folder")
     except OSError as error:
-        why = error.strerror or error
         raise ValueError(
-            f"{flag}={given!r}: {why}; give the path of a folder"
+            f"{flag}={path!r}: {error.strerror or error}; give the path of a folder"
         ) from error
     try:
-        atomic.check_writable(pathlib.Path(given) / "file", flag)
+        atomic.check_writable(pathlib.Path(path) / "file", flag)
     except ValueError as error:
         cause = error.__cause__
         raise ValueError(
-            f"{flag}={given!r} cannot be written to "
+            f"{flag}={path!r} cannot be written to "
             f"({getattr(cause, 'strerror', None) or cause}); give the path of a folder "
-            f"with room in it"
+            f"with free space"
         ) from error
 
 
@@ -269,10 +351,18 @@ _READERS: dict[type, Callable[[str], Any]] = {
 _SHARED: dict[str, dict[str, Any]] = {
     "--game": {"required": True, "help": "OpenSpiel game string"},
     "--policy": {"required": True},
-    "--seed": {"default": 0, "metavar": "SEED", "help": "of all that is drawn"},
+    "--seed": {
+        "default": 0,
+        "metavar": "SEED",
+        "help": "seed for all random choices",
+    },
     "--iterations": {"type": int},
     "--matches": {"type": int},
-    "--save": {"metavar": "PATH", "type": path_value},
+    "--save": {
+        "metavar": "PATH",
+        "type": path_value,
+        "help": "write the policy to this .npz file",
+    },
     "--checkpoint": {"metavar": "PATH", "type": path_value},
     "--html": {"metavar": "FILE", "type": path_value},
     "--csv": {"metavar": "FILE", "type": path_value},
@@ -285,71 +375,83 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--memory-limit": {
         "metavar": "SIZE",
         "type": size_value,
-        "help": "refuse what needs more than this, such as 3GB; none: no limit "
-        "(default 70 %% of what the process may have, at least 1 GB)",
+        "help": "memory limit, such as 3GB; none: no limit (default 70 %% of the "
+        "memory available to the process, at least 1 GB)",
     },
     "--cache": {
         "metavar": "DIR",
         "type": path_value,
-        "help": "keep compiled games in this folder for the next time",
+        "help": "folder in which game trees are kept for later runs",
     },
+}
+# Groups of options on help pages, by title.
+_GROUPS = {
+    "game": "--game --form --no-batched-rules --hand-buckets --imperfect-recall "
+    "--board --pot --stack --ranges --bets --first --stacks --prizes --blinds",
+    "algorithm": "--algorithm --algorithms --dtype --lock --lock-player --method "
+    "--depth --depth-unit --leaf --gadget --values --noise --seed",
+    "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
+    "--until --eval-every --evaluator --matches --repeats --seeds --retry "
+    "--rounds --steps",
+    "output": "--save --checkpoint --checkpoint-every --out --plot --html --csv "
+    "--node --find --sort --limit",
+    "resources": "--memory-limit --cache --workers --ray --patience",
 }
 
 
-def add_command(
-    commands: Commands,
-    name: str,
-    run: Callable[[Arguments], dict[str, object]],
-    text: str,
-    doc: str | None = None,
-    *,
-    resumes: bool = False,
-    **lists: str,
-) -> Parser:
-    """Adds a command; every one can end with a line of JSON.
+def add_command(commands: Commands, name: str, module: Any) -> Parser:
+    """Add the command of a module.
 
     Args:
-      commands: of the parser.
-      name: what the user types.
-      run: does the work, prints for people, and returns what --json prints.
-      text: one line of help.
-      doc: docstring of the command's file. What comes after its first line is printed
-        as it is at the end of the command's --help.
-      resumes: whether the same command goes on from its --out or --checkpoint after an
-        interruption.
-      **lists: what stands for the names in braces of `doc`.
+      commands: Subparsers of the parser.
+      name: Name of the command.
+      module: Module with a function `add_options(parser)`, and a function
+        `run(arguments)` that does the work, prints for people, and returns what --json
+        prints. The first line of its docstring, after the colon, is the command's
+        description, and the rest is the end of its help page. `LISTS` has texts for
+        names in braces there. `RESUMES` says that the same command continues from its
+        --out or --checkpoint after an interruption.
     """
-    epilog = (doc or "").partition("\n\n")[2].format(**lists)
+    head, _, epilog = (module.__doc__ or f": {name}").partition("\n\n")
+    text = " ".join(head.split()).partition(": ")[2].removesuffix(".")
     parser: Parser = commands.add_parser(
         name,
         help=text,
-        description=text[0].upper() + text[1:] + ".",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter
-        if epilog
-        else argparse.HelpFormatter,
+        description=textwrap.fill(f"{text[0].upper()}{text[1:]}.", 78),
+        epilog=epilog.format(**getattr(module, "LISTS", {})),
     )
     # `unwritten` names outputs that could not be written after the work.
-    parser.set_defaults(run=run, resumes=resumes, unwritten=[], imports=[])
+    parser.set_defaults(
+        run=module.run,
+        resumes=getattr(module, "RESUMES", False),
+        unwritten=[],
+        imports=[],
+    )
     parser.option(
         "--import",
-        "import a module or a .py file first: it may register games, and has what "
-        "module:name means; may be given several times",
+        "import a module or .py file first, which may register games and define what "
+        "module:name refers to; may be repeated",
         action="append",
         dest="imports",
         metavar="MODULE_OR_FILE",
     )
     parser.option(
         "--no-program-cache",
-        "do not keep compiled programs in the user's cache folder for the next time",
+        "do not keep compiled functions in the user's cache folder",
         action="store_true",
     )
     parser.option("--json", "end with one line of JSON on stdout", action="store_true")
+    module.add_options(parser)
     return parser
 
 
+def players_of(arguments: Arguments) -> tuple[int, ...]:
+    """Return the players that --player names."""
+    return (0, 1) if arguments.player == "both" else (int(arguments.player),)
+
+
 def split_bots(bots: str) -> list[str]:
-    """The bots of --bots."""
+    """Return the bots of --bots, which are separated by semicolons."""
     names = [name.strip() for name in bots.split(";")]
     if "" in names:
         raise ValueError(
@@ -360,6 +462,6 @@ def split_bots(bots: str) -> list[str]:
 
 
 def write_csv(path: pathlib.Path, rows: Sequence[dict[str, object]]) -> None:
-    """Writes a table with the first row's keys as its head."""
+    """Write a table whose columns are the keys of the first row."""
     values = (list(row.values()) for row in rows)
     atomic.write_text(path, csv_text(list(rows[0]), values, end="\r\n"))

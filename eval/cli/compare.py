@@ -1,11 +1,11 @@
-"""The command `compare`: algorithms side by side.
+"""The command `compare`: run algorithms side by side on games, with a report.
 
 algorithms, with semicolons between them:
-  default: all of ours and all of OpenSpiel's below (the default)
+  default: all of spiel_cr's and all of OpenSpiel's below (the default)
   ours: {ours}
   bundled: all of OpenSpiel's below
 
-Ours are the algorithms of solve, with their parameters, 'lp',
+spiel_cr's are the algorithms of solve, with their parameters, 'lp',
 'resolve(solver=cfr+,iterations=100)' (without iterations: as many as fit in the budget)
 and the bots of play, such as 'resolving(solver=cfr+,iterations=100)'.
 
@@ -14,8 +14,8 @@ OpenSpiel's:
 
 --out is a folder: results.jsonl, a line per run (an algorithm on a game with a seed),
 written as soon as it is finished; settings.json; report.html; report.md. The same
-command again runs only what is missing there; more games, algorithms or seeds add to
-it.
+command again runs only what is missing there; more games, algorithms or seeds are
+added.
 
 examples:
   spiel-cr compare --game leduc_poker
@@ -32,74 +32,67 @@ from typing import Any
 
 from spiel_cr.common import memory
 from spiel_cr.common.messages import one_line
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..adapters import registry
 from ..common.budget import Budget
 from ..comparison import comparisons
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from .command import Arguments, Commands, add_command, report_problem
+from .command import Arguments, Parser, report_problem
 
+RESUMES = True
+LISTS = {"ours": "; ".join(registry.GROUPS["ours"]), "bundled": registry.describe()}
 _SECONDS = 10.0
 _OUT = "out/compare"
 # Letters of a folder's name.
 _LONGEST = 100
 
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    text = "run algorithms side by side on games, ours and OpenSpiel's, with a report"
-    lists = {"ours": "; ".join(registry.GROUPS["ours"]), "bundled": registry.describe()}
-    parser = add_command(
-        commands, "compare", _compare, text, __doc__, resumes=True, **lists
-    )
-    parser.option("--game", "OpenSpiel string; may be repeated", action="append")
-    text = "see below (default: all of ours and all of OpenSpiel's)"
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    parser.option("--game", "OpenSpiel game string; may be repeated", action="append")
+    text = "algorithms, separated by semicolons (default: all that are listed below)"
     parser.option("--algorithms", text, "default", metavar="'A;B;C'")
     budget = parser.add_mutually_exclusive_group()
-    text = f"each algorithm works this long (default {_SECONDS:g})"
+    text = f"time budget of each run (default {_SECONDS:g})"
     parser.option("--seconds", text, type=float, group=budget)
-    parser.option("--iterations", "each does this many iterations", group=budget)
-    parser.option("--seeds", "algorithms that sample run K times", 1, metavar="K")
+    parser.option("--iterations", "number of iterations of each run", group=budget)
     parser.option(
         "--out",
-        f"folder of results and report (default {_OUT}/GAME, and so games have folders "
-        f"of their own)",
+        f"folder of results and report (default {_OUT}/GAME, so that games have "
+        f"separate folders)",
     )
-    text = "processes at a time, no more than cores or times mean little; 0: this one"
+    text = "number of processes, at most the number of cores for valid times; 0: none"
     parser.worker_options(text, 1)
     parser.option(
         "--patience",
-        "give a run up after this wall-clock time; not with --workers 0 (default: ten "
-        "minutes and thirty times --seconds)",
+        "wall-clock time after which a run is given up; not with --workers 0 (default: "
+        "ten minutes and thirty times --seconds)",
         type=float,
         metavar="SECONDS",
     )
-    text = "refuse games that need more in each process"
-    parser.option("--memory-limit", text, MEMORY_LIMIT)
-    parser.option("--retry", "do runs again that failed", action="store_true")
+    parser.settings(
+        comparisons.CompareConfig, "seeds memory_limit retry", seeds={"metavar": "K"}
+    )
 
 
-def _compare(arguments: Arguments) -> dict[str, object]:
+def run(arguments: Arguments) -> dict[str, object]:
+    """Compare algorithms."""
     seconds = arguments.seconds
     arguments.out = arguments.out or _folder(arguments.game)
     if seconds is None and arguments.iterations is None:
         seconds = _SECONDS
-    # A limit of the user's own is what workers on Ray reserve.
+    # Workers on Ray reserve a limit that the user chose.
     limit = memory.parse_limit(arguments.memory_limit)
     reserved = None if arguments.memory_limit == MEMORY_LIMIT else limit
+    executor = arguments.executor(1, memory=reserved, patience=arguments.patience)
     result = comparisons.compare(
         arguments.game,
         registry.expand(arguments.algorithms),
         Budget(seconds, arguments.iterations),
         arguments.out,
-        comparisons.CompareConfig(
-            executor=arguments.executor(
-                1, memory=reserved, **arguments.given("patience")
-            ),
-            **arguments.given("seeds", "memory_limit", "retry"),
-        ),
+        arguments.settings(comparisons.CompareConfig, executor=executor),
         progress=True,
         unwritten=arguments.note_unwritten,
     )
@@ -113,7 +106,7 @@ def _compare(arguments: Arguments) -> dict[str, object]:
     useless = all(record["nash_conv"] is None for record in result.requested)
     if useless:
         report_problem(
-            "error", "nothing gave a number; see above why, and choose others"
+            "error", "no run gave a number; see the reasons above, and choose others"
         )
     return {
         **({"exit_code": 1} if useless else {}),
@@ -125,7 +118,7 @@ def _compare(arguments: Arguments) -> dict[str, object]:
 
 
 def _folder(games: list[str]) -> str:
-    """A folder for these games, with a name that any file system takes."""
+    """Return a folder for these games, with a name that any file system accepts."""
     name = "+".join(
         re.sub(r"[^A-Za-z0-9_.=-]+", "-", game).strip("-.") for game in games
     )

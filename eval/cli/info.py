@@ -1,4 +1,4 @@
-"""The command `info`: how large a game is."""
+"""The command `info`: print a game's size."""
 
 import collections
 import sys
@@ -28,132 +28,125 @@ from spiel_cr.solvers.representation import (
 )
 
 from ..common.plurals import counted
-from .command import Arguments, Commands, add_command
+from .command import Arguments, Parser
+
+_ROLLOUTS = 20
 
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    parser = add_command(commands, "info", _info, "print a game's size")
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
     for flag in ("--game", "--memory-limit", "--cache"):
         parser.option(flag)
-    parser.option(
-        "--form",
-        "whose size: compiled, history by history; signals, by public nodes and what "
-        "cards tell; worlds, by what has succeeded on a hidden board; auto: that which "
-        "solve would take",
-        "auto",
-        choices=BUILT,
-    )
+    parser.settings(GameOptions, "form", form={"choices": BUILT})
 
 
-def _info(arguments: Arguments) -> dict[str, object]:
-    options = GameOptions(arguments.form, **arguments.given("memory_limit", "cache"))
+def run(arguments: Arguments) -> dict[str, object]:
+    """Print the size of a game."""
     opened = open_game(arguments.game)
     announce(f"estimating how many histories {opened.game} has")
-    histories = estimate.estimate_histories(opened.game, rollouts=20)
-    said = estimate.describe_histories(histories)
-    print(f"{one_line(opened.game)} has {said}, by an estimate", file=sys.stderr)
-    game, _ = represent(opened, options, Need({SIMULATOR: ""}), progress=True)
+    histories = estimate.estimate_histories(opened.game, rollouts=_ROLLOUTS)
+    text = estimate.describe_histories(histories)
+    print(f"{one_line(opened.game)} has {text}, by an estimate", file=sys.stderr)
+    need, options = Need({SIMULATOR: ""}), arguments.settings(GameOptions)
+    game, _ = represent(opened, options, need, progress=True)
     if isinstance(game, PublicTreeGame):
-        return _signals(game)
+        return _report_public_tree(game)
     if isinstance(game, PhantomGame):
-        return _worlds(game)
-    tree = game
-    assert isinstance(tree, GameTree)
+        return _report_phantom(game)
+    assert isinstance(game, GameTree)
     sizes: dict[str, object] = {
-        "histories": len(tree.histories),
-        "terminals": tree.num_terminals,
-        "infosets": [len(infosets) for infosets in tree.infosets],
-        "sequences": [i.decisions.num_sequences for i in tree.infosets],
-        "max_depth": tree.max_depth,
+        "histories": len(game.histories),
+        "terminals": game.num_terminals,
+        "infosets": [len(infosets) for infosets in game.infosets],
+        "sequences": [i.decisions.num_sequences for i in game.infosets],
+        "max_depth": game.max_depth,
     }
-    print(one_line(tree.game))
+    print(one_line(game.game))
     _print(sizes)
-    each = tree.nbytes / len(tree.histories)
-    print(f"  memory     {tree.nbytes / 1e6:,.1f} MB, {each:.0f} bytes per history")
-    return {**sizes, "bytes": tree.nbytes}
+    each = game.nbytes / len(game.histories)
+    print(f"  memory     {game.nbytes / 1e6:,.1f} MB, {each:.0f} bytes per history")
+    return {**sizes, "bytes": game.nbytes}
 
 
 def _print(sizes: dict[str, Any]) -> None:
     for name, size in sizes.items():
-        both = size if isinstance(size, list) else [size]
-        print(f"  {name:<10} " + " / ".join(f"{n:,}" for n in both))
+        numbers = size if isinstance(size, list) else [size]
+        print(f"  {name:<10} " + " / ".join(f"{n:,}" for n in numbers))
 
 
-def _worlds(worlds: PhantomGame) -> dict[str, object]:
-    """Prints the size of a game of hidden boards."""
-    sequences = [side.decisions.num_sequences for side in worlds.sides]
-    shown: dict[str, Any] = {
-        "worlds": len(worlds.worlds),
-        "ends": len(worlds.utility),
-        "terminals": worlds.num_terminals,
-        "infosets": [len(side.decisions) for side in worlds.sides],
+def _report_phantom(game: PhantomGame) -> dict[str, object]:
+    """Print and report the size of a game in phantom form."""
+    sequences = [side.decisions.num_sequences for side in game.sides]
+    sizes: dict[str, Any] = {
+        "worlds": len(game.worlds),
+        "ends": len(game.utility),
+        "terminals": game.num_terminals,
+        "infosets": [len(side.decisions) for side in game.sides],
         "sequences": sequences,
-        "pairs": list(worlds.pairs),
+        "pairs": list(game.pairs),
     }
-    print(f"{one_line(worlds.game)}, by worlds")
-    _print(shown)
-    counts = sum(worlds.pairs), sum(sequences)
+    print(f"{one_line(game.game)}, in phantom form")
+    _print(sizes)
+    counts = sum(game.pairs), sum(sequences)
     peaks = _peaks(lambda dtype: phantom_footprint.peak_bytes(*counts, dtype.itemsize))
-    return {"form": "phantom", **shown, "peak_bytes": peaks}
+    return {"form": "phantom", **sizes, "peak_bytes": peaks}
 
 
-def _peaks(taken: Callable[[np.dtype], float]) -> dict[str, float]:
-    """What solving takes in each type of arithmetic, printed and reported."""
-    peaks = {name: taken(np.dtype(name)) for name in ("float64", "float32")}
-    said = (f"{memory.describe_bytes(p)} in {n}" for n, p in peaks.items())
-    print("  solving    about " + ", ".join(said))
+def _peaks(peak_bytes: Callable[[np.dtype], float]) -> dict[str, float]:
+    """Print and return the memory that solving needs, by type of arithmetic."""
+    peaks = {name: peak_bytes(np.dtype(name)) for name in ("float64", "float32")}
+    texts = (f"{memory.describe_bytes(p)} in {n}" for n, p in peaks.items())
+    print("  solving    about " + ", ".join(texts))
     return peaks
 
 
-def _signals(signals: PublicTreeGame) -> dict[str, object]:
-    """Prints the size of a signal game; nothing is laid out but its kernels."""
-    players = signals.betting.player
-    sizes = [footprint.size_of(signals, player) for player in range(2)]
+def _report_public_tree(game: PublicTreeGame) -> dict[str, object]:
+    """Print and report the size of a game in public-tree form."""
+    players = game.betting.player
+    sizes = [footprint.size_of(game, player) for player in range(2)]
     shown: dict[str, Any] = {
-        "public": len(signals.betting),
+        "public": len(game.betting),
         "decisions": [int((players == player).sum()) for player in range(2)],
         "leaves": int((players == TERMINAL).sum()),
         "infosets": [size.infosets for size in sizes],
         "sequences": [size.sequences for size in sizes],
     }
-    print(f"{one_line(signals.game)}, by signals")
+    print(f"{one_line(game.game)}, in public-tree form")
     _print(shown)
-    by_round = [signals.num_private_states(player) for player in range(2)]
+    by_round = [game.num_private_states(player) for player in range(2)]
     for number, pair in enumerate(zip(*by_round, strict=True)):
-        both = " / ".join(f"{count:,}" for count in pair)
-        print(f"  {f'round {number}':<10} {both} signals")
-    listed = [_kernel(kernel) for kernel in signals.kernels]
-    alike = collections.Counter(map(_described, listed))
-    for described, count in alike.items():
-        print(f"  {counted(count, 'kernel'):<10} {described}")
-    size = footprint.game_bytes(signals)
+        counts = " / ".join(f"{count:,}" for count in pair)
+        print(f"  {f'round {number}':<10} {counts} private states")
+    rows = [_payoff_matrix(kernel) for kernel in game.kernels]
+    for text, count in collections.Counter(map(_text_of, rows)).items():
+        print(f"  {counted(count, 'payoff matrix', 'payoff matrices')}: {text}")
+    size = footprint.game_bytes(game)
     print(f"  memory     {size / 1e6:,.1f} MB, the game without a solver's arrays")
-    peaks = _peaks(lambda dtype: footprint.peak_bytes(signals, dtype))
+    peaks = _peaks(lambda dtype: footprint.peak_bytes(game, dtype))
     shown["public_nodes"] = shown.pop("public")
     return {
         "form": "public-tree",
         **shown,
         "private_states": by_round,
-        "kernels": listed,
+        "kernels": rows,
         "bytes": size,
         "peak_bytes": peaks,
     }
 
 
-def _described(row: dict[str, Any]) -> str:
-    """A kernel of `_kernel` in words; those of several may be equal."""
+def _text_of(row: dict[str, Any]) -> str:
+    """Return a payoff matrix in words; several may be equal."""
     height, width = row["shape"]
     each = f"{row['bytes'] / 1e6:,.2f} MB"
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"
 
 
-def _kernel(kernel: PayoffMatrix) -> dict[str, Any]:
-    """A kernel as solvers have it, for player 0 (float64)."""
-    laid_out = kernels.lay_out(kernel, 0)
+def _payoff_matrix(kernel: PayoffMatrix) -> dict[str, Any]:
+    """Return the size of a payoff matrix as solvers store it for player 0, float64."""
+    matrix = kernels.lay_out(kernel, 0)
     return {
         "round": kernel.round,
         "shape": list(kernel.shape),
-        "form": type(laid_out).__name__,
-        "bytes": laid_out.nbytes,
+        "form": type(matrix).__name__,
+        "bytes": matrix.nbytes,
     }

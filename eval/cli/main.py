@@ -14,7 +14,6 @@ python_rhode_island_holdem, python_poker_spot, python_rock_paper_scissors and
 python_scotland_yard.
 """
 
-import argparse
 import contextlib
 import importlib
 import json
@@ -39,17 +38,23 @@ from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening import game_strings
 
 from ..common import help_pages
-from . import signals
-from .command import Arguments, Parser, check_arguments, report_problem
+from . import interrupt_signals
+from .command import (
+    Arguments,
+    Parser,
+    add_command,
+    check_arguments,
+    report_problem,
+)
 
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
-    "info solve spot resolve evaluate subgame best_response exploit tournament play "
-    "compare show study abstract push_fold"
+    "info solve spot resolve evaluate subgame best-response exploit tournament play "
+    "compare show study abstract push-fold"
 )
 
-# How XLA begins to say that it was asked for what makes no sense.
-_ASKED_WRONGLY = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
+# Beginnings of XLA's messages about invalid operations, which are mistakes in the code.
+_INVALID_OPERATIONS = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
 
 
 class _OneLine(logging.Formatter):
@@ -77,47 +82,47 @@ def main(*, owns_process: bool = False) -> None:
 
 
 def make_parser() -> Parser:
-    """The parser of all commands."""
+    """Construct the parser of all commands."""
     parser = Parser(
         prog="spiel-cr",
-        description="Solve, resolve and judge two-player zero-sum OpenSpiel games.",
+        description="Solve, resolve and evaluate two-player zero-sum OpenSpiel games.",
         epilog=(__doc__ or "").partition("\n\n")[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     version = f"spiel-cr {spiel_cr.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name in _COMMANDS.split():
-        importlib.import_module(f".{name}", __package__).add(commands)
+        module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
+        add_command(commands, name, module)
     return parser
 
 
 def make_help_pages() -> dict[str, str]:
-    """What --help prints by command, "" without one.
+    """Return what --help prints, by command; "" is the page without a command.
 
-    In as many columns as the environment says: COLUMNS is `help_pages.HELP_COLUMNS`.
+    The pages are as wide as COLUMNS says, which is set to `help_pages.HELP_COLUMNS`.
     """
     parser = make_parser()
     (commands,) = (action for action in parser._actions if action.choices)
     assert isinstance(commands.choices, dict)
-    pages = {name: own.format_help() for name, own in commands.choices.items()}
+    pages = {name: each.format_help() for name, each in commands.choices.items()}
     return {"": parser.format_help(), **pages}
 
 
 def write_help_pages() -> None:
-    """Writes what `help_pages.help_page` reads; `make help-pages`."""
+    """Write the file that `help_pages.help_page` reads (`make help-pages`)."""
     text = json.dumps(make_help_pages(), indent=1)
     atomic.write_text(help_pages.HELP_PAGES, text + "\n")
 
 
 def _parse(argv: Sequence[str]) -> Arguments:
-    """Reads the command line; argparse exits by itself on --help and on mistakes."""
+    """Parse the command line; argparse exits by itself on --help and on errors."""
     parser = make_parser()
     arguments, surplus = parser.parse_known_args(argv[1:])
     if surplus:
         words = " ".join(surplus)
         parser.error(f"unrecognized arguments: {words}; leave them out")
-    # absl's own flags are no options of ours: --flagfile would end in a traceback.
+    # Flags of absl are not options of spiel-cr: --flagfile would end in a traceback.
     flags.FLAGS.mark_as_parsed()
     return arguments
 
@@ -132,7 +137,7 @@ class _Farewell:
         """Print where the command can be resumed, and that it was interrupted."""
         if not self._printed:
             self._printed = True
-            _say_what_is_kept(self._arguments)
+            _print_kept_files(self._arguments)
             print("spiel-cr: interrupted", file=sys.stderr)
 
     def exit(self, stopped: KeyboardInterrupt) -> NoReturn:
@@ -143,52 +148,24 @@ class _Farewell:
 
 def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
     farewell = _Farewell(arguments)
-    interrupting = signals.interrupting(farewell if owns_process else None)
+    interrupting = interrupt_signals.interrupting(farewell if owns_process else None)
     try:
         plugins.import_from_environment()
         plugins.import_user_modules(getattr(arguments, "imports", ()))
-        # What cannot be written must be said before the work, not after it.
+        # Before the work, not after it.
         check_arguments(arguments)
         with interrupting, _warnings_in_lines(arguments), _announcing():
             report = arguments.run(arguments)
     except KeyboardInterrupt as stopped:
         farewell.exit(stopped)
-    # The last place that can tell people anything, so it is wide. Nothing is hidden:
-    # what is not about their input or their machine is shown with its traceback.
+    # Nothing is hidden: what is not about the user's input or the machine is printed
+    # with its traceback.
     except Exception as error:
-        # Modules in C that are being imported make another error of it.
+        # While modules in C are imported, an interrupt becomes another error.
         if isinstance(error.__cause__, KeyboardInterrupt):
             farewell.exit(error.__cause__)
-        if (module := _own_module(error)) is not None:
-            traceback.print_exception(error)
-            report_problem(
-                "error",
-                f"{type(error).__name__}: {error}; raised in {module}, which is not "
-                f"part of spiel_cr: correct it there",
-            )
-            sys.exit(2)
-        if not _is_expected(error):
-            traceback.print_exception(error)
-            report_problem(
-                "error",
-                "this is a mistake in spiel_cr; please report it, with the lines above "
-                "and the command",
-            )
-            sys.exit(1)
-        said = "out of memory; choose a smaller game, or fewer --workers: "
-        head = said if isinstance(error, MemoryError) else ""
-        text = str(error)
-        if isinstance(error, pyspiel.SpielError) and not text.startswith("game="):
-            # It passed all checks of its string, and fails on the way.
-            text = (
-                f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
-                f"{game_strings.reason(error)}; choose other values of its parameters"
-            )
-        if isinstance(error, pyspiel.SpielError) and "Unknown game" in text:
-            text += "; a game of your own: --import MODULE.py"
-        report_problem("error", f"{head}{text}")
-        sys.exit(2)
-    # For work that was done to the end, and in vain.
+        _report_error(error, arguments)
+    # For work that was completed without a usable result.
     code = report.pop("exit_code", 0)
     if arguments.json:
         print(json.dumps(report))
@@ -200,25 +177,58 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
         sys.exit(code)
 
 
+def _report_error(error: Exception, arguments: Arguments) -> NoReturn:
+    """Print an error, and exit with 2, or with 1 if it is a mistake in spiel_cr."""
+    if (module := _users_module(error)) is not None:
+        traceback.print_exception(error)
+        report_problem(
+            "error",
+            f"{type(error).__name__}: {error}; raised in {module}, which is not "
+            f"part of spiel_cr: correct it there",
+        )
+        sys.exit(2)
+    if not _is_expected(error):
+        traceback.print_exception(error)
+        report_problem(
+            "error",
+            "this is a mistake in spiel_cr; please report it, with the lines above "
+            "and the command",
+        )
+        sys.exit(1)
+    text = str(error)
+    if isinstance(error, MemoryError):
+        text = f"out of memory; choose a smaller game, or fewer --workers: {text}"
+    if isinstance(error, pyspiel.SpielError) and not text.startswith("game="):
+        # The game string passed all checks, and the game fails later.
+        text = (
+            f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
+            f"{game_strings.reason(error)}; choose other values of its parameters"
+        )
+    if isinstance(error, pyspiel.SpielError) and "Unknown game" in text:
+        text += "; a game of your own: --import MODULE.py"
+    report_problem("error", text)
+    sys.exit(2)
+
+
 @contextlib.contextmanager
 def _announcing() -> Iterator[None]:
-    """No phase is silent on stderr; what is written to stdout stays as it is."""
+    """Announce every phase on stderr during the block."""
     with messages.listening(), compilation_cache.compilation_messages():
         yield
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether an error is about what the user gave, or about the machine.
+    """Return whether an error is about the user's input or about the machine.
 
     Then its text is written for people. Everything else is a mistake in the code.
     """
     if isinstance(error, ValueError):
         return plugins.is_deliberate(error)
     if isinstance(error, ImportError):
-        # An extra is missing, or a library does not load. We import what we have.
+        # An extra is missing, or a library does not load.
         return str(error.name).partition(".")[0] not in plugins.PACKAGES
     if isinstance(error, JaxRuntimeError):
-        return not str(error).startswith(_ASKED_WRONGLY)
+        return not str(error).startswith(_INVALID_OPERATIONS)
     return isinstance(
         error,
         MemoryError
@@ -229,20 +239,20 @@ def _is_expected(error: Exception) -> bool:
     )
 
 
-def _own_module(error: Exception) -> str | None:
-    """The user's module in which an error was raised; None: it was not."""
+def _users_module(error: Exception) -> str | None:
+    """Return the user's module in which an error was raised; None if it was not."""
     place = plugins.origin(error)
     if place is None:
         return None
-    own = plugins.user_modules - set(plugins.PACKAGES)
-    if plugins.package_of(error) not in own:
+    packages = plugins.user_modules - set(plugins.PACKAGES)
+    if plugins.package_of(error) not in packages:
         return None
     return str(place.tb_frame.f_globals.get("__name__"))
 
 
-def _say_what_is_kept(arguments: Arguments) -> None:
-    """After an interruption: where the same command goes on."""
-    # Their old files do not have what is finished.
+def _print_kept_files(arguments: Arguments) -> None:
+    """Print, after an interruption, where the same command can be resumed."""
+    # Files that could not be written lack the completed work.
     unwritten = [pathlib.Path(path) for path in arguments.unwritten]
     lost = not unwritten and not getattr(arguments, "saved", False)
     for name in ("out", "checkpoint"):
@@ -251,8 +261,7 @@ def _say_what_is_kept(arguments: Arguments) -> None:
             continue
         if pathlib.Path(path).exists():
             kept = f"what is finished is kept in {path}"
-            said = one_line(f"{kept}; the same command does the rest")
-            print(said, file=sys.stderr)
+            print(one_line(f"{kept}; the same command does the rest"), file=sys.stderr)
             lost = False
     if lost and hasattr(arguments, "save"):
         without = getattr(arguments, "checkpoint", "") is None
@@ -263,20 +272,20 @@ def _say_what_is_kept(arguments: Arguments) -> None:
 
 @contextlib.contextmanager
 def _warnings_in_lines(arguments: Arguments) -> Iterator[None]:
-    """Warnings of this project in one line; what they say was not written counts."""
+    """Print warnings of spiel_cr in one line, and note those of unwritten files."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def tell(
-            message: Any, category: type[Warning], *place: Any, **more: Any
+        def show_line(
+            message: Any, category: type[Warning], *place: Any, **options: Any
         ) -> None:
             if issubclass(category, UnsavedWarning):
                 arguments.note_unwritten(message.error)
             elif category is UserWarning:
                 report_problem("warning", message)
             else:
-                show(message, category, *place, **more)
+                show(message, category, *place, **options)
 
-        warnings.showwarning = tell
+        warnings.showwarning = show_line
         warnings.simplefilter("always", UserWarning)
         yield

@@ -1,13 +1,13 @@
-"""The command `play`: matches to watch, or to take part in.
+"""The command `play`: watch bots play matches, or play against one.
 
 bots, with their parameters in brackets:
 {bots}
   human: you, at this terminal, or with --web in a page of your browser
 
-The first bot is player 0 in the first match; seats are swapped from match to match.
-You are shown what your player knows, and choose by the number or the name of an action;
-q quits. With --web the page is for this machine only; Ctrl-C ends it. With --web alone
-the page offers games, and bots of several strengths.
+The first bot is player 0 in the first match; seats are swapped after each match. You
+see what your player observes, and choose by the number or the name of an action; q
+quits. With --web only this machine can open the page; Ctrl-C ends it. With --web alone
+you choose games, and bots of several strengths, in the page.
 
 examples:
   spiel-cr play --web
@@ -32,45 +32,46 @@ from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_specs import MEMORY_LIMIT
+from spiel_cr.players.player_strings import describe_players
 
 from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series
 from . import watchdog
-from .command import Arguments, Commands, add_command, split_bots, whole_value
+from .command import Arguments, Parser, split_bots, whole_value
 
+LISTS = {"bots": describe_players()}
 # Seconds that a bot's thread gets to end its move when the table is closed.
 _LAST_MOVE = 1.0
-# Seconds for a page to say that a bot failed.
+# Seconds for a page to show that a bot failed.
 _LAST_WORDS = 2.0
-# Seconds between two looks for the end.
+# Seconds between two checks whether the page was closed.
 _POLL = 0.1
 
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    text = "watch bots play matches, or play against one"
-    parser = add_command(
-        commands, "play", _play, text, __doc__, bots=bot_strings.describe_bots()
-    )
-    parser.bot_options("'A;B'", "see below", required=False)
-    text = "of all that is drawn (default: another each time)"
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    text = "two bots, one of which may be human"
+    parser.bot_options("'A;B'", text, required=False)
+    text = "seed for all random choices (default: another one in each run)"
     parser.add_argument("--seed", type=whole_value, help=text)
-    parser.option("--matches", "how many (default 1; with --web until you leave)")
+    text = "number of matches (default 1; with --web no limit)"
+    parser.option("--matches", text)
     text = "play in a page of the browser, which only this machine can open"
     parser.option("--web", text, action="store_true")
-    text = "of the page, from 1024 to 65535 (default: one that is free)"
+    text = "port of the page, from 1024 to 65535 (default: any free port)"
     parser.add_argument("--port", type=whole_value, metavar="N", help=text)
     text = "print the page's address, and do not open the browser"
     parser.option("--no-open", text, action="store_true")
 
 
-def _play(arguments: Arguments) -> dict[str, object]:
+def run(arguments: Arguments) -> dict[str, object]:
+    """Play matches."""
     lobby = arguments.web and arguments.game is arguments.bots is None
     if not lobby and None in (arguments.game, arguments.bots):
         raise ValueError(
-            "--game and --bots say what is played; give both, or --web alone, where "
-            "games and bots are chosen in the page"
+            "--game and --bots are required; give both, or --web alone to choose games "
+            "and bots in the page"
         )
     bots = [HUMAN] if lobby else split_bots(arguments.bots)
     _check_page(arguments, bots)
@@ -79,39 +80,33 @@ def _play(arguments: Arguments) -> dict[str, object]:
     seed = arguments.seed
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-    limit = arguments.memory_limit
-    if arguments.web:
-        laid: list[Series] = []
+    limits = arguments.options("memory_limit")
+    if not arguments.web:
+        matches = arguments.matches or 1
+        series = play(arguments.game, bots, seed=seed, matches=matches, **limits)
+        return {"game": arguments.game, "bots": bots, **series.report()}
+    tables: list[Series] = []
 
-        def lay(game: str, *bots: str) -> Series:
-            laid.append(Series(game, bots, seed=seed, memory_limit=limit))
-            return laid[-1]
+    def open_table(game: str, *bots: str) -> Series:
+        tables.append(Series(game, bots, seed=seed, **limits))
+        return tables[-1]
 
-        serve(
-            (lambda game, bot: lay(game, HUMAN, bot))
-            if lobby
-            else lay(arguments.game, *bots),
-            matches=arguments.matches,
-            port=arguments.port or 0,
-            opens=not arguments.no_open,
-        )
-        if lobby:
-            tables = [{"game": str(one.game), **one.report()} for one in laid]
-            return {"tables": tables}
-        (series,) = laid
-    else:
-        series = play(
-            arguments.game,
-            bots,
-            seed=seed,
-            matches=arguments.matches or 1,
-            memory_limit=limit,
-        )
-    return {"game": arguments.game, "bots": bots, **series.report()}
+    serve(
+        (lambda game, bot: open_table(game, HUMAN, bot))
+        if lobby
+        else open_table(arguments.game, *bots),
+        matches=arguments.matches,
+        port=arguments.port or 0,
+        opens=not arguments.no_open,
+    )
+    if lobby:
+        reports = [{"game": str(each.game), **each.report()} for each in tables]
+        return {"tables": reports}
+    return {"game": arguments.game, "bots": bots, **tables[0].report()}
 
 
 def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
-    """Refuses options of the page that do not go together."""
+    """Check that the options of the page agree with each other."""
     port = arguments.port
     if port is not None and not 1024 <= port <= 65535:
         raise ValueError(f"--port={port} must lie from 1024 to 65535")
@@ -135,32 +130,32 @@ def play(
     matches: int = 1,
     source: TextIO | None = None,
     out: TextIO | None = None,
-    memory_limit: Limit = bot_strings.MEMORY_LIMIT,
+    memory_limit: Limit = MEMORY_LIMIT,
 ) -> Series:
-    """Plays matches that a person watches or takes part in, at a terminal.
+    """Play matches that a person watches or takes part in, at a terminal.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      bots: two strings for `load_bot`, one of which may be "human". They swap seats
-        from match to match.
-      seed: of chance and of all that bots draw.
-      matches: how many.
-      source: where the person's answers are read, a line each; None: stdin.
-      out: where the match is shown; None: stdout.
-      memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
-        larger game.
+      game: OpenSpiel game string, game, or game tree (with `observations=True`).
+      bots: Two strings for `load_bot`, one of which may be "human". They swap seats
+        after each match.
+      seed: Seed for all random choices of chance and of the bots.
+      matches: Number of matches.
+      source: Stream of the person's answers, one per line. If None, stdin.
+      out: Stream to which the match is printed. If None, stdout.
+      memory_limit: Memory limit for game trees that bots need: bytes, or a size such as
+        "3GB".
 
     Returns:
       The matches that were played to the end.
 
     Raises:
-      ValueError: not two bots, two persons, a bad bot, a game too large for it, or a
-        bad seed or number of matches.
+      ValueError: If there are not two bots, both are human, a bot is invalid or the
+        game is too large for it, or the seed or the number of matches is invalid.
     """
     source, out = source or sys.stdin, out or sys.stdout
     check_iterations(matches, name="matches")
     series = Series(game, bots, seed=seed, memory_limit=memory_limit)
-    # What refuses the game does so before anything is shown.
+    # Bots that do not support the game raise before anything is printed.
     for seat, bot in enumerate(series.seats(0)):
         if bot != HUMAN:
             series.bot(0, seat)
@@ -169,8 +164,8 @@ def play(
         seats = series.seats(number)
         if matches > 1:
             print(f"\nmatch {number + 1} of {matches}", file=out)
-        # What the opponent does may be hidden from the person; what is not, is told.
-        observers = [] if HUMAN in bots else [_shower(seats, out)]
+        # A person sees the opponent's moves as far as they are observed.
+        observers = [] if HUMAN in bots else [_move_printer(seats, out)]
         try:
             played = series.play(lambda seat: _Person(seat, source, out), observers)
         except table.LeaveError:
@@ -182,18 +177,18 @@ def play(
     return series
 
 
-def _shower(seats: tuple[str, str], out: TextIO) -> Observer:
-    """Prints every move of two bots."""
+def _move_printer(seats: tuple[str, str], out: TextIO) -> Observer:
+    """Return a function that prints every move of two bots."""
 
-    def show(state: pyspiel.State, player: int, action: int) -> None:
-        who = "chance" if player < 0 else f"player {player}, {seats[player]}"
-        print(f"{who}: {state.action_to_string(player, action)}", file=out)
+    def print_move(state: pyspiel.State, player: int, action: int) -> None:
+        name = "chance" if player < 0 else f"player {player}, {seats[player]}"
+        print(f"{name}: {state.action_to_string(player, action)}", file=out)
 
-    return show
+    return print_move
 
 
 def _print_result(series: Series, played: Played, out: TextIO) -> None:
-    """Prints who won; to a person all that was hidden, too."""
+    """Print the returns, and to a person also what was hidden."""
     for seat, bot in enumerate(played.bots):
         print(
             f"player {seat}, {one_line(bot)}: {played.match.returns[seat]:+g}", file=out
@@ -202,9 +197,9 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
         return
     state = state_after(series.game, played.match.actions)
     print("all moves:", file=out)
-    for player, name in families.moves_of(state):
-        who = "chance" if player < 0 else f"player {player}, {played.bots[player]}"
-        print(f"  {who}: {name}", file=out)
+    for player, move in families.moves_of(state):
+        name = "chance" if player < 0 else f"player {player}, {played.bots[player]}"
+        print(f"  {name}: {move}", file=out)
     print("at the end:", file=out)
     for line in families.lines(state, played.bots.index(HUMAN), reveal=True):
         print(f"  {line}", file=out)
@@ -212,7 +207,7 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
 
 def _print_score(series: Series, bots: Sequence[str], out: TextIO) -> None:
     totals = ", ".join(
-        f"{bot} {won:+g}" for bot, won in zip(bots, series.totals(), strict=True)
+        f"{bot} {total:+g}" for bot, total in zip(bots, series.totals(), strict=True)
     )
     print(f"score after {len(series.played)}: {totals}", file=out)
 
@@ -224,28 +219,28 @@ def serve(
     port: int = 0,
     opens: bool = True,
 ) -> None:
-    """Lets a person play in a page, until they leave it or Ctrl-C.
+    """Serve a page in which a person plays, until they leave it or Ctrl-C.
 
     Args:
-      series: as of `Table`.
-      matches: how many at most; None: no limit.
-      port: of the page; 0: any that is free.
-      opens: open the browser.
+      series: Matches, or a function that makes them, see `Table`.
+      matches: Maximum number of matches. If None, there is no limit.
+      port: Port of the page; 0: any free port.
+      opens: Whether to open the browser.
 
     Raises:
-      ValueError: the port is not free, or what a bot raised in its thread.
+      ValueError: If the port is not free, or a bot raised it in its thread.
     """
-    laid = table.Table(series, matches=matches)
-    with server.Server(laid, port=port) as serving:
+    open_table = table.Table(series, matches=matches)
+    with server.Server(open_table, port=port) as serving:
 
-        def run() -> None:
-            laid.run()
-            if laid.error is not None:
-                # The page still asks what happened.
+        def run_table() -> None:
+            open_table.run()
+            if open_table.error is not None:
+                # The page still requests the error.
                 time.sleep(_LAST_WORDS)
                 serving.shutdown()
 
-        bot = threading.Thread(target=run, daemon=True)
+        bot = threading.Thread(target=run_table, daemon=True)
         bot.start()
         if isinstance(series, Series):
             print(f"{one_line(series.game)}, seed {series.seed}")
@@ -257,19 +252,19 @@ def serve(
             serving.serve_forever(_POLL)
         except KeyboardInterrupt as stopped:
             print("the table is closed", file=sys.stderr)
-            # Ctrl-C is how a person ends it; who sends another signal is told of it.
+            # Ctrl-C is the usual end; other signals are reported as interrupts.
             if getattr(stopped, "number", signal.SIGINT) != signal.SIGINT:
                 raise
             watchdog.accept_interrupt()
         finally:
-            laid.close()
+            open_table.close()
             bot.join(_LAST_MOVE)
-    if laid.error is not None:
-        raise laid.error
+    if open_table.error is not None:
+        raise open_table.error
 
 
 class _Person(pyspiel.Bot):
-    """Asks a person, who sees what the player knows and nothing else."""
+    """A person at a terminal, who sees what the player observes and nothing else."""
 
     def __init__(self, player: int, source: TextIO, out: TextIO) -> None:
         pyspiel.Bot.__init__(self)
@@ -279,7 +274,7 @@ class _Person(pyspiel.Bot):
         print(f"you are player {self._player}; q quits", file=self._out)
 
     def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: all information is in the next information state."""
+        """Do nothing: all information is in the next information state."""
 
     def step(self, state: pyspiel.State) -> int:
         legal = state.legal_actions()
@@ -296,21 +291,21 @@ class _Person(pyspiel.Bot):
             print("action: ", end="", file=self._out, flush=True)
             line = self._source.readline()
             answer = line.strip()
-            # An empty line is an answer; no line is the end of the input.
+            # No line at all is the end of the input.
             if not line or answer.lower() in ("q", "quit"):
                 raise table.LeaveError
-            chosen = _understand(answer, [*names.items(), *games.items()])
-            if chosen is not None:
-                return chosen
+            action = _find_action(answer, [*names.items(), *games.items()])
+            if action is not None:
+                return action
             print(
-                f"{answer!r} is no legal action; write one of the numbers "
+                f"{answer!r} is not a legal action; write one of the numbers "
                 f"{', '.join(map(str, names))} or a name beside them, or q to quit",
                 file=self._out,
             )
 
 
-def _understand(answer: str, names: Sequence[tuple[int, str]]) -> int | None:
-    """The action of this number, or else of this name; None: there is none."""
+def _find_action(answer: str, names: Sequence[tuple[int, str]]) -> int | None:
+    """Return the action with this number, or else with this name, if there is one."""
     if answer.isdecimal() and int(answer) in dict(names):
         return int(answer)
     named = {action for action, name in names if name.lower() == answer.lower()}

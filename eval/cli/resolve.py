@@ -1,27 +1,30 @@
-"""The command `resolve`: a whole game resolved continually, beside baselines."""
+"""The command `resolve`: resolve a whole game continually, in both roles.
+
+Without --game, 4-card II-goofspiel is resolved and compared with what OpenSpiel
+bundles.
+"""
 
 import argparse
 import dataclasses
 import time
-from typing import Any, get_args
+from typing import Any
 
 import spiel_cr
 from spiel_cr.resolving.continual import need_of
-from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES, DepthUnit
+from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.representation import GameOptions, represent
 
 from ..adapters import registry
 from ..comparison.measure import LastGame, Run, measure_run
-from .command import Arguments, Commands, add_command
+from .command import Arguments, Parser
 from .solve import (
     add_form_option,
     add_solver_options,
-    given_locks,
+    check_form,
+    locks_of,
     report_result,
-    say_form,
 )
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
@@ -30,61 +33,46 @@ _LEAST_SECONDS = 0.01
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
 
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    parser = add_command(
-        commands,
-        "resolve",
-        _resolve,
-        "resolve a whole game continually, in both roles; without --game, resolve "
-        "4-card II-goofspiel and compare with what OpenSpiel bundles",
-    )
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
     text = f"OpenSpiel game string (default {_DEMO_GAME})"
     parser.option("--game", text, required=False)
     add_solver_options(parser)
     add_form_option(parser)
-    text = "look N moves or rounds ahead in every solve, not to the end of the game"
-    parser.option("--depth", text, type=int)
-    parser.option(
-        "--depth-unit",
-        "what --depth counts; a round ends where chance moves after a decision, and "
-        "moves from the start make one cut for the whole game",
-        "moves",
-        choices=get_args(DepthUnit),
+    parser.settings(
+        ResolvingConfig,
+        "depth depth_unit leaf gadget",
+        leaf={
+            "metavar": "LEAF",
+            "help": "value of a history at which the lookahead ends: "
+            f"{', '.join(LEAVES)} (default {DEFAULT})",
+        },
     )
-    parser.option(
-        "--leaf",
-        f"what the game is worth where --depth ends it: {', '.join(LEAVES)} (default "
-        f"{DEFAULT})",
-        metavar="LEAF",
-    )
-    text = "what keeps the opponent from gaining"
-    parser.option("--gadget", text, "cfrd", choices=get_args(Gadget))
     parser.option(
         "--baselines",
         "also run bundled CFR+ for as many iterations, solve by CFR+ for the seconds "
-        "that takes, outcome-sampling MCCFR for the seconds of resolving, and uniform "
-        "(default: only without --game)",
+        "that these take, outcome-sampling MCCFR for the seconds of resolving, and "
+        "uniform (default: only without --game)",
         action=argparse.BooleanOptionalAction,
     )
 
 
-def _resolve(arguments: Arguments) -> dict[str, object]:
+def run(arguments: Arguments) -> dict[str, object]:
+    """Resolve a game."""
     game = _DEMO_GAME if arguments.game is None else arguments.game
-    iterations = 1000 if arguments.iterations is None else arguments.iterations
-    # Before the game is walked for the judge; `resolve` checks, too.
+    # Before the game tree is built; `resolve` checks, too.
     find(arguments.algorithm, families=(CFR,))
-    ahead = arguments.given("depth", "depth_unit", "leaf")
-    settings = ResolvingConfig(
-        arguments.algorithm, iterations, gadget=arguments.gadget, **ahead
+    settings = arguments.settings(
+        ResolvingConfig,
+        solver=arguments.algorithm,
+        iterations=1000 if arguments.iterations is None else arguments.iterations,
     )
-    limits = arguments.given("memory_limit", "cache")
-    options = GameOptions(arguments.form, locks=given_locks(arguments), **limits)
-    started = time.perf_counter()
+    options = arguments.settings(GameOptions, locks=locks_of(arguments))
+    start = time.perf_counter()
     need = need_of(settings, locks=options.locks is not None)
     form, reason = represent(game, options, need, progress=True)
-    say_form(form, reason, arguments)
-    walking = time.perf_counter() - started
+    check_form(form, reason, arguments)
+    building = time.perf_counter() - start
     result = spiel_cr.resolve(
         form,
         settings,
@@ -92,11 +80,12 @@ def _resolve(arguments: Arguments) -> dict[str, object]:
         dtype=arguments.dtype or "float64",
         progress=True,
     )
-    result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
+    result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
     report = report_result(game, result, arguments)
     report |= {"form": reason.form, "gadget": arguments.gadget}
     if arguments.depth is not None:
-        report |= {**ahead, "leaf": arguments.leaf or DEFAULT}
+        report |= arguments.options("depth", "depth_unit")
+        report["leaf"] = arguments.leaf or DEFAULT
     if arguments.baselines or (arguments.baselines is None and arguments.game is None):
         report["baselines"] = _compare(game, result, report, arguments.seed)
     return report
@@ -105,10 +94,10 @@ def _resolve(arguments: Arguments) -> dict[str, object]:
 def _compare(
     game: str, result: spiel_cr.Result, report: dict[str, object], seed: int
 ) -> list[dict[str, object]]:
-    """Runs what OpenSpiel bundles, and `solve`, on the same game; prints a table.
+    """Run OpenSpiel's algorithms and `solve` on the same game, and print a table.
 
     OpenSpiel's CFR+ has the iterations of one solve, and `solve` the seconds that these
-    took. Sampling gets all the time that resolving took, compiling included.
+    took. Sampling gets the total time of resolving, compilation included.
     """
     total = result.seconds + result.compile_seconds + result.build_seconds
     cache = LastGame()
@@ -120,7 +109,7 @@ def _compare(
         _measured(cache, Run(game, "openspiel-os-mccfr", seed, total, None)),
         _measured(cache, Run(game, "uniform", 0, None, 1)),
     ]
-    ours = {
+    resolved = {
         "name": f"spiel_cr resolve ({result.algorithm})",
         "iterations": result.iterations,
         "seconds": result.seconds + result.build_seconds,
@@ -129,7 +118,7 @@ def _compare(
     }
     heads = f"{'NashConv':>10}{'iterations':>12}{'seconds':>9}{'compiling':>11}"
     print(f"\n{'':<40}{heads}")
-    for row in (rows[1], rows[0], ours, *rows[2:]):
+    for row in (rows[1], rows[0], resolved, *rows[2:]):
         print(
             f"{row['name']:<40}{row['nash_conv']:>10.2e}{row['iterations']:>12,}"
             f"{row['seconds']:>9.2f}{row['compile_seconds']:>11.2f}"
@@ -138,10 +127,10 @@ def _compare(
 
 
 def _measured(cache: LastGame, run: Run) -> dict[str, Any]:
-    """A run's row of the table.
+    """Return a run's row of the table.
 
     Raises:
-      ValueError: it gave no strategy.
+      ValueError: If the run gave no strategy.
     """
     record = measure_run(cache, run)
     title = registry.find(run.algorithm).title

@@ -31,10 +31,11 @@ def help_texts(settings: type[Any]) -> dict[str, str]:
     """Return the help texts of the fields of a settings class, by name."""
     section = inspect.cleandoc(settings.__doc__ or "").partition("\nAttributes:\n")[2]
     entries = _ENTRY.findall(section.partition("\n\n")[0])
+    fields = table_of(settings)
 
     def plain(match: re.Match[str]) -> str:
         name = match[1]
-        return flag_of(name) if name in settings.__dataclass_fields__ else name
+        return flag_of(name) if name in fields else name
 
     texts = {}
     for name, entry in entries:
@@ -72,16 +73,12 @@ def field_option(settings: type, field: str) -> tuple[str, dict[str, Any]]:
     elif default is not None:
         options["default"] = default
     kind = table_of(settings)[field]
-    for part in _parts(kind):
+    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    parts = typing.get_args(kind) if is_union else (kind,)
+    plain = [part for part in parts if part in (int, float, str)]
+    for part in parts:
         if typing.get_origin(part) is typing.Literal:
             options["choices"] = typing.get_args(part)
-        elif part in (int, float):
-            options.setdefault("type", part)
+    if plain in ([int], [float]):
+        options["type"] = plain[0]
     return flag_of(field), options
-
-
-def _parts(kind: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or the type itself."""
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return typing.get_args(kind)
-    return (kind,)

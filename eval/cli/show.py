@@ -1,16 +1,17 @@
-"""The command `show`: look inside a strategy from a file.
+"""The command `show`: look inside a policy file: probabilities, reach, values.
 
 columns:
-  own      probability that the player's own actions lead to the information state
-  others   the same of opponent and chance
+  own      probability that the player's actions lead to the information state
+  others   probability that the actions of opponent and chance lead there
   value    counterfactual value under the policy: the player's utility from there on,
            weighted by `others`, in the game's units
   gain     how much more a best response from there on would get, weighted alike
-  actions  name, probability, and the counterfactual value of taking it
+  actions  name, probability, and the counterfactual value of the action
 
 A policy that was solved with --form public-tree is shown at one public node, --node:
-what is played with each hand. --html takes every policy, of games never laid out, too;
-its list of decisions begins as --player, --find, --sort and --limit say.
+the probabilities of each hand. --html supports every policy, also those of games
+without a game tree; its list of decisions starts as --player, --find, --sort and
+--limit say.
 
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
@@ -31,44 +32,43 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
-from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
 from ..inspection import infoset_view, spot_page, tree_page
 from ..reporting.html_page import plain
 from . import show_grid
-from .command import Arguments, Commands, add_command, path_value
+from .command import Arguments, Parser, path_value
 
 _LIMIT = 40
-# What a list of decisions shows.
+# Options of the list of decisions.
 _LISTED = ("find", "player", "sort", "limit")
 
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    text = "look inside a policy: probabilities, reach and values at its infosets"
-    parser = add_command(commands, "show", _show, text, __doc__)
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
     text = "file written with --save"
     parser.option("--policy", text, metavar="PATH", type=path_value)
     parser.option("--game")
-    parser.option("--player", "only this one's", type=int, choices=(0, 1))
-    text = "only information states with this text in them"
+    text = "only information states of this player"
+    parser.option("--player", text, type=int, choices=(0, 1))
+    text = "only information states that contain this text"
     parser.option("--find", text, metavar="TEXT")
-    text = "in the game's order, by reach of all, or by own reach x gain (default game)"
-    parser.option("--sort", text, choices=("game", "reach", "gain"))
-    text = f"this many at most for each player (default {_LIMIT})"
+    text = "order: the game's, by reach of all players, or by own reach x gain"
+    parser.option("--sort", f"{text} (default game)", choices=("game", "reach", "gain"))
+    text = f"maximum number of information states per player (default {_LIMIT})"
     parser.option("--limit", text, type=int)
     parser.option("--memory-limit")
     parser.option("--html", "write a page to walk through, from the first decision on")
     parser.option(
         "--node",
-        "of a policy solved with --form public-tree: the players' actions that lead to "
-        "a public node, such as 'check bet', by the names or numbers of the game's "
-        "actions (check also for call, bet also for raise, and the reverse, where the "
-        "game has no such action); shown as a grid of hands, with the game's own names "
-        "(default: where the first player acts)",
+        "for policies solved with --form public-tree: the players' actions that lead "
+        "to a public node, such as 'check bet', by the names or numbers of the game's "
+        "actions (check also for call, bet also for raise, and the reverse, if the "
+        "game has no such action); shown as a grid of hands (default: the first "
+        "decision)",
         metavar="ACTIONS",
     )
     text = "at this node: only hands with these public cards, such as '5c 9d'"
@@ -77,11 +77,12 @@ def add(commands: Commands) -> None:
     parser.option(
         "--csv",
         "at this node of hold'em: write all hands with their weight in the range, "
-        "equity, EV, and how often each action is taken",
+        "equity, EV, and the probability of each action",
     )
 
 
-def _show(arguments: Arguments) -> dict[str, object]:
+def run(arguments: Arguments) -> dict[str, object]:
+    """Show a policy."""
     limit = _LIMIT if arguments.limit is None else arguments.limit
     check_iterations(limit, name="limit")
     if not pathlib.Path(arguments.policy).is_file():
@@ -90,25 +91,29 @@ def _show(arguments: Arguments) -> dict[str, object]:
             f"spiel-cr solve --game '{arguments.game}' "
             f"--save {arguments.policy!r}"
         )
-    policy_files.check_policy_file(arguments.policy)
-    signals = policy_files.is_of_public_tree(arguments.policy)
-    show_grid.check(arguments, signals)
-    compiled = policy_files.needs_tree(arguments.policy)
-    if not signals and (compiled or not arguments.html):
-        large = () if compiled else (GameTooLargeError, TooManyHistoriesError)
+    file = policy_files.read_policy_file(arguments.policy)
+    file.check()
+    is_of_public_tree = file.is_of_public_tree
+    show_grid.check(arguments, is_of_public_tree)
+    needs_tree = file.needs_tree
+    if not is_of_public_tree and (needs_tree or not arguments.html):
+        large = () if needs_tree else (GameTooLargeError, TooManyHistoriesError)
         try:
             return _show_infosets(arguments, limit)
         except large as error:
             hint = "is too large for a list; --html FILE has the likeliest histories"
             raise type(error)(f"{arguments.game} {hint}") from error
-    report = show_grid.show(arguments) if signals else arguments.given("policy")
+    if is_of_public_tree:
+        report = show_grid.show(arguments)
+    else:
+        report = arguments.options("policy")
     if arguments.html:
         _write_page(arguments, _page(arguments), report)
     return report
 
 
 def _page(arguments: Arguments) -> str:
-    """The page of a policy that was solved without compiling; small games are, now."""
+    """Return the page of a policy that needs no game tree; small games get one."""
     policy = spiel_cr.load_policy(arguments.policy, arguments.game)
     reader = policy.signals.reader if isinstance(policy, PublicTreePolicy) else None
     if hasattr(reader, "range_weights"):
@@ -118,11 +123,13 @@ def _page(arguments: Arguments) -> str:
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
         tree = spiel_cr.build_tree(policy.game, max_histories=most)
-        strategy = conversions.behaviour_from_policy(tree, policy)
+        strategy = query(tree, policy)
         views = sum(infoset_view.view_infosets(tree, strategy), [])
     if arguments.sort == "gain" and not views:
-        raise ValueError("sort='gain': no gains are known here; choose --sort reach")
-    start = arguments.given(*_LISTED)
+        raise ValueError(
+            "sort='gain': gains are not available for this policy; use --sort reach"
+        )
+    start = arguments.options(*_LISTED)
     return tree_page.tree_page(policy.game, policy, views, arguments.policy, start)
 
 
@@ -134,28 +141,28 @@ def _write_page(arguments: Arguments, page: str, report: dict[str, object]) -> N
 
 
 def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
-    """A policy of a compiled game, as lines or as a page."""
+    """Show a policy of a game with a game tree, as lines or as a page."""
     tree = as_tree(
         arguments.game,
         observations=True,
         memory_limit=arguments.memory_limit,
         progress=True,
     )
-    announce(f"taking the policy {arguments.policy}")
+    announce(f"loading the policy {arguments.policy}")
     policy = spiel_cr.load_policy(arguments.policy, tree)
-    strategy = conversions.behaviour_from_policy(tree, policy)
-    # What is refused is refused before anything is printed.
+    strategy = query(tree, policy)
+    # Errors come before anything is printed.
     announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)
     chosen, left_off = [], 0
-    for player, own in enumerate(views):
+    for player, infosets in enumerate(views):
         if arguments.player in (None, player):
-            found = _choose(own, arguments.find, arguments.sort)
+            matches = _choose(infosets, arguments.find, arguments.sort)
             # The page has them, too.
             if not arguments.html:
-                _print_player(player, len(own), found, limit)
-            chosen += found[:limit]
-            left_off += len(found[limit:])
+                _print_player(player, len(infosets), matches, limit)
+            chosen += matches[:limit]
+            left_off += len(matches[limit:])
     report: dict[str, object] = {
         "game": str(tree.game),
         "policy": arguments.policy,
@@ -165,7 +172,7 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     }
     if arguments.html:
         announce(f"making the page {arguments.html}")
-        start, every = arguments.given(*_LISTED), sum(views, [])
+        start, every = arguments.options(*_LISTED), sum(views, [])
         page = tree_page.tree_page(tree.game, policy, every, arguments.policy, start)
         _write_page(arguments, page, report)
     return report
@@ -174,12 +181,13 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
 def _choose(
     views: Sequence[infoset_view.InfosetView], find: str | None, sort: str
 ) -> list[infoset_view.InfosetView]:
-    found = [v for v in views if find is None or find.lower() in v.key.lower()]
+    """Return the infosets that contain a text, in order."""
+    matches = [v for v in views if find is None or find.lower() in v.key.lower()]
     if sort == "reach":
-        found.sort(key=lambda view: -view.player_reach * view.others_reach)
+        matches.sort(key=lambda view: -view.player_reach * view.others_reach)
     elif sort == "gain":
-        found.sort(key=lambda view: -view.player_reach * view.gain)
-    return found
+        matches.sort(key=lambda view: -view.player_reach * view.gain)
+    return matches
 
 
 def _print_player(
@@ -187,18 +195,17 @@ def _print_player(
 ) -> None:
     print(f"player {player}: {len(views):,} of {counted(total, 'information state')}")
     print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
-    # Beyond rounding there is nothing to read, in payoffs of any size.
+    # Values within rounding errors are printed as 0, for payoffs of any size.
     values = (action.value for view in views for action in view.actions)
     rounding = 1e-12 * max(map(abs, values), default=0.0)
     for view in views[:limit]:
-        own, others = (
-            _number(view.player_reach, 1e-12),
-            _number(view.others_reach, 1e-12),
+        reach, others = (
+            _number(each, 1e-12) for each in (view.player_reach, view.others_reach)
         )
         value = _number(view.value, rounding)
         gain = _number(max(view.gain, 0.0), rounding)
         key = " / ".join(part for part in view.key.splitlines() if part.strip())
-        print(f"{own:>10}{others:>10}{value:>11}{gain:>10}  {key}")
+        print(f"{reach:>10}{others:>10}{value:>11}{gain:>10}  {key}")
         actions = "   ".join(
             f"{a.name} {a.probability:.4f} ({_number(a.value, rounding)})"
             for a in view.actions

@@ -1,11 +1,9 @@
-"""The command `show` for policies of signal games: a public node as a grid of hands."""
+"""The command `show` for public-tree policies: a public node as a grid of hands."""
 
-import pathlib
 import re
 
 import pyspiel
 
-from spiel_cr.common import figures
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.poker import answers
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -17,44 +15,42 @@ from ..reporting import plots
 from .command import Arguments
 from .spot import write_answers
 
-# Options of `show` that look at the infosets of a compiled game.
+# Options of `show` that are about the infosets of a game tree.
 _INFOSETS = {"player": None, "find": None, "sort": None, "limit": None}
-# And those that look at a public node.
+# And those that are about a public node.
 _NODE = {"node": None, "board": None, "plot": None, "csv": None}
 
 
-def check(arguments: Arguments, signals: bool) -> None:
-    """Refuses options that belong to the other kind of policy; nothing is loaded.
+def check(arguments: Arguments, is_of_public_tree: bool) -> None:
+    """Check that no option belongs to the other kind of policy; nothing is loaded.
 
     Args:
-      arguments: of the command.
-      signals: whether the policy is one of a signal game.
+      arguments: Arguments of the command.
+      is_of_public_tree: Whether the policy is one of a game in public-tree form.
 
     Raises:
-      ValueError: one does, or no picture can be drawn.
+      ValueError: If an option belongs to the other kind.
     """
-    for name, default in (_INFOSETS if signals else _NODE).items():
+    for name, default in (_INFOSETS if is_of_public_tree else _NODE).items():
         value = getattr(arguments, name)
         if value == default:
             continue
         remedy = "of a compiled game; look at a public node with --node"
-        if not signals:
+        if not is_of_public_tree:
             remedy = "solved with --form public-tree; leave it out"
         raise ValueError(f"--{name} {value} is for policies {remedy}")
-    if signals and arguments.plot:
-        figures.check(arguments.plot)
 
 
 def show(arguments: Arguments) -> dict[str, object]:
-    """Prints, and draws, what a policy plays at a public node.
+    """Print and draw the probabilities of a policy at a public node.
 
     Args:
-      arguments: of the command, checked.
+      arguments: Arguments of the command, checked.
 
     Raises:
-      ValueError: the policy is of another game, or there is no such node or board.
+      ValueError: If the policy is of another game, or the node or board does not exist.
     """
-    announce(f"taking the policy {arguments.policy}")
+    announce(f"loading the policy {arguments.policy}")
     policy = load_policy(arguments.policy, arguments.game)
     assert isinstance(policy, PublicTreePolicy)
     grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)
@@ -65,7 +61,7 @@ def show(arguments: Arguments) -> dict[str, object]:
     print(f"percentages of {', '.join(grid.actions)}\n")
     print(hand_grid.text_of(grid))
     report: dict[str, object] = {
-        **arguments.given("policy"),
+        **arguments.options("policy"),
         "game": str(policy.game),
         "node": grid.path,
         "player": grid.player,
@@ -79,14 +75,11 @@ def show(arguments: Arguments) -> dict[str, object]:
         ],
     }
     if arguments.csv:
-        found = answers(policy, arguments.node or "")
-        report["hands"] = found.rows()
-        with arguments.writing():
-            write_answers(pathlib.Path(arguments.csv), found)
-            print(f"\nhands: {one_line(arguments.csv)}")
-            report["csv"] = arguments.csv
+        hands = answers(policy, arguments.node or "")
+        report["hands"] = hands.rows()
+        write_answers(arguments, hands, report)
     if arguments.plot:
-        with arguments.writing():
+        with arguments.writing("\npicture:", arguments.plot):
             plots.plot_hands(
                 grid.cells,
                 [_named(name) for name in grid.rows],
@@ -96,20 +89,19 @@ def show(arguments: Arguments) -> dict[str, object]:
                 title=f"{titled(policy.game)}\n{_named(arguments.board or '')} "
                 f"player {grid.player} acts after {after}, in per cent",
             )
-            print(f"\npicture: {one_line(arguments.plot)}")
             report["plot"] = arguments.plot
     return report
 
 
 def titled(game: pyspiel.Game) -> str:
-    """A game in a few words: what a poker player asks for first."""
-    given = game.get_parameters()
-    facts = [f"{name} {given[name]}" for name in ("pot", "stack") if name in given]
-    facts = [_named(str(given["board"])), *facts] if "board" in given else facts
+    """Return a game in a few words, with its board, pot and stacks."""
+    values = game.get_parameters()
+    facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
+    facts = [_named(str(values["board"])), *facts] if "board" in values else facts
     return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
 
 
 def _named(cards: str) -> str:
-    """Cards such as "5c9d" as they are drawn."""
+    """Return cards such as "5c9d" with symbols for suits."""
     suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
-    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda found: suits[found[0]], cards)
+    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda suit: suits[suit[0]], cards)

@@ -1,110 +1,79 @@
-"""The command `subgame`: one subgame resolved on top of a trunk.
+"""The command `subgame`: resolve one subgame of a solved game, and follow NashConv.
+
+Actions are OpenSpiel's, including those of chance, as numbers or names, separated by
+commas (write a number for an action with a comma in its name). They must lead to a
+second or later decision of a player, who resolves the subgame there.
 
 examples:
   spiel-cr subgame --game kuhn_poker --actions 0,1,0,1 --iterations 1000
   spiel-cr subgame --game kuhn_poker --actions 'Deal:0,Deal:1,Pass,Bet' \\
     --iterations 1000 --values best_response --noise 0.1
-
-Actions are OpenSpiel's, chance moves included, as numbers or in words, separated by
-commas (write a number for an action with a comma in its name). They must lead to a
-second or later decision of a player; that player resolves the subgame there.
 """
 
+import dataclasses
 import json
 import pathlib
-from typing import Any, get_args
+from typing import Any
 
 import spiel_cr
-from spiel_cr.common import atomic, figures
+from spiel_cr.common import atomic
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation import one_step, openspiel_evaluator
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
-from spiel_cr.resolving.gadget_fronts import Gadget
 
 from ..common.plurals import counted
-from .command import Arguments, Commands, add_command, write_csv
+from .command import Arguments, Parser, write_csv
 
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    text = "resolve one subgame on top of a trunk, and follow NashConv"
-    parser = add_command(commands, "subgame", _subgame, text, __doc__)
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
     parser.option("--game")
-    parser.option("--actions", "from the root to the subgame, see below", required=True)
-    text = "of the solve of the whole game"
-    parser.option("--trunk-iterations", text, 1000, metavar="T")
-    parser.option("--iterations", "of the solve of the subgame", 1000)
-    parser.option("--algorithm", "of both solves, a full-width one", "cfr+")
-    parser.option(
-        "--values",
-        "the opponent's values at the subgame's root: its means over the trunk's "
-        "iterates, or exact ones, of a best response to the trunk",
-        "iterates",
-        choices=get_args(one_step.OpponentValues),
+    text = "actions from the root of the game to the subgame"
+    parser.option("--actions", text, required=True)
+    parser.settings(
+        one_step.OneStepConfig,
+        "trunk_iterations iterations algorithm values noise seed gadget",
+        trunk_iterations={"metavar": "T"},
+        noise={"metavar": "STD"},
     )
-    parser.option(
-        "--noise",
-        "multiply these values by normal variables of mean 1 and this standard "
-        "deviation",
-        0.0,
-        metavar="STD",
-    )
-    parser.option("--seed", "of the noise")
-    text = "what keeps the opponent from gaining"
-    parser.option("--gadget", text, "cfrd", choices=get_args(Gadget))
     parser.option("--memory-limit")
     parser.option("--plot")
-    parser.option("--out", "write the curve here: JSON lines and CSV")
+    parser.option("--out", "write the curve to this folder, as JSON lines and CSV")
 
 
-def _subgame(arguments: Arguments) -> dict[str, object]:
-    if arguments.plot:
-        figures.check(arguments.plot)
-    config = one_step.OneStepConfig(
-        **arguments.given("iterations", "trunk_iterations", "algorithm"),
-        **arguments.given("values", "noise", "seed", "gadget"),
-    )
-    compiled = as_tree(
+def run(arguments: Arguments) -> dict[str, object]:
+    """Resolve a subgame."""
+    config = arguments.settings(one_step.OneStepConfig)
+    tree = as_tree(
         arguments.game,
         observations=True,
         memory_limit=arguments.memory_limit,
         progress=True,
     )
-    openspiel_evaluator.check_memory(compiled, arguments.memory_limit)
+    openspiel_evaluator.check_memory(tree, arguments.memory_limit)
     announce("cutting the game into subgames")
     actions = arguments.actions.split(",")
-    found = one_step.resolve_after(compiled, actions, config, progress=True)
+    result = one_step.resolve_after(tree, actions, config, progress=True)
     announce("evaluating")
-    table = conversions.tabular_policy(compiled, found.behaviours)
+    policy = conversions.tabular_policy(tree, result.behaviours)
+    names = ("player", "layer", "infosets", "augmented_infosets", "trunk_nash_conv")
     facts: dict[str, Any] = {
-        **arguments.given("game", "actions"),
-        "player": found.player,
-        "layer": found.layer,
-        "infosets": found.infosets,
-        "augmented_infosets": found.augmented_infosets,
-        **arguments.given("algorithm", "gadget", "values", "noise", "seed"),
-        **arguments.given("trunk_iterations"),
-        "trunk_nash_conv": found.trunk_nash_conv,
+        **arguments.options("game", "actions"),
+        **{name: getattr(result, name) for name in names},
+        **dataclasses.asdict(config),
     }
+    del facts["iterations"]
     report = {
         **facts,
         "iterations": arguments.iterations,
-        "nash_conv": openspiel_evaluator.evaluate(compiled.game, table).nash_conv,
-        "curve": [point._asdict() for point in found.curve],
+        "nash_conv": openspiel_evaluator.evaluate(tree.game, policy).nash_conv,
+        "curve": [point._asdict() for point in result.curve],
     }
     _print(report)
-    _write(arguments, facts, found)
-    return report
-
-
-def _write(
-    arguments: Arguments, facts: dict[str, Any], found: one_step.OneStep
-) -> None:
-    """The curve in a folder, and drawn."""
     if arguments.out:
         folder = pathlib.Path(arguments.out)
-        rows = [{**facts, **point._asdict()} for point in found.curve]
+        rows = [{**facts, **point} for point in report["curve"]]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         with arguments.writing():
             atomic.write_text(folder / "subgame.jsonl", text)
@@ -115,9 +84,9 @@ def _write(
         if arguments.noise:
             label += f", noise {arguments.noise:g}"
         title = f"{arguments.game} after {arguments.actions}"
-        with arguments.writing():
-            spiel_cr.plot({label: found.curve}, arguments.plot, title=title)
-            print(f"  plot        {one_line(arguments.plot)}")
+        with arguments.writing("  plot       ", arguments.plot):
+            spiel_cr.plot({label: result.curve}, arguments.plot, title=title)
+    return report
 
 
 def _print(report: dict[str, Any]) -> None:

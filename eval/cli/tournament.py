@@ -1,25 +1,25 @@
-"""The command `tournament`: a round robin between bots.
+"""The command `tournament`: play a round robin between bots, with confidence intervals.
 
 bots, with their parameters in brackets:
 {bots}
 
-Matches come in twos: the second is played with swapped seats, and chance draws from
-the same numbers. Confidence intervals are computed over these twos. The same seed gives
-the same matches where bots have a budget of iterations (and no memory of earlier
-matches, as oos has).
+Matches are played in pairs: the second one has swapped seats, and chance draws from the
+same random numbers. Confidence intervals are computed over pairs. The same seed gives
+the same matches if bots have a budget of iterations (and no memory of earlier matches,
+as oos has).
 
 --out is a folder: matches.jsonl, one line per match, written as soon as it is over;
-table.csv, one line per pair; summary.json; settings.json. The same command again plays
-only what is missing there, and a greater --matches adds to it.
+table.csv, one line per pair of bots; summary.json; settings.json. The same command
+again plays only the matches that are missing, and a greater --matches adds to them.
 
 --session stack=80,rounds=10: games of poker are played in sessions of several hands.
-Both players begin with a stack, seats are swapped after each hand, and the session ends
-when one is broke or the rounds are over; --matches counts sessions. Nobody wins more in
-a hand than the smaller stack; blinds and bets are those of the game. --out then has
-sessions.jsonl and sessions.csv.
+Both players start with a stack, seats are swapped after each hand, and the session ends
+when one player has no chips left or after the last round; --matches counts sessions.
+Each hand's result is capped at the smaller stack; blinds and bets are those of the
+game. --out then has sessions.jsonl and sessions.csv.
 
---styles: action frequencies by street, and playing styles, of what was played; in poker
-only. They are written to styles.csv.
+--styles: action frequencies by street, and playing styles, of the matches; poker only.
+They are written to styles.csv.
 
 examples:
   spiel-cr tournament --game leduc_poker --matches 200 --out out/leduc \\
@@ -40,45 +40,40 @@ from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
 from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.matches import Slot
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
 from ..tournaments import sessions, styles, tournament
 from ..tournaments.round_robin import RoundRobinConfig
-from .command import Arguments, Commands, add_command, split_bots
+from .command import Arguments, Parser, split_bots
 from .play import HUMAN
 
+RESUMES = True
+LISTS = {"bots": describe_players()}
 
-def add(commands: Commands) -> None:
-    """Adds the command."""
-    text = "play a round robin between bots, with confidence intervals"
-    parser = add_command(
-        commands,
-        "tournament",
-        _tournament,
-        text,
-        __doc__,
-        resumes=True,
-        bots=bot_strings.describe_bots(),
-    )
-    parser.bot_options("'A;B;C'", "two or more, see below")
-    parser.option("--matches", "matches of each pair, half in each seat", 100)
+
+def add_options(parser: Parser) -> None:
+    """Add the options of the command."""
+    parser.bot_options("'A;B;C'", "two or more bots, separated by semicolons")
+    text = "number of matches of each pair of bots, half of them in each seat"
+    parser.option("--matches", text, 100)
     parser.option("--out", "folder of the results", required=True)
-    parser.option("--seed")
+    parser.settings(RoundRobinConfig, "seed")
     text = "play sessions of several hands with stacks of chips (poker)"
     parser.option("--session", text, metavar="stack=S,rounds=N")
     text = (
-        "take luck out of returns (AIVAT) by the values of this policy against itself: "
-        "a file or a name such as 'cfr+(iterations=100)'; exact where the game fits "
-        "compiled"
+        "reduce the variance of returns (AIVAT) with the values of this policy against "
+        "itself: a file or a name such as 'cfr+(iterations=100)'; exact if the game "
+        "tree fits into memory"
     )
     parser.option("--aivat", text, metavar="POLICY")
-    text = "action frequencies by street, and playing styles (poker)"
+    text = "report action frequencies by street, and playing styles (poker)"
     parser.option("--styles", text, action="store_true")
     parser.worker_options()
 
 
-def _tournament(arguments: Arguments) -> dict[str, object]:
+def run(arguments: Arguments) -> dict[str, object]:
+    """Play a tournament."""
     bots = split_bots(arguments.bots)
     if HUMAN in bots:
         raise ValueError(
@@ -91,8 +86,8 @@ def _tournament(arguments: Arguments) -> dict[str, object]:
             f"played, each deal in both seats",
             file=sys.stderr,
         )
-    settings = RoundRobinConfig(
-        **arguments.given("seed", "memory_limit"),
+    settings = arguments.settings(
+        RoundRobinConfig,
         executor=arguments.executor(),
         progress=True,
         unwritten=arguments.note_unwritten,
@@ -112,7 +107,7 @@ def _tournament(arguments: Arguments) -> dict[str, object]:
 def _matches(
     arguments: Arguments, bots: list[str], settings: RoundRobinConfig
 ) -> dict[str, object]:
-    """Matches, printed and reported."""
+    """Play, print and report matches."""
     if arguments.styles:
         sessions.check_chips(arguments.game, "--styles")
     result = tournament.play_tournament(
@@ -124,11 +119,10 @@ def _matches(
         aivat=arguments.aivat,
     )
     print(
-        f"{one_line(arguments.game)}, seed {arguments.seed}, {result.matches[0][1]} ",
-        end="",
+        f"{one_line(arguments.game)}, seed {arguments.seed}, {result.matches[0][1]} "
+        f"matches per pair; mean return of the row against the column,\n"
+        f"with half the width of its 95 % confidence interval"
     )
-    print("matches per pair; mean return of the row against the column,")
-    print("with half the width of its 95 % confidence interval")
     if arguments.aivat is not None:
         print(f"\nluck taken out (AIVAT, values of {one_line(arguments.aivat)}):")
     _print_table(result)
@@ -147,7 +141,7 @@ def _sessions(
     config: sessions.SessionConfig,
     settings: RoundRobinConfig,
 ) -> dict[str, object]:
-    """Sessions with stacks, printed and reported."""
+    """Play, print and report sessions with stacks."""
     result = sessions.play_sessions(
         arguments.game,
         bots,
@@ -184,22 +178,22 @@ def _sessions(
 
 
 def _styles(arguments: Arguments, name: str) -> dict[str, object]:
-    """Styles of what lies in the folder, printed, written and reported.
+    """Print, write and report playing styles.
 
     Args:
-      arguments: of the command.
-      name: of the file of JSON lines, without ".jsonl".
+      arguments: Arguments of the command.
+      name: Name of the file with the matches, without ".jsonl".
     """
     if not arguments.styles:
         return {}
     folder = pathlib.Path(arguments.out)
     records = read_lines(folder / f"{name}.jsonl", Slot._fields)
-    found = styles.styles_of(arguments.game, styles.read_hands(records))
+    players = styles.styles_of(arguments.game, styles.read_hands(records))
     print("\nactions by street, and styles of play")
-    print("\n".join(styles.lines_of_styles(found)))
+    print("\n".join(styles.lines_of_styles(players)))
     with arguments.writing():
-        atomic.write_text(folder / "styles.csv", styles.table_of_styles(found))
-    return {"styles": [{**style._asdict(), "style": style.text} for style in found]}
+        atomic.write_text(folder / "styles.csv", styles.table_of_styles(players))
+    return {"styles": [{**style._asdict(), "style": style.text} for style in players]}
 
 
 def _print_numbers(
@@ -207,7 +201,7 @@ def _print_numbers(
     values: Sequence[Sequence[float | None]],
     half_widths: Sequence[Sequence[float | None]],
 ) -> list[str]:
-    """A square table; returns the bots' numbers."""
+    """Print a square table, and return the numbers of the bots."""
     width = 20
     numbers = [f"[{number}]" for number in range(1, len(bots) + 1)]
     print("    " + "".join(f"{number:>{width}}" for number in numbers))
@@ -221,20 +215,22 @@ def _print_numbers(
 
 
 def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None:
-    """Pairs of which nobody knows who is better, and how long it would take to know."""
+    """Print pairs without a significant difference, and how many matches they need."""
     pairs = list(itertools.combinations(range(len(numbers)), 2))
-    doubted = known = 0
+    doubted = significant = 0
     for i, j in pairs:
         mean, half = result.mean[i][j], result.half_width[i][j]
-        known += bool(mean and half is not None and abs(mean) > half)
+        significant += bool(mean and half is not None and abs(mean) > half)
         if mean and half and abs(mean) < half:
             # The interval shrinks with the root of the number.
             need = math.ceil(result.matches[i][j] * (half / mean) ** 2)
             pair = f"{numbers[i]} and {numbers[j]}"
-            said = f"about {need:,} matches would be enough, if the mean stays"
-            print(f"{pair}: not significant; {said}")
+            print(
+                f"{pair}: not significant; about {need:,} matches would be enough, if "
+                f"the mean stays"
+            )
             doubted += 1
-    if known and known + doubted == len(pairs):
+    if significant and significant + doubted == len(pairs):
         print(f"all {'other ' if doubted else ''}pairs: significant at 95 %")
 
 
@@ -256,6 +252,6 @@ def _print_table(result: tournament.Tournament) -> None:
     for number, effort in zip(numbers, result.efforts, strict=True):
         if effort.unmet_share is not None:
             print(
-                f"{number} is uniform at infosets that it never met: "
+                f"{number} is uniform at infosets that it never visited: "
                 f"{effort.unmet_share:.1%} of {effort.queried:,} decisions"
             )

@@ -14,7 +14,7 @@ from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import check_behaviour
-from spiel_cr.policies.phantom_policy import normalised
+from spiel_cr.policies.queries import normalised
 from spiel_cr.solvers import footprint
 
 from .game_instance import GameInstance
@@ -120,7 +120,7 @@ class ExactEvaluator:
         """Distributions everywhere, or ValueError."""
         first, second = (
             normalised(
-                self._tree.infosets[player].decisions,
+                self._tree.infosets[player].decisions.num_actions,
                 check_behaviour(self._tree, player, own, tolerance=_SUM_TOLERANCE),
             )
             for player, own in enumerate(strategy)

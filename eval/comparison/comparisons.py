@@ -17,7 +17,7 @@ from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, Key, Record
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..adapters import registry
 from ..common import conditions

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from spiel_cr.common.figures import available
 from spiel_cr.common.json_log import Record
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..adapters import registry
 from ..common.budget import Budget

@@ -19,6 +19,7 @@ from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.evaluation.traversal import Interview
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions
@@ -59,11 +60,11 @@ class _Strategy:
 class Reviewer:
     """Reviews matches of one game, and caches its tree and solution."""
 
-    def __init__(self, game: GameTree | pyspiel.Game) -> None:
+    def __init__(self, game: Openable) -> None:
         """Create a reviewer; the first review builds the tree and solves the game.
 
         Args:
-          game: Game tree with observations, or OpenSpiel game.
+          game: Game tree with observations, or the game in any other form.
         """
         self._game = game
         self._unavailable = ""
@@ -94,7 +95,7 @@ class Reviewer:
           "moves" and "range"; "notes": explanations of the numbers; "aivat": the
           person's luck-adjusted return, if the tree was built.
         """
-        game = self._game.game if isinstance(self._game, GameTree) else self._game
+        game = open_game(self._game).game
         states = _decisions(game, match, person)
         shown = [_shown(state, match.actions[len(state.history())]) for state in states]
         tree = self._game_tree()

@@ -10,9 +10,10 @@ import pyspiel
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.referee import Match, Observer, play_match
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_specs import load_bot, prepare
+from spiel_cr.players.player_strings import read_string
 
 HUMAN = "human"
 
@@ -52,7 +53,7 @@ class Series:
           bots: two strings for `load_bot`, one of which may be `HUMAN`; the first one
             is player 0 in the first match.
           seed: of all matches.
-          memory_limit: as for `bot_strings.prepare`.
+          memory_limit: as for `prepare`.
 
         Raises:
           ValueError: not two bots, two persons, a bad bot, a game too large for it, or
@@ -61,7 +62,7 @@ class Series:
         check_bots(bots)
         self._bots = bots[0], bots[1]
         self.seed = check_seed(seed)
-        self.instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
+        self.instance = prepare(game, bots, memory_limit=memory_limit)
         self.played: list[Played] = []
         # By who and where: a bot is made for a seat.
         self._made: dict[tuple[int, int], pyspiel.Bot] = {}
@@ -69,8 +70,7 @@ class Series:
     @property
     def game(self) -> pyspiel.Game:
         """OpenSpiel's game."""
-        instance = self.instance
-        return instance.game if isinstance(instance, GameTree) else instance
+        return open_game(self.instance).game
 
     def order(self, number: int) -> tuple[int, int]:
         """Which of the two bots sit in seats 0 and 1 in a match."""
@@ -86,7 +86,7 @@ class Series:
         index = self.order(number)[seat]
         if (index, seat) not in self._made:
             words = np.random.SeedSequence(self.seed).generate_state(2)
-            self._made[index, seat] = bot_strings.load_bot(
+            self._made[index, seat] = load_bot(
                 self.instance, self._bots[index], seat, seed=int(words[seat] >> 1)
             )
         return self._made[index, seat]
@@ -162,4 +162,4 @@ def check_bots(bots: Sequence[str]) -> None:
         )
     for bot in bots:
         if bot != HUMAN:
-            bot_strings.read_bot(bot)
+            read_string(bot, "bot")

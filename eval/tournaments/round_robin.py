@@ -21,14 +21,17 @@ from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.matches import Slot
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_specs import MEMORY_LIMIT, load_bot, prepare
+from spiel_cr.players.player_strings import read_string
 
 from ..common.files import csv_text, write_all
 
-# Where it is played: compiled where a bot needs that.
-Instance: TypeAlias = GameTree | pyspiel.Game
+# Where it is played: in the form that bots need.
+Instance: TypeAlias = GameTree | PublicTreeGame | pyspiel.Game
 Records: TypeAlias = Mapping[Slot, Record]
 # By name; of bots against bots, a row's results against a column's.
 Tables: TypeAlias = dict[str, list[list[Any]]]
@@ -97,7 +100,7 @@ class RoundRobinConfig:
     """
 
     seed: int = 0
-    memory_limit: Limit = bot_strings.MEMORY_LIMIT
+    memory_limit: Limit = MEMORY_LIMIT
     executor: Executor = Executor()
     progress: bool = False
     unwritten: Callable[[OSError], object] | None = None
@@ -140,8 +143,8 @@ def run_round_robin(
     # A tournament that is finished is shown again though a bot's file is gone.
     if not json_log.has_lines(folder, kind.lines):
         for bot in bots:
-            bot_strings.read_bot(bot)
-    instance = bot_strings.prepare(game, bots, memory_limit=config.memory_limit)
+            read_string(bot, "bot")
+    instance = prepare(game, bots, memory_limit=config.memory_limit)
     plan = _plan(len(bots), matches)
 
     def check(record: Record) -> None:
@@ -248,7 +251,7 @@ def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
     """What a folder keeps of a tournament."""
     tree = instance if isinstance(instance, GameTree) else None
     return {
-        "game": str(instance if tree is None else tree.game),
+        "game": str(open_game(instance).game),
         "bots": list(bots),
         "seed": seed,
         "fingerprint": None if tree is None else tree.game_id,
@@ -304,7 +307,7 @@ class _Table:
             entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
             # JAX without 64 bits takes 31.
             bot_seed = int(entropy.generate_state(1)[0] >> 1)
-            bot = bot_strings.load_bot(instance, bots[number], seat, seed=bot_seed)
+            bot = load_bot(instance, bots[number], seat, seed=bot_seed)
             self._made[number].append(bot)
 
     def __call__(self, slot: Slot) -> Record:

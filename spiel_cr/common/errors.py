@@ -36,6 +36,10 @@ class InvalidPolicyError(ValueError):
     """A policy's answer is not a strategy; the message names class and history."""
 
 
+class MoreKnowledgeError(ValueError):
+    """A policy depends on more than its player's infoset in a form of the game."""
+
+
 class OtherGameError(ValueError):
     """A policy or result belongs to another game; the message names both games."""
 

@@ -16,8 +16,8 @@ from tqdm import tqdm
 
 from spiel_cr.evaluation.result import ResponseValue
 from spiel_cr.games.phantom.abrupt import AbruptGame, Infosets, Leaves
-from spiel_cr.policies.conversions import SUM_TOLERANCE, named
-from spiel_cr.policies.phantom_policy import ask
+from spiel_cr.games.phantom.phantom_queries import path_batch
+from spiel_cr.policies.queries import query_batch
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.iterative_solver import IterativeSolver
 from spiel_cr.solvers.run import Checkpoint, Goal, drive
@@ -103,19 +103,16 @@ class AbruptEvaluation:
         Returns:
           float64 [r, actions], the probabilities of the actions.
         """
-        actions = self.game.histories(player, infosets, rows)
         free = self.game.attempts[len(infosets.outcomes)].free[rows]
-        answers = ask(self.game, self.policy, player, actions)
-        answers = np.take_along_axis(answers, free.astype(np.int64), axis=1)
-        answers[(answers == 0).all(axis=1)] = 1 / free.shape[1]
-        total = answers.sum(axis=1, keepdims=True)
-        # Written so that NaN fails.
-        if not ((answers >= 0).all() and (np.abs(total - 1) <= SUM_TOLERANCE).all()):
-            raise ValueError(
-                f"{named(self.policy)}: at some infoset of player {player} its "
-                f"probabilities are negative or do not sum to 1"
-            )
-        return answers / total
+        batch = path_batch(
+            self.game,
+            player,
+            np.full(len(rows), free.shape[1]),
+            free.ravel(),
+            self.game.histories(player, infosets, rows),
+            np.zeros(len(rows), np.int64),
+        )
+        return query_batch(self.policy, batch).reshape(free.shape)
 
 
 class _LeafSums(IterativeSolver):

@@ -28,10 +28,9 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players.given_players import GivenPolicy, read_policy
-from spiel_cr.players.opponent_strings import policy_of, read_opponent
-from spiel_cr.policies.array_answers import on_arrays, rules_of
+from spiel_cr.players.player_specs import PolicyLike, as_policy_source, read_player
 from spiel_cr.policies.conversions import history_values
+from spiel_cr.policies.queries import row_probabilities, rules_for
 from spiel_cr.policies.rollouts import Answers, moves
 
 # Seconds for laying a game out.
@@ -132,7 +131,7 @@ class RolloutValues(Baseline):
         """Takes a sequential game, and a policy of both players."""
         self.instance, self._policy = game, policy
         # Without batched rules places are OpenSpiel's states.
-        self._rules = rules_of(game, policy)
+        self._rules = rules_for(game, policy)
         self._answers = [Answers(policy, player) for player in range(2)]
         self._width = max(game.num_distinct_actions(), game.max_chance_outcomes())
         if self._rules is None:
@@ -192,13 +191,11 @@ class RolloutValues(Baseline):
         for actor in np.unique(player[~draws]).tolist():
             acts = player == actor
             asked = live[acts], actor, legal[acts]
-            odds[acts] = on_arrays(self._policy, self._rules, *asked)
+            odds[acts] = row_probabilities(self._policy, self._rules, *asked)
         return over, worth, odds
 
 
-def baseline(
-    game: Game, policy: GivenPolicy, *, memory_limit: Limit = None
-) -> Baseline:
+def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> Baseline:
     """Values of a policy that plays itself: exact, or by rollouts.
 
     Args:
@@ -232,18 +229,15 @@ def baseline(
 
 
 def _policy(
-    game: pyspiel.Game, given: GivenPolicy, error: ValueError
+    game: pyspiel.Game, given: PolicyLike, error: ValueError
 ) -> openspiel_policy.Policy:
     """A policy of a game that is not compiled, as `error` says."""
-    if not isinstance(given, str):
-        policy = read_policy(given, game, name="aivat")
-        if policy is None:
-            raise ValueError("it is not a policy; give a policy, a result or a string")
-        return policy
-    named = read_opponent(given, game)
-    if named.whole:
+    spec = read_player(given, game, name="aivat")
+    if not isinstance(given, str) and spec.make_policy(game, 0) is None:
+        raise ValueError("it is not a policy; give a policy, a result or a string")
+    if spec.needs_tree:
         raise GameTooLargeError(
             f"it needs the whole game: {error}; leave it out, or give a policy that "
             f"does not, such as a file that `solve` saved"
         )
-    return policy_of(named, game, 0)
+    return as_policy_source(spec, game)

@@ -48,18 +48,22 @@ from spiel_cr.evaluation.result import (
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bots, opponents
-from spiel_cr.players.given_players import GivenPlayer, check_order
+from spiel_cr.players import bots
+from spiel_cr.players.player_specs import (
+    PlayerLike,
+    check_order,
+)
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.solvers.locks import Locks
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 
 def best_response(
     game: Game,
-    policy: GivenPlayer,
+    policy: PlayerLike,
     player: int,
     config: ResponseConfig | None = None,
     *,
@@ -400,7 +404,7 @@ def rollout_of(
       policy: The evaluated policy of both players.
       search: The response's search settings.
     """
-    queried = isinstance(policy, opponents.BotPolicy)
+    queried = isinstance(policy, BotPolicy)
     return policy if search.histories == "all" and not queried else None
 
 

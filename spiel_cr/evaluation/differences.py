@@ -9,7 +9,7 @@ from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.tree.compiler import Game, as_tree
-from spiel_cr.players.given_players import GivenPolicy, check_order
+from spiel_cr.players.player_specs import PolicyLike, check_order
 from spiel_cr.policies import conversions, met
 from spiel_cr.policies.best_responses import reach_of, value_bounds
 
@@ -82,8 +82,8 @@ class Differences:
 
 def differences(
     game: Game,
-    first: GivenPolicy,
-    second: GivenPolicy,
+    first: PolicyLike,
+    second: PolicyLike,
     *,
     sort: str = "worth",
     most: int = 10,

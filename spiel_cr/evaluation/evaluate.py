@@ -29,16 +29,16 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bot_strings
-from spiel_cr.players.bot_strings import is_bot, read_bot
-from spiel_cr.players.given_players import (
-    GivenPlayer,
+from spiel_cr.players.player_specs import (
+    PlayerLike,
     check_order,
-    read_policy,
-    seat_bot,
+    load_bot,
+    make_bot,
+    read_player,
 )
-from spiel_cr.players.opponent_strings import public_tree_file
+from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.queries import query
 
 METHODS = ("traversal", "matches")
 # Default number of matches of the method "matches".
@@ -62,7 +62,7 @@ _SUM_TOLERANCE = 1e-9
 
 def evaluate(
     game: Game,
-    policy: GivenPlayer,
+    policy: PlayerLike,
     *,
     seed: int = 0,
     memory_limit: Limit = None,
@@ -98,8 +98,8 @@ def evaluate(
             f"policy: a {type(policy).__name__} plays for one player, and both are "
             f"evaluated; give a function of (player, seed) that makes one, or a string"
         )
-    if isinstance(policy, str) and is_bot(policy):
-        read_bot(policy)
+    if isinstance(policy, str):
+        read_string(policy, "policy")
     if isinstance(game, GameTree):
         tree: GameTree | PhantomGame = game
     else:
@@ -107,12 +107,13 @@ def evaluate(
     if isinstance(tree, PhantomGame):
         return _evaluate_phantom_game(game, policy, seed, memory_limit)
     if not isinstance(policy, str):
-        if (both := read_policy(policy, tree.game)) is not None:
-            return evaluate_strategies(tree, _queried(tree, both))
+        spec = read_player(policy, tree.game, name="policy")
+        if (source := spec.make_policy(tree, seed)) is not None:
+            return evaluate_strategies(tree, _queried(tree, source))
     first, second = (
         traversal.traverse(
             tree,
-            seat_bot(policy, tree, player, seed=seed, name="policy"),
+            make_bot(policy, tree, player, seed=seed, name="policy"),
             player,
             progress=progress,
         )
@@ -126,7 +127,7 @@ def _queried(
 ) -> tuple[QueriedStrategy, QueriedStrategy]:
     """Query a policy at all infosets of both players, and check its answers."""
     start = time.perf_counter()
-    behaviours = conversions.behaviour_from_policy(tree, policy)
+    behaviours = query(tree, policy)
     seconds = (time.perf_counter() - start) / 2
     first, second = (
         QueriedStrategy(
@@ -140,7 +141,7 @@ def _queried(
 
 
 def _evaluate_phantom_game(
-    game: Game, policy: GivenPlayer, seed: int, memory_limit: Limit
+    game: Game, policy: PlayerLike, seed: int, memory_limit: Limit
 ) -> Evaluation:
     """Evaluate a player of a large phantom game; a bot by its answers."""
     start = time.perf_counter()
@@ -219,7 +220,7 @@ class EvaluatorConfig:
       method: Method of the evaluation: one of `METHODS`. "traversal" queries the bot at
         every infoset, "matches" where it comes in matches.
       matches: Number of matches of the method "matches", half of them as each player.
-        If None, `MATCHES`.
+        If None, 1,000 (`MATCHES`).
       repeats: Number of newly made bots that are evaluated. NashConv is their mean,
         with the half-width of its 95% confidence interval.
       seed: Seed of the bots and of the matches.
@@ -283,7 +284,7 @@ def evaluate_repeatedly(
     """
     # A finished evaluation is shown again even if the bot's file was removed.
     if not (out and has_lines(out, config.method)):
-        bot_strings.read_bot(bot)
+        read_string(bot, "bot")
     tree = _build_tree(game, bot, config.method, memory_limit)
     if not openspiel_evaluator.is_too_deep(tree):  # otherwise spiel_cr evaluates
         openspiel_evaluator.check_memory(tree, memory_limit)
@@ -334,9 +335,7 @@ class _BotQueries:
         if self._bot is None or self._bot[0] != (repeat, player):
             again = f", repeat {repeat + 1}" if repeat else ""
             announce(f"making the bot of seat {player}{again}")
-            bot = bot_strings.load_bot(
-                tree, self._name, player, seed=_mix(seed, player)
-            )
+            bot = load_bot(tree, self._name, player, seed=_mix(seed, player))
             self._bot = (repeat, player), bot
         bot = self._bot[1]
         if match:
@@ -375,13 +374,13 @@ def _build_tree(game: str, bot: str, method: str, limit: Limit) -> GameTree:
             game, observations=True, memory_limit=limit, progress=is_wanted()
         )
     except GameTooLargeError as error:
-        path = public_tree_file(bot)
-        if path is None:
+        file = read_string(bot, "bot").file
+        if file is None or not file.is_of_public_tree:
             raise
         raise GameTooLargeError(
             f"--method {method} needs the compiled game: {error}. For "
             f"this policy exact NashConv needs no compiled game: spiel-cr "
-            f"best-response --game '{game}' --policy {path} --method exact"
+            f"best-response --game '{game}' --policy {file.path} --method exact"
         ) from error
 
 

@@ -20,8 +20,14 @@ from spiel_cr.evaluation.referee import play_match
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players import given_players
-from spiel_cr.players.bot_strings import MEMORY_LIMIT, prepare
+from spiel_cr.players.player_specs import (
+    MEMORY_LIMIT,
+    PlayerLike,
+    PolicyLike,
+    check_order,
+    make_bot,
+    prepare,
+)
 
 
 class Slot(NamedTuple):
@@ -64,12 +70,12 @@ class Matches:
 
 def play_matches(
     game: Game,
-    players: Sequence[given_players.GivenPlayer],
+    players: Sequence[PlayerLike],
     matches: int = 100,
     *,
     seed: int = 0,
     memory_limit: Limit = MEMORY_LIMIT,
-    aivat: given_players.GivenPolicy | None = None,
+    aivat: PolicyLike | None = None,
     progress: bool = False,
 ) -> Matches:
     """Plays matches between two players, each of them in both seats.
@@ -91,7 +97,7 @@ def play_matches(
       IllegalMoveError: a bot chose what it may not.
       ValueError: not two players, a bot in the wrong seat, or a bad number.
     """
-    given_players.check_order(game, players, "play_matches(game, players)")
+    check_order(game, players, "play_matches(game, players)")
     if isinstance(players, str) or len(players) != 2:
         count = 1 if isinstance(players, str) else len(players)
         raise ValueError(f"players: {count} given; give two, as ['A', 'B']")
@@ -106,7 +112,7 @@ def play_matches(
     for number, player in enumerate(players):
         for seat in range(2):
             own = np.random.SeedSequence(seed, spawn_key=(number, seat))
-            bots[number, seat] = given_players.seat_bot(
+            bots[number, seat] = make_bot(
                 player,
                 known,
                 seat,

@@ -5,14 +5,14 @@ from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.opening.identity import same_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players.given_players import GivenPolicy, check_order
+from spiel_cr.players.player_specs import PolicyLike, check_order
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
 
 
 def nash_conv(
     game: Game,
-    policy: GivenPolicy,
+    policy: PolicyLike,
     *,
     memory_limit: Limit = None,
     progress: bool = False,

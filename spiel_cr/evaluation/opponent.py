@@ -5,24 +5,24 @@ large hidden boards on that of worlds, any other one on the compiled game, or wh
 does not fit on OpenSpiel's states.
 """
 
-import contextlib
-import functools
 import math
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
-from tqdm import tqdm
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import memory
-from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
-from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
+from spiel_cr.common.errors import (
+    GameTooLargeError,
+    ImperfectRecallError,
+    MoreKnowledgeError,
+)
+from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, is_wanted
+from spiel_cr.common.messages import announce
 from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.response_config import Behaviours
 from spiel_cr.evaluation.result import in_player_order
@@ -39,20 +39,14 @@ from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.compiler import Game, build_tree
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import opponent_strings
-from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.players.given_players import GivenPlayer, asked_player
-from spiel_cr.players.opponents import Answered, BotPolicy
-from spiel_cr.policies import array_answers, conversions, public_tree_queries
-from spiel_cr.policies.foreign import AdaptedPolicy, JointPolicy, probe
-from spiel_cr.policies.phantom_policy import (
-    MoreKnowledgeError,
-    PhantomPolicy,
-    behaviour_from_policy,
-    normalised,
-)
+from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
+from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.policy_adapters import AdaptedPolicy, JointPolicy, probe
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import normalised, query, rules_for
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks, lock
 from spiel_cr.solvers.representation import PHANTOM, GameOptions, Need, choose_form
@@ -64,9 +58,6 @@ _VECTORS = 6
 # on arrays and by OpenSpiel's states, and hidden boards (dark hex and phantom
 # tic-tac-toe, 5 x 10^5 worlds: 37 to 53 s on two busy cores).
 _RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
-# Infosets that a worker is asked at in one task; with fewer in all than these this
-# process asks, as workers make bots for some 20 s: two lose at 936, win at 5,120.
-_SHARD, _DEALT = 16, 2000
 # Infosets of a public-tree form at which a policy is queried state by state, at most.
 _MOST_QUERIED = 1_000_000
 
@@ -103,13 +94,13 @@ class Opponent(NamedTuple):
 
         Raises:
           GameTooLargeError: there is no form.
-          MoreKnowledgeError: see `phantom_policy.behaviour_from_policy`.
+          MoreKnowledgeError: see `query`.
         """
         if self.behaviour is not None:
             return self.behaviour
         if self.tree is None:
             raise self.too_large or GameTooLargeError(f"{self.game} is not compiled")
-        return conversions.behaviour_from_policy(self.tree, self.policy)
+        return query(self.tree, self.policy)
 
     def with_locks(self, locks: Locks) -> "Opponent":
         """The game with the responder's infosets locked.
@@ -165,7 +156,7 @@ class Opponent(NamedTuple):
 
 
 def open_opponent(
-    given: GivenPlayer,
+    given: PlayerLike,
     game: Game,
     *,
     seat: int = 0,
@@ -179,7 +170,7 @@ def open_opponent(
     """Opens a game and a player of it.
 
     Args:
-      given: a string for `opponent_strings.read_opponent`, a policy, a result, a
+      given: a string for `read_player`, a policy, a result, a
         function that makes bots, or a bot.
       game: OpenSpiel game string, game, or compiled game; compiled where it fits.
       seat: of a bot that has one.
@@ -194,20 +185,20 @@ def open_opponent(
         was asked before, and is asked at every infoset of the compiled game.
 
     Raises:
-      OSError, ValueError, pyspiel.SpielError: as `read_opponent` and `open_game`.
+      OSError, ValueError, pyspiel.SpielError: as `read_player` and `open_game`.
     """
     until = time.perf_counter() + seconds
     opened = open_game(game)
     loaded = opened.game
-    named = None
-    if isinstance(given, str):
-        named = opponent_strings.read_opponent(given, loaded)
-        of_signals = opponent_strings.public_tree_file(given) is not None
-    else:
+    spec = read_player(given, loaded, seat=seat)
+    is_object, policy = not isinstance(given, str), None
+    if is_object and not spec.needs_tree:
         # What belongs to another game is rejected before any work.
-        policy, rivals = asked_player(given, loaded, seat, seed=seed)
-        of_signals = isinstance(policy, PublicTreePolicy)
-    whole = named is not None and named.whole
+        policy = as_policy_source(spec, loaded, seed=seed)
+    of_signals = isinstance(policy, PublicTreePolicy)
+    if spec.file is not None:
+        of_signals = spec.file.is_of_public_tree
+    whole = spec.needs_tree
     laid: GameTree | PhantomGame | None = None
     too_large = None
     try:
@@ -227,16 +218,17 @@ def open_opponent(
         if whole:
             raise
     tree = laid if isinstance(laid, GameTree) else None
-    dealt = not executor.is_in_process and _is_long(named, tree)
-    if named is None:
+    if is_object:
         _check_belongs(given, tree)
-        if tree is None:
-            probe(policy, loaded)
     else:
         announce(f"taking the policy {given}")
-        known = loaded if tree is None else tree
-        rivals = opponent_strings.rivals_of(named, known, seed)
-        policy = opponent_strings.policy_of(named, known, seed, asked_here=not dealt)
+    known = loaded if tree is None else tree
+    rivals = spec.bots_behind(known, seed)
+    if policy is None:
+        lazy = not executor.is_in_process
+        policy = as_policy_source(spec, known, seed=seed, lazy=lazy)
+    if is_object and tree is None:
+        probe(policy, loaded)
     name = given if isinstance(given, str) else type(given).__name__
     form = None if tree is None else tree.sequence_form
     target = Opponent(name, loaded, policy, tree, form, None, rivals, too_large)
@@ -244,13 +236,13 @@ def open_opponent(
         return target
     try:
         if laid is not None:
-            if dealt and tree is not None and isinstance(policy, BotPolicy):
-                _deal(policy, (name, tree, seed), executor, until)
-            behaviour = _behaviours(laid, policy, until, progress)
+            behaviour = query(
+                laid, policy, deadline=until, executor=executor, progress=progress
+            )
             if isinstance(laid, PhantomGame):
                 target = target._replace(policy=PhantomPolicy(laid, behaviour))
             return target._replace(form=laid.sequence_form, behaviour=behaviour)
-        bot = named is not None and isinstance(policy, BotPolicy)
+        bot = not is_object and isinstance(policy, BotPolicy)
         if signals and seconds == math.inf and not bot:
             asked = _asked_by_signals(opened, policy, memory_limit, progress)
             policy = policy if asked is None else asked
@@ -277,49 +269,9 @@ def rebuild_opponent(target: Opponent | OpponentSource) -> Opponent:
         return target
     name, known, seed = target
     loaded = known.game if isinstance(known, GameTree) else known
-    named = opponent_strings.read_opponent(name, loaded)
-    rivals = opponent_strings.rivals_of(named, known, seed)
-    policy = opponent_strings.policy_of(named, known, seed)
-    return Opponent(name, loaded, policy, bots=rivals)
-
-
-def _is_long(named: NamedBot | None, tree: GameTree | None) -> bool:
-    """Whether workers may ask a bot at all infosets, and pay: copies answer alike."""
-    if named is None or tree is None or not named.exact:
-        return False
-    return sum(map(len, tree.infosets)) >= _DEALT
-
-
-def _deal(
-    policy: BotPolicy, again: OpponentSource, executor: Executor, until: float
-) -> None:
-    """Has workers ask a bot at all infosets, each a copy of its own.
-
-    Args:
-      policy: takes the answers, which depend on nothing but the infoset.
-      again: the bot on its compiled game.
-      executor: of the workers.
-      until: when there is no more time; as of `_InTime`.
-    """
-    tree = again[1]
-    assert isinstance(tree, GameTree)
-    histories = np.concatenate([own.history for own in tree.infosets])
-    paths = tree.histories.paths_to(histories)
-    shards = {i: paths[i : i + _SHARD] for i in range(0, len(paths), _SHARD)}
-    results = executor.map(_asked, again, shards)
-    bar = tqdm(total=len(paths), desc="infosets", disable=not is_wanted())
-    with bar, contextlib.closing(results):
-        for answered in in_order(results, shards):
-            policy.take(answered)
-            bar.update(len(answered))
-            _check_time(until)
-
-
-def _asked(*again: Any) -> Callable[[np.ndarray], Answered]:
-    """Asks a bot in a worker, after paths of a shard."""
-    target = rebuild_opponent(again)
-    assert isinstance(target.policy, BotPolicy)
-    return functools.partial(target.policy.answers, target.game)
+    spec = read_player(name, loaded)
+    policy = as_policy_source(spec, known, seed=seed)
+    return Opponent(name, loaded, policy, bots=spec.bots_behind(known, seed))
 
 
 def build_for_evaluation(
@@ -369,11 +321,6 @@ def build_for_evaluation(
     return shared_phantom_game(opened, memory_limit)
 
 
-def _check_time(until: float) -> None:
-    if time.perf_counter() > until:
-        raise GameTooLargeError("there was no time to ask the policy everywhere")
-
-
 def _check_belongs(given: object, tree: GameTree | None) -> None:
     """Raise an error if a result's game tree has other decisions than the game.
 
@@ -391,22 +338,6 @@ def _check_belongs(given: object, tree: GameTree | None) -> None:
         raise other_game("policy: a result", own.game, tree.game)
 
 
-def _behaviours(
-    laid: GameTree | PhantomGame,
-    policy: openspiel_policy.Policy,
-    until: float,
-    progress: bool,
-) -> Behaviours:
-    """Query a policy at all infosets; raises GameTooLargeError after some time."""
-
-    def check_time() -> None:
-        _check_time(until)
-
-    if isinstance(laid, GameTree):
-        return conversions.behaviour_from_policy(laid, policy, check_time=check_time)
-    return behaviour_from_policy(laid, policy, progress=progress, check_time=check_time)
-
-
 def _asked_by_signals(
     opened: Opened,
     policy: openspiel_policy.Policy,
@@ -417,7 +348,7 @@ def _asked_by_signals(
     if opened.rules is None or not declares(opened.rules):
         return None
     foreign = isinstance(policy, AdaptedPolicy | JointPolicy | BotPolicy)
-    at_once = array_answers.rules_of(opened.game, policy) is not None
+    at_once = rules_for(opened.game, policy) is not None
     if not (at_once or foreign):
         return None
     signals = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
@@ -426,10 +357,7 @@ def _asked_by_signals(
     )
     if not at_once and infosets > _MOST_QUERIED:
         return None
-    asked = public_tree_queries.behaviour_from_policy(
-        signals, policy, progress=progress
-    )
-    return PublicTreePolicy(signals, asked)
+    return PublicTreePolicy(signals, query(signals, policy, progress=progress))
 
 
 def _on_signals(
@@ -451,7 +379,10 @@ def _on_signals(
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(what, need, memory_limit, remedy)
     form = policy.signals.sequence_form
-    first, second = map(normalised, form.decisions, policy.behaviour)
+    first, second = (
+        normalised(decisions.num_actions, behaviour)
+        for decisions, behaviour in zip(form.decisions, policy.behaviour, strict=True)
+    )
     return target._replace(form=form, behaviour=(first, second))
 
 

@@ -13,7 +13,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.bot_base import check_seat, gives_policy, policy_at
-from spiel_cr.policies.foreign import distribution
+from spiel_cr.policies.queries import distribution
 from spiel_cr.resolving.clock import KeepsStatistics, Statistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr

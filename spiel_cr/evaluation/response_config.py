@@ -11,7 +11,7 @@ from spiel_cr.common.checks import (
     check_iterations,
     check_number,
 )
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.players.poker_roles import NotPokerError
 from spiel_cr.policies.beliefs.state_posterior import PARTICLES
 
@@ -120,7 +120,7 @@ class ResponseConfig:
     def leaf_for(self, game: pyspiel.Game) -> str:
         """How local best response plays after its action."""
         try:
-            opponents.chump(game, "always_call")
+            FixedPolicy(game, "always_call")
         except NotPokerError:
             return self.leaf or "uniform"
         return self.leaf or "call"

@@ -31,7 +31,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import Learns, gives_policy, policy_at
-from spiel_cr.policies.foreign import distribution
+from spiel_cr.policies.queries import distribution
 from spiel_cr.resolving.decomposition import decompose
 
 

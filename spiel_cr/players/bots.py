@@ -7,6 +7,7 @@ own information state string only, or at the public actions and their own signal
 
 import dataclasses
 import time
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -16,13 +17,14 @@ from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.bot_base import PolicyPlayer
-from spiel_cr.policies.foreign import distribution, name_of
+from spiel_cr.policies.policy_adapters import name_of
+from spiel_cr.policies.queries import distribution
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
@@ -34,10 +36,8 @@ from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.mccfr import choice, mccfr
 from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, choose_form
 
-_shared: dict[str, PublicTreeGame] = {}
 
-
-def build_whole(game: Game, memory_limit: Limit = None) -> GameTree:
+def build_for_bot(game: Game, memory_limit: Limit = None) -> GameTree:
     """Compiles a game for a bot, if it is not compiled yet.
 
     Args:
@@ -80,7 +80,7 @@ class ResolvingBot(PolicyPlayer):
         """
         super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=100)
-        form = _to_resolve(game, config)
+        form = ResolvedForms(config).of(game)
         self.resolver = Resolver(form, player, config, seed=seed)
         self.restart()
 
@@ -100,34 +100,46 @@ class ResolvingBot(PolicyPlayer):
         return list(zip(actions, odds.tolist(), strict=True))
 
 
-def _to_resolve(
+class ResolvedForms:
+    """The form in which a game is resolved, kept so that several bots share it."""
+
+    def __init__(self, config: ResolvingConfig) -> None:
+        """Keep the settings; nothing is built yet."""
+        self._config = config
+        self._last: tuple[Any, GameTree | PublicTreeGame] | None = None
+
+    def of(self, game: Game | PublicTreeGame) -> GameTree | PublicTreeGame:
+        """Return the form of a game; that of the last game is kept."""
+        if self._last is None or self._last[0] is not game:
+            self._last = game, _form_to_resolve(game, self._config)
+        return self._last[1]
+
+
+def _form_to_resolve(
     game: Game | PublicTreeGame, config: ResolvingConfig
 ) -> GameTree | PublicTreeGame:
-    """The form of a game that a player resolves."""
+    """Build the form in which a player resolves a game."""
     if not isinstance(game, PublicTreeGame | GameTree):
         game = open_game(game)
     if choose_form(game, GameOptions(), need_of(config)).form == PUBLIC_TREE:
         if isinstance(game, PublicTreeGame):
             return game
-        return shared_public_tree(str(game.game))
+        return build_public_tree(open_game(game))
     assert not isinstance(game, PublicTreeGame)
-    return build_whole(game if isinstance(game, GameTree) else game.game)
+    return build_for_bot(game if isinstance(game, GameTree) else game.game)
 
 
-def shared_public_tree(game: str, memory_limit: Limit = None) -> PublicTreeGame:
-    """The signal game of both seats, and of all bots of a tournament.
+def build_public_tree(opened: Opened, memory_limit: Limit = None) -> PublicTreeGame:
+    """Build the public-tree form of a game, with interchangeable private states merged.
 
     Args:
-      game: what OpenSpiel's game says of itself; the last one is kept.
-      memory_limit: as for `build_tree`, if it is not kept.
+      opened: The game.
+      memory_limit: As for `build_tree`.
 
     Raises:
-      GameTooLargeError: the form would take more memory than the limit.
+      GameTooLargeError: If the form exceeds the limit.
     """
-    if game not in _shared:
-        _shared.clear()
-        _shared[game] = merged(public_tree_game(game, memory_limit=memory_limit))
-    return _shared[game]
+    return merged(public_tree_game(opened, memory_limit=memory_limit))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,12 +209,12 @@ class OOSBot(PolicyPlayer):
 
         Raises:
           GameTooLargeError: game and solver would take more than the limit.
-          ValueError: a bad seat or seed, or as of `build_whole`.
+          ValueError: a bad seat or seed, or as of `build_for_bot`.
         """
         config = config or OOSConfig()
         solver = find(config.solver, "solver", (MCCFR,)).config
         super().__init__(player, seed=seed)
-        self._tree = build_whole(game, memory_limit)
+        self._tree = build_for_bot(game, memory_limit)
         if len(histories := self._tree.infosets[player].history):
             # The index of information states is built before the first match.
             self._tree.infoset_of(self._tree.state_at(int(histories[0])))

@@ -24,10 +24,10 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.policies.queries import rules_for
 from spiel_cr.policies.rollouts import generator_at
 from spiel_cr.resolving import update_equivalence
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
@@ -133,7 +133,7 @@ class SearchBot(PolicyPlayer):
         game = open_game(game).game
         self._scale = (1 - 2 * player) / update_equivalence.largest_utility(game)
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
-        rules = rules_of(game, self.blueprint)
+        rules = rules_for(game, self.blueprint)
         # By the blueprint and by uniform play; on arrays, or else on states.
         uniform, self._source = openspiel_policy.UniformRandomPolicy(game), None
         few = math.ceil(config.particles / _FEWER)

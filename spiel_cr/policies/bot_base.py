@@ -28,15 +28,21 @@ class Learns(Protocol):
         """
 
 
+def overrides(bot: pyspiel.Bot, method: str) -> bool:
+    """Return whether a bot written in Python defines a method of `pyspiel.Bot`."""
+    return hasattr(bot, "__dict__") and (
+        getattr(type(bot), method) is not getattr(pyspiel.Bot, method)
+    )
+
+
 def gives_policy(bot: pyspiel.Bot) -> bool:
     """Return whether a bot's probabilities can be read, and not its moves alone."""
     if not bot.provides_policy():
         return False
-    kind = type(bot)
     return (
         not hasattr(bot, "__dict__")  # written in C++
-        or kind.get_policy is not pyspiel.Bot.get_policy
-        or kind.step_with_policy is not pyspiel.Bot.step_with_policy
+        or overrides(bot, "get_policy")
+        or overrides(bot, "step_with_policy")
     )
 
 
@@ -53,8 +59,7 @@ def policy_at(bot: pyspiel.Bot, state: pyspiel.State) -> Any:
     Returns:
       Pairs of action and probability, as the bot gives them.
     """
-    kind = type(bot)
-    if hasattr(bot, "__dict__") and kind.get_policy is pyspiel.Bot.get_policy:
+    if hasattr(bot, "__dict__") and not overrides(bot, "get_policy"):
         return bot.step_with_policy(state)[0]
     return bot.get_policy(state)
 

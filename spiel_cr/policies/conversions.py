@@ -8,7 +8,7 @@ probability of the action that ends the sequence, 1 at the empty one. Its sequen
 import abc
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -29,8 +29,6 @@ SUM_TOLERANCE = 1e-5
 DTYPES = ("float32", "float64")
 # The kinds of numpy's types that are numbers: of these, probabilities are made.
 _NUMBERS = "biuf"
-# Infosets of a single history at which a foreign policy is queried a second time.
-_ASKED_TWICE = 64
 
 
 class StatePolicy(openspiel_policy.Policy, abc.ABC):
@@ -214,121 +212,6 @@ def tabular_policy(
         rows = policy.rows(infosets)
         policy.action_probability_array[rows, infosets.actions] = probabilities[1:]
     return policy
-
-
-def member(policy: openspiel_policy.Policy, player: int) -> openspiel_policy.Policy:
-    """Return the policy that a player follows: of a pair of policies, its own."""
-    members = getattr(policy, "members", None)
-    return policy if members is None else members[player]
-
-
-def named(policy: openspiel_policy.Policy) -> str:
-    """Return how messages name a policy: its class, or that of an adapted object."""
-    return str(getattr(policy, "name", type(policy).__name__))
-
-
-def behaviour_from_policy(
-    tree: GameTree,
-    policy: openspiel_policy.Policy,
-    *,
-    fill: bool = False,
-    check_time: Callable[[], None] = lambda: None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Query an OpenSpiel policy at every infoset.
-
-    Policies of other people are queried at a second history, chosen at random, of each
-    infoset that has several, because a policy that sees more than its player's
-    information is not a strategy.
-
-    Args:
-      tree: The game tree.
-      policy: A policy of both players.
-      fill: Whether to play uniformly where the policy gives no probabilities, or 0 / 0,
-        instead of rejecting it.
-      check_time: Called before each query; may raise an error to stop.
-
-    Returns:
-      For each player float64 [S], action probabilities by logical sequence.
-
-    Raises:
-      ValueError: If an answer is not a distribution over the legal actions, see
-        `check_behaviour`, or two answers at one infoset differ.
-    """
-    first, second = (
-        behaviour_of_player(tree, policy, player, fill=fill, check_time=check_time)
-        for player in range(2)
-    )
-    return first, second
-
-
-def behaviour_of_player(
-    tree: GameTree,
-    policy: openspiel_policy.Policy,
-    player: int,
-    *,
-    fill: bool = False,
-    check_time: Callable[[], None] = lambda: None,
-) -> np.ndarray:
-    """Query a policy at one player's infosets; see `behaviour_from_policy`.
-
-    Returns:
-      float64 [S], action probabilities by logical sequence.
-    """
-    policy, infosets = member(policy, player), tree.infosets[player]
-    decisions = infosets.decisions
-    if type(policy) is openspiel_policy.UniformRandomPolicy:
-        return uniform_behaviour(decisions)
-    first_sequence = decisions.first_sequence
-    behaviour = np.ones(decisions.num_sequences)
-
-    def query(infoset: int, state: pyspiel.State) -> tuple[slice, np.ndarray]:
-        check_time()
-        probabilities = policy.action_probabilities(state)
-        first, count = first_sequence[infoset], decisions.num_actions[infoset]
-        actions = infosets.actions[first - 1 :][:count].tolist()
-        played = np.asarray([probabilities.get(action, 0.0) for action in actions])
-        if played.dtype.kind not in _NUMBERS:
-            raise ValueError(_refusal(tree, player, infoset, played))
-        return slice(first, first + count), played
-
-    for i, state in _infoset_states(tree, infosets):
-        place, played = query(i, state)
-        behaviour[place] = played
-    if not getattr(policy, "by_string", True):
-        again, histories = _second_histories(tree, player)
-        for i, state in states_at(tree.game, tree.histories, histories):
-            infoset = int(again[i])
-            place, played = query(infoset, state)
-            if np.abs(played - behaviour[place]).max() > SUM_TOLERANCE:
-                earlier = tree.histories.actions_to(int(infosets.history[infoset]))
-                before = behaviour[place].tolist()
-                raise policy.contradiction(
-                    state, player, before, earlier, played.tolist()
-                )
-    if fill:
-        owner = decisions.owner[1:]
-        total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
-        silent = 1 + np.flatnonzero(~(total[owner] > 0))
-        behaviour[silent] = uniform_behaviour(decisions)[silent]
-    return check_behaviour(tree, player, behaviour)
-
-
-def _second_histories(tree: GameTree, player: int) -> tuple[np.ndarray, np.ndarray]:
-    """Choose histories at which a policy is queried again, at random.
-
-    Returns:
-      int64 [n] each, infosets and a history of each: of infosets that have several one
-      other than the first, and of a few other infosets the only one.
-    """
-    histories, infosets = tree.histories, tree.infosets[player]
-    random = np.random.default_rng(0)
-    own = np.flatnonzero(histories.player == player)
-    others = random.permutation(own[infosets.history[histories.infoset[own]] != own])
-    several, place = np.unique(histories.infoset[others], return_index=True)
-    single = np.setdiff1d(np.arange(len(infosets)), several)
-    single = random.permutation(single)[:_ASKED_TWICE]
-    again = np.concatenate([several, single]).astype(np.int64)
-    return again, np.concatenate([others[place], infosets.history[single]])
 
 
 def check_behaviour(

@@ -53,6 +53,11 @@ class PublicTreePolicy(StatePolicy):
         for player in range(2):
             self._check(player)
 
+    @property
+    def form(self) -> PublicTreeGame:
+        """The game."""
+        return self.signals
+
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """See `StatePolicy`."""
         node = self.finder.of_state(state)

@@ -13,16 +13,14 @@ from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.common.json_records import read_object
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.identity import other_game
-from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies import conversions, phantom_policy, public_tree_queries
-from spiel_cr.policies.conversions import member
-from spiel_cr.policies.foreign import as_policy
+from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import member, query_player
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.policy_files import load_policy
 
@@ -135,18 +133,12 @@ def _whole(laid: HasSequenceForm, player: int, policy: Any) -> np.ndarray | None
             f"{name}={policy!r} is not a policy; give an OpenSpiel policy, a result, "
             f"the path of a policy file, or None"
         )
-    if isinstance(laid, GameTree):
-        return conversions.behaviour_of_player(laid, adapted, player)
-    if isinstance(laid, PhantomGame):
-        return phantom_policy.behaviour_of_player(laid, adapted, player)
-    assert isinstance(laid, PublicTreeGame)
     own = member(adapted, player)
-    if isinstance(own, PublicTreePolicy):
+    if isinstance(laid, PublicTreeGame) and isinstance(own, PublicTreePolicy):
         if own.signals.decisions_id != laid.decisions_id:
             raise other_game(f"{name}: a PublicTreePolicy", own.game, laid.game)
         return np.asarray(own.behaviour[player], np.float64)
-    assert isinstance(laid, PublicTreeGame)
-    return public_tree_queries.behaviour_from_policy(laid, adapted)[player]
+    return query_player(laid, adapted, player)
 
 
 def _lock_infoset(

@@ -1,7 +1,8 @@
-"""Policies in files: of compiled games, of signal games, of others; of networks."""
+"""Policies in files: strategies on forms of games, tables, and networks."""
 
-from collections.abc import Mapping
-from typing import Any, cast
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from open_spiel.python import policy as openspiel_policy
 
@@ -13,109 +14,114 @@ from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies import behaviour_files
-from spiel_cr.policies.phantom_policy import PhantomPolicy
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
-from spiel_cr.solvers.deep import network_policy as deep_policy
-from spiel_cr.solvers.deep.network_policy import DeepPolicy
+from spiel_cr.solvers.deep import network_policy
 from spiel_cr.solvers.mccfr.table import table_policy
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
-
-# Of files of games that are not compiled: what refuses bad ones, by their kinds.
-_CHECKS = {
-    table_policy.TABLE: table_policy.check_table_file,
-    deep_policy.KIND: deep_policy.check_file,
-    behaviour_files.PUBLIC_TREE_POLICY: behaviour_files.check_policy_file,
-    behaviour_files.PHANTOM_POLICY: behaviour_files.check_policy_file,
-}
 
 
-def needs_tree(path: atomic.Path) -> bool:
-    """Whether a file holds a policy of a compiled game.
+class _Content(NamedTuple):
+    """Policy files of one kind.
+
+    Attributes:
+      check: Raises an error for files that are invalid whatever the game.
+      load: Makes the policy from a path, a game or None, and the file's metadata.
+    """
+
+    check: Callable[[atomic.Path], None]
+    load: Callable[
+        [atomic.Path, Openable | None, Mapping[str, Any]], openspiel_policy.Policy
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyFile:
+    """A policy file whose metadata was read.
+
+    Attributes:
+      path: The file.
+      metadata: The metadata of the policy.
+    """
+
+    path: atomic.Path
+    metadata: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """The kind of content, such as "public-tree policy"."""
+        return str(self.metadata.get("kind"))
+
+    @property
+    def needs_tree(self) -> bool:
+        """Whether it holds a policy of a game tree."""
+        return self.kind not in _CONTENTS or self.kind == behaviour_files.TREE_POLICY
+
+    @property
+    def is_of_public_tree(self) -> bool:
+        """Whether it holds a policy of a public-tree game."""
+        return self.kind == behaviour_files.PUBLIC_TREE_POLICY
+
+    def check(self) -> None:
+        """Raise the errors of `load` that do not depend on the game."""
+        self._content.check(self.path)
+
+    def load(self, game: Openable | None = None) -> openspiel_policy.Policy:
+        """Return the policy; see `load_policy`."""
+        return self._content.load(self.path, game, self.metadata)
+
+    @property
+    def _content(self) -> _Content:
+        return _CONTENTS.get(self.kind, _CONTENTS[behaviour_files.TREE_POLICY])
+
+
+def read_policy_file(path: atomic.Path) -> PolicyFile:
+    """Read the metadata of a policy file.
 
     Raises:
-      OSError: there is no such file, or it cannot be read.
-      CorruptFileError: the file is no file of ours, or was changed since.
+      OSError: If the file does not exist, or cannot be read.
+      CorruptFileError: If the file was not written by spiel_cr, or modified since.
     """
-    return behaviour_files.read_metadata(path).get("kind") not in _CHECKS
-
-
-def is_of_public_tree(path: atomic.Path) -> bool:
-    """Whether a file holds a policy of a signal game.
-
-    Raises:
-      OSError, CorruptFileError: as `needs_tree`.
-    """
-    return (
-        behaviour_files.read_metadata(path).get("kind")
-        == behaviour_files.PUBLIC_TREE_POLICY
-    )
+    return PolicyFile(path, behaviour_files.read_metadata(path))
 
 
 def check_policy_file(path: atomic.Path) -> None:
-    """Refuses what `load_policy` refuses whatever the game; nothing is compiled.
+    """Raise the errors of `load_policy` that do not depend on the game.
 
     Args:
-      path: the file.
+      path: The file.
 
     Raises:
-      OSError, CorruptFileError, ValueError: as `load_policy`.
+      OSError, CorruptFileError, ValueError: As `load_policy`.
     """
-    kind = str(behaviour_files.read_metadata(path).get("kind"))
-    _CHECKS.get(kind, behaviour_files.check_tabular_file)(path)
+    read_policy_file(path).check()
 
 
 def load_policy(
     path: atomic.Path, game: Openable | None = None
-) -> (
-    openspiel_policy.TabularPolicy
-    | PublicTreePolicy
-    | PhantomPolicy
-    | TablePolicy
-    | DeepPolicy
-):
-    """Reads a policy from a file.
+) -> openspiel_policy.Policy:
+    """Load a policy from a file.
 
     Args:
-      path: of a result's `save`, or --save.
-      game: the game it must be for: string, game, compiled game or signal game; None:
-        the one named in the file.
+      path: A file that `Result.save` or --save wrote.
+      game: The game that it must be for, in any form; None: the one named in the file.
 
     Returns:
-      A table by information-state strings over every infoset, for which the game is
-      compiled; or, where the game was solved in the form of signals, a policy that is
-      read state by state, as in that of worlds; or, where it was sampled without
-      compiling, a table by hashes that is uniform at infosets that were never met, and
-      counts these; or networks that are asked state by state.
+      A policy of OpenSpiel's Python interface. For a game tree, a table over every
+      information state. For a public-tree or phantom game, a policy that looks up
+      states. For a game that was sampled without building its tree, a table of hashes
+      that is uniform at infosets that were not visited, and counts them; or networks.
 
     Raises:
-      OSError: there is no such file, or it cannot be read.
-      CorruptFileError: the file is no file of ours, was changed since, or its numbers
-        are no probabilities.
-      ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
-        load its game by name.
+      OSError: If the file does not exist, or cannot be read.
+      CorruptFileError: If the file was not written by spiel_cr, was modified since, or
+        holds invalid probabilities.
+      ValueError: If the file holds no policy, or one for another game; or OpenSpiel
+        cannot load its game by name.
     """
-    metadata = behaviour_files.read_metadata(path)
-    named_kind = metadata.get("kind")
-    if named_kind == behaviour_files.PUBLIC_TREE_POLICY:
-        return _load_signals(path, metadata, game)
-    if named_kind == behaviour_files.PHANTOM_POLICY:
-        return _load_worlds(path, metadata, game)
-    if isinstance(game, PublicTreeGame | PhantomGame):
-        game = game.game
-    if named_kind == deep_policy.KIND:
-        plain = None if game is None else open_game(game).game
-        return deep_policy.load_deep_policy(path, plain)
-    if named_kind != table_policy.TABLE:
-        return behaviour_files.load_tabular_policy(path, game)
-    return table_policy.load_table_policy(
-        path, None if game is None else open_game(game).game
-    )
+    return read_policy_file(path).load(game)
 
 
-def _load_worlds(
-    path: atomic.Path, metadata: Mapping[str, Any], game: Openable | None
-) -> PhantomPolicy:
-    """Reads a policy of a game of hidden boards; metadata are those of the file."""
+def _load_phantom(
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
+) -> openspiel_policy.Policy:
     if game is None:
         game = behaviour_files.named_game(
             behaviour_files.text_of(metadata, "game", path), path
@@ -123,25 +129,61 @@ def _load_worlds(
     if not isinstance(game, PhantomGame):
         plain = game.game if isinstance(game, PublicTreeGame) else game
         game = shared_phantom_game(open_game(plain))
-    return cast(PhantomPolicy, behaviour_files.read_policy(path, game))
+    return behaviour_files.read_policy(path, game)
 
 
-def _load_signals(
-    path: atomic.Path, metadata: Mapping[str, Any], game: Openable | None
-) -> PublicTreePolicy:
-    """Reads a policy of a signal game; metadata are those of the file."""
-    named = behaviour_files.text_of(metadata, "game", path)
+def _load_public_tree(
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
+) -> openspiel_policy.Policy:
+    name = behaviour_files.text_of(metadata, "game", path)
     if game is None:
-        game = behaviour_files.named_game(named, path)
+        game = behaviour_files.named_game(name, path)
     if not isinstance(game, PublicTreeGame):
         opened = open_game(game)
         if not loading.declared(opened):
-            raise other_game(f"{path}: a policy", named, opened.game)
-        found = loading.public_tree_game(opened)
-        game = merged(found)
+            raise other_game(f"{path}: a policy", name, opened.game)
+        unmerged = loading.public_tree_game(opened)
+        game = merged(unmerged)
         # A `PublicTreeGame` is solved as it is, without merging.
-        if found.decisions_id == metadata.get("decisions") or (
-            found.game_id == metadata.get("fingerprint")
+        if unmerged.decisions_id == metadata.get("decisions") or (
+            unmerged.game_id == metadata.get("fingerprint")
         ):
-            game = found
-    return cast(PublicTreePolicy, behaviour_files.read_policy(path, game))
+            game = unmerged
+    return behaviour_files.read_policy(path, game)
+
+
+def _load_networks(
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
+) -> openspiel_policy.Policy:
+    plain = None if game is None else open_game(game).game
+    return network_policy.load_deep_policy(path, plain)
+
+
+def _load_table(
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
+) -> openspiel_policy.Policy:
+    plain = None if game is None else open_game(game).game
+    return table_policy.load_table_policy(path, plain)
+
+
+def _load_tree(
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
+) -> openspiel_policy.Policy:
+    if isinstance(game, PublicTreeGame | PhantomGame):
+        game = game.game
+    return behaviour_files.load_tabular_policy(path, game)
+
+
+_CONTENTS: Mapping[str, _Content] = {
+    behaviour_files.TREE_POLICY: _Content(
+        behaviour_files.check_tabular_file, _load_tree
+    ),
+    behaviour_files.PUBLIC_TREE_POLICY: _Content(
+        behaviour_files.check_policy_file, _load_public_tree
+    ),
+    behaviour_files.PHANTOM_POLICY: _Content(
+        behaviour_files.check_policy_file, _load_phantom
+    ),
+    table_policy.TABLE: _Content(table_policy.check_table_file, _load_table),
+    network_policy.KIND: _Content(network_policy.check_file, _load_networks),
+}

@@ -66,7 +66,7 @@ class GameOptions:
         es-mccfr(averaging=sampled)).
       imperfect_recall: Whether to merge infosets that differ only in what the game's
         bucket_key leaves out: they share regrets, and NashConv is that of the full
-        game. Excludes `buckets`.
+        game.
       locks: Strategies that are kept as they are; the remaining strategies are solved
         against them, and the run converges in NashConv with locks. For game trees, a
         mapping from information state strings to probabilities, in order of actions or

@@ -14,7 +14,8 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.players import bots
-from spiel_cr.policies import conversions, rollouts
+from spiel_cr.policies import rollouts
+from spiel_cr.policies.queries import query
 from tests.support import games
 
 
@@ -201,7 +202,7 @@ def test_policies_of_no_probabilities_are_refused(kuhn, value):
 
     policy = Spoilt(kuhn.tree.game)
     with pytest.raises(ValueError, match="information state .*sum to 1"):
-        conversions.behaviour_from_policy(kuhn.tree, policy)
+        query(kuhn.tree, policy)
     state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
     for ask in (
         rollouts.Answers(policy, state.current_player()),
@@ -219,7 +220,7 @@ def test_zeros_that_are_a_little_less_are_zeros(kuhn):
             return {0: 1.0 + 2e-12, 1: -2e-12}
 
     policy = Rounded(kuhn.tree.game)
-    behaviours = conversions.behaviour_from_policy(kuhn.tree, policy)
+    behaviours = query(kuhn.tree, policy)
     assert min(behaviour.min() for behaviour in behaviours) == 0
     state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
     assert bots.PolicyBot(state.current_player(), policy).step(state) == 0

@@ -35,13 +35,13 @@ PHASES = {
             "player 0: solving the start",
             "making the bot of seat 1",
             "player 1: warming up layer 1 of 1",
-            "evaluating",
+            "judging",
         ],
     ),
     "best-response": (
         ("--policy", "uniform"),
         [
-            "looking at kuhn_poker",
+            "opening kuhn_poker",
             "taking the policy uniform",
             "exact response of player 0",
             "exact response of player 1",
@@ -58,7 +58,7 @@ PHASES = {
     "show": (
         ("--policy", "policy.npz", "--html", "page.html"),
         [
-            "taking the policy policy.npz",
+            "loading the policy policy.npz",
             "values of all information states",
             "making the page page.html",
         ],
@@ -74,9 +74,9 @@ PHASES = {
     "abstract": (
         ("--game", "python_leduc_poker", "--budget", "2-4", "--iterations", "2"),
         [
-            "putting signals into buckets",
+            "clustering private states",
             "solving the game of buckets",
-            "evaluating in the whole game",
+            "evaluating in the full game",
         ],
     ),
     "push-fold": (
@@ -88,7 +88,7 @@ PHASES = {
         [
             "looking for the table of all-in hands",
             "solving the tournament",
-            "what jam or fold wins against any opponent",
+            "bounding the value against an unrestricted opponent",
         ],
     ),
 }

@@ -228,7 +228,7 @@ def test_bad_answers_are_explained_and_asked_again():
     match, text = at_terminal(["human", "uniform"], "7\nraise\n\n²\nbet\n")
     assert match.actions[2] == 1
     for answer in ("7", "raise", "", "²"):
-        assert f"{answer!r} is no legal action" in text
+        assert f"{answer!r} is not a legal action" in text
     assert text.count("0, 1 or a name") == 4
 
 

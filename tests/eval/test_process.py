@@ -24,7 +24,7 @@ from tqdm import tqdm
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
-from spiel_cr.eval.cli import command, main, process, signals
+from spiel_cr.eval.cli import command, interrupt_signals, main, process
 from tests.support.full_disk import file_size
 
 CODE = "from spiel_cr.eval.cli import entry; entry.main()"
@@ -87,13 +87,13 @@ def test_a_signal_that_a_destructor_drops_ends_the_process(tmp_path):
     """What was left half done there must not get into a file."""
     code = """
         import pathlib, signal, sys, time
-        from spiel_cr.eval.cli import signals
+        from spiel_cr.eval.cli import interrupt_signals
 
         class Fragile:
             def __del__(self):
                 signal.raise_signal(signal.SIGTERM)
 
-        with signals.interrupting():
+        with interrupt_signals.interrupting():
             try:
                 Fragile()
                 time.sleep(10)
@@ -110,7 +110,7 @@ def test_what_is_ignored_stays_ignored():
     """As `nohup` and shells' background jobs have it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with signals.interrupting():
+        with interrupt_signals.interrupting():
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -12,9 +12,11 @@ from spiel_cr.eval.inspection import hand_grid
 from spiel_cr.evaluation import openspiel_evaluator, opponent
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_specs import prepare
+from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.representation import GameOptions, Need, choose_form
 from tests.support.commands import refused, run, told
@@ -43,7 +45,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     words = ("--form", "public-tree", "--save", path)
     found, out, _ = told(capsys, "solve", *game, *words)
     assert found["form"] == "public-tree"
-    assert found["evaluator"] == "spiel_cr" and "on the public-tree form" in out
+    assert found["evaluator"] == "spiel_cr" and "in public-tree form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, PublicTreePolicy)
     asked = ("--evaluator", "openspiel")
@@ -64,7 +66,9 @@ def test_info_counts_public_nodes_and_signals(capsys):
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
     assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
-    assert "round 1" in out and re.search(r"\d kernels? +round 0, 3 x 3, ", out)
+    assert "round 1" in out and re.search(
+        r"\d payoff matri(x|ces): round 0, 3 x 3, ", out
+    )
 
 
 def test_show_prints_a_grid(capsys, policy_file):
@@ -187,9 +191,9 @@ def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch
 def test_bots_play_it(policy_file):
     """Lazily: the game is not compiled for it."""
     bot = f"policy(path={policy_file})"
-    assert not bot_strings.read_bot(bot).whole
-    game = bot_strings.prepare(LEDUC, [bot])
-    player = bot_strings.load_bot(game, bot, 0, seed=1)
+    assert not read_string(bot).needs_tree
+    game = prepare(LEDUC, [bot])
+    player = spiel_cr.load_bot(game, bot, 0, seed=1)
     state = game.new_initial_state()
     for card in (0, 2):
         state.apply_action(card)
@@ -218,9 +222,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     declared = public_tree_game(game).num_private_states(0)
     assert sum(result.game_form.num_private_states(0)) < sum(declared)
     tree = spiel_cr.build_tree(game, observations=True)
-    behaviour = conversions.behaviour_from_policy(
-        tree, spiel_cr.load_policy(path, game)
-    )
+    behaviour = query(tree, spiel_cr.load_policy(path, game))
     expected = [
         best_responses.best_response_value(
             tree.sequence_form,
@@ -239,8 +241,8 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     found, out, _ = told(capsys, *words, "--method", "exact")
     assert found["form"] == "public-tree"
     assert found["is_exact"] and found["share"] == pytest.approx(1)
-    assert "exact, by a best response on the public-tree form" in out
-    for seat, value in zip(found["players"], expected, strict=True):
+    assert "exact, by a best response in public-tree form" in out
+    for seat, value in zip(found["seats"], expected, strict=True):
         assert seat["value"] == pytest.approx(value, abs=1e-9)
 
 

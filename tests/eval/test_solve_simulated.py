@@ -7,10 +7,11 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.player_specs import prepare
+from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies.best_responses import nash_conv, reach_of
-from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from tests.support import games
 from tests.support.commands import refused, report, run, told
@@ -104,8 +105,8 @@ def test_games_that_fit_are_compiled(capsys):
 
 def test_bots_play_the_policy(saved, nothing_is_compiled):
     text = f"policy(path={saved})"
-    assert not bot_strings.read_bot(text).whole
-    game = bot_strings.prepare("kuhn_poker", [text, "uniform"])
+    assert not read_string(text).needs_tree
+    game = prepare("kuhn_poker", [text, "uniform"])
     assert isinstance(game, pyspiel.Game)
     bot = spiel_cr.load_bot(game, text, 0)
     assert isinstance(bot, PolicyBot)
@@ -127,7 +128,7 @@ def test_a_best_response_to_the_policy_is_exact(saved, capsys):
     words = ("best-response", "--game", "kuhn_poker", "--policy", saved)
     found = report(capsys, *words, "--method", "exact")
     tree = games.compiled("kuhn")
-    behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
+    behaviour = query(tree, spiel_cr.load_policy(saved, tree))
     expected = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     assert found["value"] == pytest.approx(expected, abs=1e-9) and expected > 0.1
     assert found["unvisited_share"] == 0
@@ -146,11 +147,11 @@ def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
         found, out, _ = told(capsys, "tournament", *game, *bots, *out)
         share, none = found["unvisited_share"]
         assert none is None and 0.3 < share <= 1
-        assert f"never met: {share:.1%} of" in out
+        assert f"never visited: {share:.1%} of" in out
     words = ("--policy", path, "--method", "lbr", "--states", "--matches", "2")
     found, out, _ = told(capsys, "best-response", *game, *words, "--rollouts", "1")
     share = found["unvisited_share"]
-    assert 0.3 < share <= 1 and f"never met: {share:.1%} of" in out
+    assert 0.3 < share <= 1 and f"never visited: {share:.1%} of" in out
 
 
 def test_show_lists_the_policy(saved, capsys):
@@ -179,6 +180,6 @@ def test_the_playing_evaluator_plays_the_policy(saved, capsys):
     found = report(capsys, *words)
     assert found["infosets_visited"] == 12
     tree = games.compiled("kuhn")
-    behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
+    behaviour = query(tree, spiel_cr.load_policy(saved, tree))
     expected = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-6)

@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from spiel_cr.eval.cli import signals
+from spiel_cr.eval.cli import interrupt_signals
 
 # A function in C that runs for hours, and leaves other threads free meanwhile.
 _STUCK = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
 _BEGIN = """
     import contextlib, hashlib, pathlib, signal, sys, threading, time
     from spiel_cr.common import atomic, interrupts, processes
-    from spiel_cr.eval.cli import signals, watchdog
+    from spiel_cr.eval.cli import interrupt_signals, watchdog
 
     folder = pathlib.Path(sys.argv[1])
 
@@ -59,7 +59,7 @@ def test_a_long_function_in_c(tmp_path, number):
     """Neither the lock nor the temporary file is left."""
     code = f"""
         with (
-            signals.interrupting(tell),
+            interrupt_signals.interrupting(tell),
             atomic.lock(folder / "new" / "locked"),
             atomic.replacing(folder / "file") as file,
         ):
@@ -76,7 +76,7 @@ def test_a_long_function_in_c(tmp_path, number):
 
 def test_worker_processes_are_killed(tmp_path):
     code = f"""
-        with signals.interrupting(tell):
+        with interrupt_signals.interrupting(tell):
             worker = processes.start(print, ())
             worker.pipe.poll(60)
             ready()
@@ -96,7 +96,7 @@ def test_results_are_saved_by_the_watchdog(tmp_path):
             atomic.write_text(folder / "results", "all of them")
             return True
 
-        with signals.interrupting(tell), interrupts.saving(save):
+        with interrupt_signals.interrupting(tell), interrupts.saving(save):
             ready()
             {_STUCK}
     """
@@ -111,7 +111,7 @@ def test_results_that_only_the_main_thread_can_save_are_waited_for(tmp_path):
         def save():
             return not unsaved
 
-        with signals.interrupting(tell), interrupts.saving(save):
+        with interrupt_signals.interrupting(tell), interrupts.saving(save):
             try:
                 ready()
                 time.sleep(60)
@@ -132,7 +132,8 @@ def test_an_interrupt_that_is_discarded_is_raised_again(tmp_path):
     code = """
         unsaved = [1]
 
-        with signals.interrupting(tell), interrupts.saving(lambda: not unsaved):
+        watching = interrupt_signals.interrupting(tell)
+        with watching, interrupts.saving(lambda: not unsaved):
             try:
                 with contextlib.suppress(KeyboardInterrupt):
                     ready()
@@ -150,7 +151,7 @@ def test_an_interrupt_that_is_discarded_is_raised_again(tmp_path):
 
 def test_the_third_signal_gives_results_up(tmp_path):
     code = f"""
-        with signals.interrupting(tell), interrupts.saving(lambda: False):
+        with interrupt_signals.interrupting(tell), interrupts.saving(lambda: False):
             ready()
             {_STUCK}
     """
@@ -165,7 +166,8 @@ def test_the_third_signal_gives_results_up(tmp_path):
 
 def test_a_command_that_ends_in_time_is_left_alone(tmp_path):
     code = """
-        with contextlib.suppress(KeyboardInterrupt), signals.interrupting(tell):
+        watching = interrupt_signals.interrupting(tell)
+        with contextlib.suppress(KeyboardInterrupt), watching:
             try:
                 ready()
                 time.sleep(60)
@@ -179,7 +181,7 @@ def test_a_command_that_ends_in_time_is_left_alone(tmp_path):
 def test_nothing_is_watched_without_a_signal():
     """The thread ends with the block, and the process is as before."""
     before = threading.active_count(), signal.set_wakeup_fd(-1)
-    with signals.interrupting(lambda: None):
+    with interrupt_signals.interrupting(lambda: None):
         assert threading.active_count() == before[0] + 1
     for _ in range(100):
         if threading.active_count() == before[0]:

@@ -11,14 +11,13 @@ from spiel_cr.evaluation import aivat
 from spiel_cr.evaluation.aivat import RolloutValues, TreeValues, baseline
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.conversions import (
-    behaviour_from_policy,
     history_values,
     move_probabilities,
     tabular_policy,
     uniform_behaviour,
 )
+from spiel_cr.policies.queries import query, rules_for
 from tests.support.commands import refused, report, told
 from tests.support.games import compiled
 
@@ -124,7 +123,7 @@ def test_a_match_by_arrays():
     """What the referee records gives what arrays say of the same end."""
     tree = compiled("leduc")
     policy = spiel_cr.solve(tree, "cfr", 5).average_policy()
-    behaviours = behaviour_from_policy(tree, policy)
+    behaviours = query(tree, policy)
     values = np.random.default_rng(5).normal(size=len(tree.histories))
     _, plain, luck = of_all_ends(tree, behaviours, values)
     match = spiel_cr.evaluation.matches.play_match(
@@ -231,7 +230,7 @@ def test_rollouts_are_unbiased(game, monkeypatch):
     behaviours = random_behaviours(tree, 1)
     policy = tabular_policy(tree, behaviours)
     values = RolloutValues(tree.game, policy)
-    assert (game != "kuhn_poker") == (rules_of(tree.game, policy) is not None)
+    assert (game != "kuhn_poker") == (rules_for(tree.game, policy) is not None)
     chances, matches = zip(*ends(tree, behaviours, (True, True)), strict=True)
     estimates = [values.estimate(match) for match in matches]
     exact = history_values(tree, behaviours)[0]

@@ -23,9 +23,11 @@ from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.evaluation.result import ResponseValue
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import opponent_strings, opponents
+from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import conversions as policy
 from spiel_cr.policies.best_responses import best_response_value, reach_of
+from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.policies.queries import query
 from tests.support import games
 from tests.support.commands import report, told
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -474,13 +476,13 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
     equilibrium = load_opponent("lp", tree)
     misses, expected = 0, []
     for seed in range(20):
-        estimate = opponents.BotPolicy(
+        estimate = BotPolicy(
             tree.game,
             lambda player, own: Scripted(drawing(equilibrium, own)),
             queries=20,
             seed=seed,
         )
-        behaviour = policy.behaviour_from_policy(tree, estimate)
+        behaviour = query(tree, estimate)
         reach = reach_of(tree.sequence_form, behaviour)
         best = [
             best_response_value(tree.sequence_form, p, reach[1 - p]) for p in (0, 1)
@@ -507,8 +509,7 @@ def test_who_is_judged_as_a_rival():
         ("resolving(iterations=2)", True),
         (oos, False),
     ):
-        named = opponent_strings.read_opponent(text, tree.game)
-        assert (opponent_strings.rivals_of(named, tree, 0) is None) == exact
+        assert (read_string(text).bots_behind(tree, 0) is None) == exact
 
 
 def test_opponents_respect_the_memory_limit():

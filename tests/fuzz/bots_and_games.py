@@ -11,12 +11,12 @@ import pyspiel
 from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers the project's games
+from spiel_cr import load_bot
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (

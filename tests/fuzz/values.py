@@ -15,7 +15,7 @@ from spiel_cr.abstraction.methods import Method
 from spiel_cr.common.parameters import table_of
 from spiel_cr.eval.cli import command as cli
 from spiel_cr.eval.cli import main
-from spiel_cr.players.bot_strings import BOTS
+from spiel_cr.players.player_strings import PLAYERS
 from spiel_cr.solvers.cfr.cfr_config import PRESETS, SAMPLED_PRESETS
 
 
@@ -269,7 +269,7 @@ def not_bots() -> list[Bad]:
     """Bots that are none."""
     bad = [*map(Bad, ("nobody", "Uniform", "resolving iterations=2", *_NOTHING))]
     bad += _broken(*_BOTS[2:4])
-    for name, kind in BOTS.items():
+    for name, kind in PLAYERS.items():
         base = {"simulations" if name == "search" else "iterations": "2"}
         if name in ("policy", "deep"):
             base = {"path": "kuhn.npz"}

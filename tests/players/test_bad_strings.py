@@ -109,10 +109,13 @@ ROWS = {
         ("rollouts(n=3)", "must be one of continuations.*uniform, or a LeafValue"),
     ],
     "bot": [
-        ("nobody", "bot='nobody': there is no bot 'nobody'; choose one of resolving, "),
+        (
+            "nobody",
+            "bot='nobody': there is no player 'nobody'; choose one of res",
+        ),
         (
             "nobody(x=1)",
-            "there is no bot 'nobody'; choose one of resolving, search, oos",
+            "there is no player 'nobody'; choose one of resolving, search, oos",
         ),
         ("", "bot='' cannot be read: '' is no name; write name or name"),
         ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
@@ -176,7 +179,7 @@ ROWS = {
         ("oos(max_histories=58)", "max_histories"),
     ],
     "opponent": [
-        ("nothing", "choose uniform"),
+        ("nothing", "uniform"),
         ("cfr+", "iterations=10"),
         ("cfr+(gamma=2)", r"cfr\+\(gamma=2,iterations=10\)"),
         ("cfr+(iterations=0)", "whole number"),

@@ -4,7 +4,7 @@ import pytest
 
 from spiel_cr import load_bot, solve
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bot_strings, bots
+from spiel_cr.players import bots, player_specs, player_strings
 from spiel_cr.players.search_bot import SearchBot
 from spiel_cr.resolving import continual
 from tests.support import games
@@ -112,16 +112,16 @@ def test_the_seed_is_passed_on():
 
 
 def test_help_lists_every_bot_with_its_parameters():
-    lines = bot_strings.describe_bots().splitlines()
+    lines = player_strings.describe_players().splitlines()
     assert lines.pop().strip().startswith("module:name(...)")
-    assert len(lines) == len(bot_strings.BOTS)
+    assert len(lines) == len(player_strings.PLAYERS)
     names = (
         *("resolving", "search", "oos", "solved", "policy", "honest", "deep"),
         "uniform",
     )
     for line, name in zip(lines, names, strict=True):
         assert line.startswith(f"  {name}(")
-        for parameter in bot_strings.BOTS[name].parameters:
+        for parameter in player_strings.PLAYERS[name].parameters:
             assert parameter in line
 
 
@@ -171,7 +171,7 @@ def test_the_path_of_a_policy_file_is_a_bot(tmp_path, monkeypatch):
     )
     assert isinstance(short, bots.PolicyBot)
     assert short.get_policy(kuhn()) == long.get_policy(kuhn())
-    prepared = bot_strings.prepare("kuhn_poker", ["kuhn(5).npz", "uniform"])
+    prepared = player_specs.prepare("kuhn_poker", ["kuhn(5).npz", "uniform"])
     assert isinstance(prepared, GameTree)
     with pytest.raises(ValueError, match="a bracket is not closed"):
         load_bot("kuhn_poker", "policy(path=kuhn.npz", 0)

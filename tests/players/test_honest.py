@@ -9,7 +9,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.players.honest import HonestPolicy
+from spiel_cr.players.honest_policy import HonestPolicy
 from spiel_cr.players.poker_roles import NotPokerError
 from tests.support.states import after
 

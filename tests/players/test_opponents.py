@@ -8,7 +8,8 @@ from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cr import build_tree, solve
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
+from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
@@ -62,7 +63,7 @@ def assert_same(table, other, tolerance):
 )
 def test_chumps_lose_what_they_must(game, kind, expected):
     loaded = load_game(game)
-    found = nash_conv(loaded, opponents.chump(loaded, kind))
+    found = nash_conv(loaded, FixedPolicy(loaded, kind))
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -85,8 +86,8 @@ def test_chumps_lose_what_they_must(game, kind, expected):
 )
 def test_what_chumps_do(game, path, expected):
     state = after(game, *path)
-    for kind, probabilities in zip(opponents.CHUMPS, expected, strict=True):
-        given = opponents.chump(load_game(game), kind).action_probabilities(state)
+    for kind, probabilities in zip(FIXED_POLICIES, expected, strict=True):
+        given = FixedPolicy(load_game(game), kind).action_probabilities(state)
         assert sorted(given) == sorted(state.legal_actions())
         assert {a: p for a, p in given.items() if p} == probabilities, kind
 
@@ -94,9 +95,9 @@ def test_what_chumps_do(game, path, expected):
 def test_chumps_need_poker():
     for game in ("liars_dice", "tic_tac_toe", games.BY_NAME["goofspiel4"].string):
         with pytest.raises(ValueError, match="not a game of poker"):
-            opponents.chump(load_game(game), "always_fold")
+            FixedPolicy(load_game(game), "always_fold")
     with pytest.raises(ValueError, match="must be one of always_fold"):
-        opponents.chump(load_game("kuhn_poker"), "maniac")
+        FixedPolicy(load_game("kuhn_poker"), "maniac")
 
 
 def test_an_algorithm_stopped_early():
@@ -135,7 +136,7 @@ def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):
         asked.append((str(game.game), find(name).config, goal.iterations, seed))
         return Solution()
 
-    monkeypatch.setattr("spiel_cr.players.bot_strings.solve", solve)
+    monkeypatch.setattr("spiel_cr.players.player_strings.solve", solve)
     assert load_opponent(text, "kuhn_poker", seed=5) == "the policy"
     assert asked == [("kuhn_poker()", find(algorithm).config, 4, 5)]
 
@@ -186,18 +187,18 @@ def test_a_silent_bot_is_estimated():
         seeds.append(seed)
         return SilentBot(drawing(truth, seed))
 
-    given = opponents.BotPolicy(game, make, queries=400, seed=3)
+    given = BotPolicy(game, make, queries=400, seed=3)
     found = given.to_tabular()
     assert given.queries == 12 * 400 and len(set(seeds)) == 2
     # Five standard errors at most: 0.5 / 20 * 5; twelve such, a false alarm in 1e5.
     assert_same(found, truth, 0.125)
     assert np.allclose(found.action_probability_array.sum(axis=1), 1)
-    again = opponents.BotPolicy(game, make, queries=400, seed=3)
+    again = BotPolicy(game, make, queries=400, seed=3)
     assert_same(found, again.to_tabular(), 0)
 
 
 def test_a_bot_that_cheats_at_the_rules():
-    given = opponents.BotPolicy(
+    given = BotPolicy(
         load_game("kuhn_poker"), lambda player, seed: SilentBot(lambda state: 7)
     )
     with pytest.raises(ValueError, match="chose 7"):
@@ -205,9 +206,7 @@ def test_a_bot_that_cheats_at_the_rules():
 
 
 def test_openspiels_own_bots_can_be_opponents():
-    given = opponents.BotPolicy(
-        load_game("leduc_poker"), pyspiel.make_uniform_random_bot
-    )
+    given = BotPolicy(load_game("leduc_poker"), pyspiel.make_uniform_random_bot)
     game = pyspiel.load_game("leduc_poker")
     uniform = policy_lib.UniformRandomPolicy(game)
     state = after("leduc_poker", 0, 2, 2)
@@ -219,7 +218,7 @@ def test_openspiels_own_bots_can_be_opponents():
 def test_chumps_meet_each_other():
     """Always fold gives up its ante wherever it has to pay; nobody else ever folds."""
     game = pyspiel.load_game("leduc_poker")
-    folds, raises = (opponents.chump(game, k) for k in ("always_fold", "always_raise"))
+    folds, raises = (FixedPolicy(game, k) for k in ("always_fold", "always_raise"))
     state = game.new_initial_state()
     assert expected_game_score.policy_value(state, [folds, raises])[0] == pytest.approx(
         -1
@@ -231,7 +230,7 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     tree = build_tree("kuhn_poker")
     estimates = []
     for order in (1, -1):
-        found = opponents.BotPolicy(tree.game, lambda player, _: Learner(player))
+        found = BotPolicy(tree.game, lambda player, _: Learner(player))
         states = [tree.state_at(h) for h in tree.infosets[0].history[::order]]
         estimates.append([found.action_probabilities(s, 0)[0] for s in states][::order])
     decisions = [1 + (len(state.history()) > 2) for state in states[::-1]]

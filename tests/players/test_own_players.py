@@ -13,8 +13,8 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.common import plugins
-from spiel_cr.players import opponent_strings
-from spiel_cr.players.opponents import BotPolicy
+from spiel_cr.players.player_strings import read_string
+from spiel_cr.policies.bot_policies import BotPolicy
 from tests.support.commands import report, run
 from tests.support.named_opponents import load_opponent
 
@@ -107,7 +107,7 @@ def test_opponents_of_a_file():
     policy = load_opponent("my_bots:First", game)
     assert policy.name == "First"
     first, last = (
-        opponent_strings.rivals_of(opponent_strings.read_opponent(text, game), game, 0)
+        read_string(text).bots_behind(game, 0)
         for text in ("my_bots:First", "my_bots:Last")
     )
     assert first is None

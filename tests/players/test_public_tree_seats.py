@@ -8,7 +8,8 @@ import pytest
 
 import game_defs  # noqa: F401  (registers the games)
 from spiel_cr.games.public_tree import public_tree_loading as loading
-from spiel_cr.players import bot_strings, bots
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.players import player_specs
 from spiel_cr.players.bots import ResolvingBot
 from spiel_cr.resolving import continual
 from spiel_cr.resolving.public_subgames import PublicSubgames
@@ -114,11 +115,11 @@ def test_it_plays_within_its_time():
 def test_a_bot_of_a_string_takes_the_form_of_signals():
     """The whole game has millions of histories, so it is prepared, not played."""
     text = "python_rhode_island_holdem(num_ranks=6,num_suits=3)"
-    prepared = bot_strings.prepare(text, ["resolving(iterations=2)", "uniform"])
-    assert isinstance(prepared, pyspiel.Game)
+    prepared = player_specs.prepare(text, ["resolving(iterations=2)", "uniform"])
+    assert isinstance(prepared, PublicTreeGame)
     with pytest.raises(ValueError, match="needs the whole game"):
-        bot_strings.prepare(text, ["resolving(iterations=2,gadget=maxmargin)"])
-    small = bot_strings.prepare("kuhn_poker", ["resolving(iterations=2)"])
+        player_specs.prepare(text, ["resolving(iterations=2,gadget=maxmargin)"])
+    small = player_specs.prepare("kuhn_poker", ["resolving(iterations=2)"])
     assert not isinstance(small, pyspiel.Game)
 
 
@@ -127,10 +128,9 @@ def test_a_bot_of_a_string_takes_the_form_of_signals():
     ["python_rhode_island_holdem(num_ranks=6,num_suits=3)", "python_leduc_poker"],
     ids=["public-tree", "tree"],
 )
-def test_both_forms_are_held_to_the_limit(text, monkeypatch):
-    monkeypatch.setattr(bots, "_shared", {})
+def test_both_forms_are_held_to_the_limit(text):
     with pytest.raises(ValueError, match="needs the whole game, and .* the limit"):
-        bot_strings.prepare(text, ["resolving(iterations=2)"], memory_limit=1)
+        player_specs.prepare(text, ["resolving(iterations=2)"], memory_limit=1)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.games.phantom.phantom_world_rules import PhantomWorldRules
 from spiel_cr.players import load_bot, search_bot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
-from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.policies.conversions import behaviour_from_policy, tabular_policy
+from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.queries import query, rules_for
 from spiel_cr.resolving import clock
 from spiel_cr.resolving.leaves import rollout_values
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
@@ -127,7 +127,7 @@ def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
 def test_a_belief_that_is_drawn_is_near_the_whole_one():
     tree = compiled(GOOFSPIEL)
     policy = blueprint_of(tree)
-    rules = rules_of(tree.game, policy)
+    rules = rules_for(tree.game, policy)
     own = tree.histories.player == 1
     largest = np.argsort(-np.bincount(tree.histories.infoset[own]))[:5]
     deep = [state_at(tree, h) for h in tree.infosets[1].history[largest]]
@@ -160,7 +160,7 @@ def test_where_the_opponent_cannot_have_led_there_are_no_histories():
         first[player][1:] = 0
         first[player][infosets.decisions.first_sequence] = 1
     policy = tabular_policy(tree, first)
-    rules = rules_of(tree.game, policy)
+    rules = rules_for(tree.game, policy)
     belief = ArrayBelief(tree.game, rules, 1, policy, most=999, seed=0)
     led = 0
     for history in tree.infosets[1].history:
@@ -174,7 +174,7 @@ def test_where_the_opponent_cannot_have_led_there_are_no_histories():
     assert 3 < led < len(tree.infosets[1]) / 2
 
 
-@pytest.mark.parametrize("rules", [rules_of, lambda game, policy: None])
+@pytest.mark.parametrize("rules", [rules_for, lambda game, policy: None])
 def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch, rules):
     tree = compiled(GOOFSPIEL)
     made = blueprint_of(tree)
@@ -183,7 +183,7 @@ def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch,
     never[0][1:] = 0
     never[0][decisions.first_sequence] = 1
     policy = tabular_policy(tree, never)
-    monkeypatch.setattr(search_bot, "rules_of", rules)
+    monkeypatch.setattr(search_bot, "rules_for", rules)
     bot = SearchBot(tree, 1, SearchBotConfig(policy, 50, eta=10.0))
     stayed = moved = 0
     for history in tree.infosets[1].history:
@@ -257,7 +257,7 @@ def test_search_everywhere_makes_a_poor_blueprint_better():
                 row[action] = probability
     gaps = []
     for given in (policy, made):
-        low, high = value_bounds(tree.sequence_form, behaviour_from_policy(tree, given))
+        low, high = value_bounds(tree.sequence_form, query(tree, given))
         gaps.append(high - low)
     assert gaps[1] < 0.75 * gaps[0]  # measured: 0.93 of 1.42
 

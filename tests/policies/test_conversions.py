@@ -9,6 +9,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.queries import query
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node
 from tests.support.strategies import random_behaviours
@@ -43,7 +44,7 @@ def test_openspiel_and_back(case):
     compiled = games.compiled(case.name)
     behaviours = random_behaviours(compiled, 2, zeros=True)
     table = conversions.tabular_policy(compiled, behaviours)
-    back = conversions.behaviour_from_policy(compiled, table)
+    back = query(compiled, table)
     for p in PLAYERS:
         np.testing.assert_array_equal(back[p], behaviours[p])
 
@@ -52,7 +53,7 @@ def test_openspiel_and_back(case):
 def test_uniform_is_openspiels_uniform(case):
     compiled = games.compiled(case.name)
     uniform = openspiel_policy.UniformRandomPolicy(compiled.game)
-    asked = conversions.behaviour_from_policy(compiled, uniform)
+    asked = query(compiled, uniform)
     for p in PLAYERS:
         own = conversions.uniform_behaviour(compiled.infosets[p].decisions)
         np.testing.assert_array_equal(asked[p], own)
@@ -147,7 +148,7 @@ def test_a_policy_of_one_player_only():
 
     compiled = games.compiled("kuhn")
     policy = First(compiled.game, list(PLAYERS))
-    for p, behaviour in enumerate(conversions.behaviour_from_policy(compiled, policy)):
+    for p, behaviour in enumerate(query(compiled, policy)):
         assert behaviour.sum() == 1 + len(compiled.infosets[p])
 
 

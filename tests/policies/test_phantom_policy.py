@@ -1,5 +1,7 @@
 """Policies of hidden boards: in and out, in files, judged whatever they are."""
 
+import dataclasses
+
 import numpy as np
 import pyspiel
 import pytest
@@ -7,14 +9,12 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
+from spiel_cr.common.errors import MoreKnowledgeError
 from spiel_cr.evaluation import opponent
-from spiel_cr.games.phantom import phantom_game
-from spiel_cr.policies.phantom_policy import (
-    MoreKnowledgeError,
-    PhantomPolicy,
-    ask,
-    behaviour_from_policy,
-)
+from spiel_cr.games.phantom import phantom_game, phantom_queries
+from spiel_cr.policies import queries
+from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers.representation import Reason
 from tests.support.hidden_boards import Drawn
 
@@ -55,7 +55,7 @@ def test_openspiel_policies_are_judged_as_openspiel_judges_them(seed, judged_by_
 def test_what_depends_on_more_is_not_judged():
     """The strings have the number of turns, and so the other one's failures."""
     policy = Drawn(pyspiel.load_game(SMALL), 1, turns=True)
-    with pytest.raises(MoreKnowledgeError, match="searched"):
+    with pytest.raises(MoreKnowledgeError, match="approximate best responses"):
         spiel_cr.nash_conv(SMALL, policy)
     assert opponent.open_opponent(policy, SMALL).form is None
 
@@ -84,14 +84,13 @@ def test_arrays_of_states_are_asked_as_states_are():
     policy = spiel_cr.solve(SMALL, settings, 20, options=way).average_policy()
     worlds = phantom_game(SMALL)
     for player in range(2):
-        _, actions = next(worlds.histories(player))
-        at_once = ask(worlds, policy, player, actions)
-        policy.array_probabilities = None
-        one_by_one = ask(worlds, policy, player, actions)
-        del policy.array_probabilities
-        met = at_once.any(axis=1)
+        batch = next(phantom_queries.queries(worlds, player))
+        at_once = queries.query_batch(policy, batch)
+        one_by_one = queries.query_batch(policy, dataclasses.replace(batch, rows=None))
+        rows = policy.array_probabilities(batch.rules, batch.rows(), player)
+        met = rows.any(axis=1)
         assert 20 < met.sum() < len(met)
-        np.testing.assert_allclose(at_once[met], one_by_one[met], atol=1e-7)
+        np.testing.assert_allclose(at_once, one_by_one, atol=1e-7)
 
 
 def test_a_file_gives_the_policy_back(solved, tmp_path):
@@ -121,5 +120,5 @@ def test_what_is_no_policy_is_refused(solved):
         def action_probabilities(self, state, player_id=None):
             return {action: 0.9 for action in state.legal_actions()}
 
-    with pytest.raises(ValueError, match="Wrong: at some infoset of player 0"):
-        behaviour_from_policy(worlds, Wrong(worlds.game))
+    with pytest.raises(ValueError, match="Wrong: at the information state"):
+        query(worlds, Wrong(worlds.game))

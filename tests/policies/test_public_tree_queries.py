@@ -4,11 +4,10 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
 from spiel_cr.evaluation import opponent
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.policies.phantom_policy import MoreKnowledgeError
-from spiel_cr.policies.public_tree_queries import behaviour_from_policy
+from spiel_cr.policies.queries import query
 
 _RHODE = "python_rhode_island_holdem(num_ranks=4,num_suits={},max_bets=1)"
 
@@ -40,8 +39,8 @@ class _Twice(openspiel_policy.Policy):
 
 def test_what_are_no_probabilities():
     game = spiel_cr.load_game("liars_dice(numdice=1,dice_sides=2)")
-    with pytest.raises(ValueError, match="_Twice: .* do not sum to 1"):
-        behaviour_from_policy(public_tree_game(game), _Twice(game, [0, 1]))
+    with pytest.raises(ValueError, match="_Twice: .* and sum to 1"):
+        query(public_tree_game(game), _Twice(game, [0, 1]))
 
 
 def test_banks_are_not_asked(monkeypatch):
@@ -63,5 +62,5 @@ def test_suits_that_are_alike_may_be_played_otherwise():
     game = _RHODE.format(2)
     options = spiel_cr.GameOptions("simulator")
     policy = spiel_cr.solve(game, "os-mccfr", 10, options=options).average_policy()
-    with pytest.raises(MoreKnowledgeError, match="may know more than their signals"):
-        behaviour_from_policy(public_tree_game(game), policy)
+    with pytest.raises(MoreKnowledgeError, match="know more than their private"):
+        query(public_tree_game(game), policy)

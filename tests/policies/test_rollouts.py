@@ -5,7 +5,7 @@ import pytest
 
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.policies import rollouts
 from spiel_cr.policies.rollouts import Answers
 from tests.support import reference
@@ -14,7 +14,7 @@ from tests.support.states import after
 
 def test_answers_keep_what_was_asked():
     tree = reference.Tree(pyspiel.load_game("leduc_poker"))
-    truth = opponents.chump(load_game("leduc_poker"), "call_raise")
+    truth = FixedPolicy(load_game("leduc_poker"), "call_raise")
     asked = reference.from_openspiel(tree, truth)
     for player in (0, 1):
         for given in (truth, truth.to_tabular()):
@@ -31,7 +31,7 @@ def test_answers_keep_what_was_asked():
 
 def test_chance_is_drawn_without_a_check(monkeypatch):
     """In games of cards a check of each chance node takes as long as the draw."""
-    chump = opponents.chump(load_game("kuhn_poker"), "call_raise")
+    chump = FixedPolicy(load_game("kuhn_poker"), "call_raise")
     answers = {player: Answers(chump, player) for player in (0, 1)}
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     monkeypatch.setattr(rollouts, "chance_outcomes", None)

@@ -11,6 +11,7 @@ from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.queries import query
 from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import BoardDeals
@@ -133,7 +134,7 @@ def test_rhode_island_is_resolved_as_the_compiled_game():
     tree = build_tree(string, observations=True)
     found = continual.resolve(loading.public_tree_game(string), "cfr+", 10)
     expected = continual.resolve(tree, "cfr+", 10)
-    played = conversions.behaviour_from_policy(tree, found.average_policy())
+    played = query(tree, found.average_policy())
     for mine, theirs in zip(played, expected.average, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
     assert abs(found.nash_conv() - expected.nash_conv()) < 1e-9

@@ -19,7 +19,7 @@ from spiel_cr.common.errors import (
 )
 from spiel_cr.games.simulation import recall_checks
 from spiel_cr.policies.best_responses import nash_conv, reach_of
-from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files, simulator_makers
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.table import sampling
@@ -50,7 +50,7 @@ def assert_same(result, expected):
 
 def openspiel_and_ours(policy, tree):
     """NashConv of a policy by OpenSpiel's tool, and by our own best response."""
-    behaviour = behaviour_from_policy(tree, policy)
+    behaviour = query(tree, policy)
     ours = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     return exploitability.nash_conv(tree.game, policy), ours
 

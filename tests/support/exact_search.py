@@ -6,8 +6,8 @@ import numpy as np
 
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.phantom.form import PhantomProduct
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.phantom.sequence_form import PhantomProduct
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import sum_payoffs
 from spiel_cr.games.tree.tree import GameTree

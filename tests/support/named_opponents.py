@@ -1,15 +1,18 @@
-"""Opponents from strings, loaded in one call as `judging.targets` does step by step."""
+"""Opponents from strings, loaded in one call."""
 
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players.opponent_strings import policy_of, read_opponent
+from spiel_cr.players.player_specs import as_policy_source
+from spiel_cr.players.player_strings import read_string
 
 
 def load_opponent(text, game, *, seed=0):
-    """The policy that a string of `read_opponent` names; compiled where it needs it."""
+    """The policy that a string names; the game's tree is built where it needs that."""
     loaded = open_game(game).game
-    named = read_opponent(text, loaded)
-    if named.whole:
-        return policy_of(named, as_tree(game, observations=True), seed)
-    return policy_of(named, game if isinstance(game, GameTree) else loaded, seed)
+    spec = read_string(text, "opponent", loaded)
+    if spec.needs_tree:
+        game = as_tree(game, observations=True)
+    elif not isinstance(game, GameTree):
+        game = loaded
+    return as_policy_source(spec, game, seed=seed)

@@ -18,16 +18,17 @@ from spiel_cr.evaluation.responses.learned_response import (
     learn_response,
 )
 from spiel_cr.evaluation.responses.local_best_response import LBRBot, lbr
-from spiel_cr.players.opponents import BotPolicy, chump
+from spiel_cr.players.fixed_policies import FixedPolicy
+from spiel_cr.policies.bot_policies import BotPolicy
 
 __all__ = [
     "BotPolicy",
+    "FixedPolicy",
     "ISMCTSBRBot",
     "LBRBot",
     "LearningConfig",
     "TreeResponse",
     "SearchConfig",
-    "chump",
     "lbr",
     "learn_response",
     "search_response",

@@ -12,9 +12,9 @@ from spiel_cr.common.draws import BELOW_ONE, choose
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Positions, Simulator
 from spiel_cr.games.simulation.state_source import Decision
-from spiel_cr.players.opponents import restart_at
 from spiel_cr.policies.bot_base import gives_policy, policy_at
-from spiel_cr.policies.foreign import distribution
+from spiel_cr.policies.bot_policies import restart_at
+from spiel_cr.policies.queries import distribution
 from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
 from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy

@@ -32,11 +32,12 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.players.poker_roles import NotPokerError
 from spiel_cr.policies import conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.queries import query
 from spiel_cr.policies.rollouts import (
     Answers,
     generator_at,
@@ -190,7 +191,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
     if leaf == "uniform":
         return openspiel_policy.UniformRandomPolicy(game)
     try:
-        return opponents.chump(game, f"always_{leaf}")
+        return FixedPolicy(game, f"always_{leaf}")
     except NotPokerError as error:
         raise ValueError(f"leaf={leaf!r}: {error}; give leaf='uniform'") from error
 
@@ -203,7 +204,7 @@ def _answered_values(
     default = None
     if leaf != "uniform":
         played = _default_policy(tree.game, leaf)
-        default = conversions.behaviour_from_policy(tree, played)
+        default = query(tree, played)
     values = conversions.history_values(tree, default)
     if player == 1:
         values = -values

@@ -19,8 +19,8 @@ from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules, CheckedRules
 from spiel_cr.games.simulation.observations import Stage, continues
-from spiel_cr.policies.array_answers import on_arrays
 from spiel_cr.policies.beliefs.particles import Belief
+from spiel_cr.policies.queries import row_probabilities
 
 
 class ArrayBelief:
@@ -155,7 +155,9 @@ class ArrayBelief:
         acts = np.flatnonzero(~draw)
         if len(acts):
             other = 1 - self._player
-            played = on_arrays(self._policy, self.rules, rows[acts], other, legal[acts])
+            played = row_probabilities(
+                self._policy, self.rules, rows[acts], other, legal[acts]
+            )
             probabilities[acts] = played / played.sum(axis=1, keepdims=True)
         parent, action = np.nonzero(probabilities)
         return self.rules.child(rows[parent], action), (

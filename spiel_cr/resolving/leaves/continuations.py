@@ -29,14 +29,14 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.behaviour_files import load_tabular_policy
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (
-    behaviour_from_policy,
     check_behaviour,
     history_values,
     reach_from_behaviour,
     uniform_behaviour,
 )
-from spiel_cr.policies.foreign import as_policy
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
+from spiel_cr.policies.policy_adapters import as_policy
+from spiel_cr.policies.queries import query
 
 Behaviour = tuple[np.ndarray, np.ndarray]
 Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str
@@ -91,7 +91,7 @@ class Continuations(HistoryValues):
             blueprint = load_tabular_policy(blueprint, tree)
         policy = as_policy(blueprint, tree.game, "blueprint")
         if policy is not None:
-            return behaviour_from_policy(tree, policy)
+            return query(tree, policy)
         first, second = (check_behaviour(tree, p, blueprint[p]) for p in range(2))
         return first, second
 

@@ -19,8 +19,8 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.array_answers import AlongLines
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
+from spiel_cr.policies.queries import LineQueries
 from spiel_cr.policies.rollouts import rollout_mean, rollout_means
 from spiel_cr.resolving.clock import Cost
 
@@ -128,7 +128,7 @@ class Rollouts(HistoryValues):
         count, k = len(histories), self.k
         last: tuple[int, float] | None = None
         fixed, each = (0.0, 0.0) if deadline is None else self._cost.line
-        answers = AlongLines(self._policy, count * k, single=self._n == 1)
+        answers = LineQueries(self._policy, count * k, single=self._n == 1)
 
         def weigh(
             states: np.ndarray,

@@ -14,7 +14,7 @@ from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
-from spiel_cr.policies.array_answers import on_arrays
+from spiel_cr.policies.queries import answers_rows, row_probabilities
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy
 from spiel_cr.solvers.representation import GameOptions
@@ -98,11 +98,7 @@ def blueprint_of(
 
 def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
     """Return whether a policy can be queried by a game's batched rules."""
-    rules = batched_rules.of_game(game)
-    by_strings = isinstance(policy, openspiel_policy.TabularPolicy) and hasattr(
-        rules, "information_state_strings"
-    )
-    return by_strings or hasattr(policy, "array_probabilities")
+    return answers_rows(policy, batched_rules.of_game(game))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +128,7 @@ class Blueprint:
         rules = self.simulator.rules
         if not isinstance(rules, pyspiel.Game):
             legal = rules.legal_actions_mask(nodes.states)
-            weights = on_arrays(self.policy, rules, nodes.states, player, legal)
+            weights = row_probabilities(self.policy, rules, nodes.states, player, legal)
             return (weights / weights.sum(axis=1, keepdims=True))[legal]
         answers = []
         for state in nodes.states:

@@ -13,10 +13,10 @@ import pyspiel
 import pytest
 
 from spiel_cr.common import messages
-from spiel_cr.eval.cli import play, signals
+from spiel_cr.eval.cli import interrupt_signals, play
 from spiel_cr.eval.table import families, server, table
 from spiel_cr.eval.table.series import Series
-from spiel_cr.players.bot_strings import read_bot
+from spiel_cr.players.player_strings import read_string
 from tests.support import tables
 from tests.support.states import after
 
@@ -196,14 +196,14 @@ def test_only_ctrl_c_ends_it_without_an_error(monkeypatch, number):
     serve = server.Server.serve_forever
 
     def interrupted(self, poll):
-        with signals.interrupting():
+        with interrupt_signals.interrupting():
             threading.Timer(0.2, os.kill, [os.getpid(), number]).start()
             serve(self, poll)
 
     monkeypatch.setattr(server.Server, "serve_forever", interrupted)
     # Who runs the tests may have it ignored.
     before = signal.signal(number, signal.SIG_DFL)
-    raised = pytest.raises(signals.Interrupted)
+    raised = pytest.raises(interrupt_signals.Interrupted)
     try:
         with contextlib.nullcontext() if number == signal.SIGINT else raised:
             play.serve(series, opens=False)
@@ -285,4 +285,4 @@ def test_what_the_lobby_offers_is_drawn_and_can_be_played(offer):
     game = pyspiel.load_game(offer.string)
     assert families.is_drawn(game)
     for strength in table.STRENGTHS:
-        assert read_bot(strength.string)
+        assert read_string(strength.string)

@@ -13,11 +13,12 @@ from open_spiel.python.algorithms import expected_game_score
 import spiel_cr
 from spiel_cr.common import json_log
 from spiel_cr.common.executor import Executor
-from spiel_cr.eval.tournaments import tournament
+from spiel_cr.eval.tournaments import round_robin, tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
 from spiel_cr.evaluation import referee
-from spiel_cr.players import bot_strings
+from spiel_cr.players import player_specs
 from spiel_cr.players.bots import uniform_bot
+from spiel_cr.players.player_strings import read_string
 from tests.support.commands import refused, report, run, told
 from tests.support.scripted import Scripted
 
@@ -273,14 +274,15 @@ def test_misspelt_bot_leaves_the_folder_free(tmp_path):
 
 
 def test_illegal_action_names_the_match(tmp_path, monkeypatch):
-    cheat, load = Scripted(lambda state: 7), bot_strings.load_bot
+    cheat, load = Scripted(lambda state: 7), spiel_cr.load_bot
 
     def load_cheat(game, text, player, *, seed):
         return load(game, text, player, seed=seed) if text == "uniform" else cheat
 
-    monkeypatch.setattr(bot_strings, "load_bot", load_cheat)
-    uniform = bot_strings.read_bot("uniform")
-    monkeypatch.setattr(bot_strings, "read_bot", lambda text: uniform)
+    monkeypatch.setattr(round_robin, "load_bot", load_cheat)
+    uniform = read_string("uniform")
+    monkeypatch.setattr(round_robin, "read_string", lambda text, name: uniform)
+    monkeypatch.setattr(player_specs, "read_string", lambda text, name: uniform)
     with pytest.raises(ValueError, match="uniform and cheat, deal 0.*illegal action 7"):
         play(tmp_path, bots=["uniform", "cheat"])
 

@@ -18,8 +18,8 @@ from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.evaluation.result import from_same_deals
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.players import opponents
 from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from tests.support import games, reference
 from tests.support.states import after
@@ -231,7 +231,7 @@ def test_the_tree_is_kept_within_a_match():
 def test_priors_and_values():
     """A value takes a rollout's place; a prior says what to try."""
     game = pyspiel.load_game("leduc_poker")
-    opponent = opponents.chump(game, "always_raise")
+    opponent = FixedPolicy(game, "always_raise")
     asked = []
 
     def predict(state, player):
@@ -267,7 +267,7 @@ def test_how_rollouts_are_played():
     wins less than that.
     """
     game = pyspiel.load_game("leduc_poker")
-    raises = opponents.chump(game, "always_raise")
+    raises = FixedPolicy(game, "always_raise")
     config = SearchConfig(histories="drawn", simulations=200, max_nodes=1)
 
     def predict(state, player):
@@ -277,7 +277,7 @@ def test_how_rollouts_are_played():
     for kind in (None, "always_fold", "always_call"):
         bot = ISMCTSBRBot(
             *(game, 0, raises, config),
-            predictor=Predictor(predict, kind and opponents.chump(game, kind)),
+            predictor=Predictor(predict, kind and FixedPolicy(game, kind)),
         )
         found = bot.search(after(game, 4, 2))
         assert found.actions == [1, 2] and found.visits == [200, 0]

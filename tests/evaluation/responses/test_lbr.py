@@ -9,16 +9,17 @@ from open_spiel.python import policy as policy_lib
 
 from spiel_cr.evaluation.responses.local_best_response import LEAVES, LBRBot, lbr
 from spiel_cr.games.tree.compiler import build_tree
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.policies import conversions as arrays
 from spiel_cr.policies.best_responses import best_response_value
+from spiel_cr.policies.queries import query
 from tests.support import games, reference
 from tests.support.exact_lbr import ExactLBRBot
 from tests.support.made_games import TERMINAL, MadeGame, Node
 from tests.support.named_opponents import load_opponent
 from tests.support.states import after
 
-OPPONENTS = ("uniform", "skewed", *opponents.CHUMPS)
+OPPONENTS = ("uniform", "skewed", *FIXED_POLICIES)
 
 
 def skewed(game):
@@ -43,7 +44,7 @@ def opponent_of(name, kind):
 
 
 def behaviour_of(name, kind):
-    return arrays.behaviour_from_policy(games.compiled(name), opponent_of(name, kind))
+    return query(games.compiled(name), opponent_of(name, kind))
 
 
 def value(name, player, own, other):
@@ -61,7 +62,7 @@ def by_enumeration(name, kind, player, leaf):
     policy = reference.from_openspiel(tree, opponent_of(name, kind))
     default = tree.uniform()
     if leaf != "uniform":
-        plays = opponents.chump(game, f"always_{leaf}")
+        plays = FixedPolicy(game, f"always_{leaf}")
         default = reference.from_openspiel(tree, plays)
 
     def expect(index, answered):
@@ -148,7 +149,7 @@ def test_never_above_the_best_response(name, leaf):
             found = value(name, player, own, other)
             assert found <= best + 1e-9
             # It wins from every chump, and from anyone who plays at random.
-            if kind in ("uniform", *opponents.CHUMPS):
+            if kind in ("uniform", *FIXED_POLICIES):
                 assert found > 0.3
 
 
@@ -159,7 +160,7 @@ def test_by_hand():
     fold loses 1. After a pass by someone who always folds, a bet wins 1 at once.
     """
     game = pyspiel.load_game("kuhn_poker")
-    raises, folds = (opponents.chump(game, k) for k in ("always_raise", "always_fold"))
+    raises, folds = (FixedPolicy(game, k) for k in ("always_raise", "always_fold"))
     bot = ExactLBRBot(game, 1, raises)
     assert bot.action_values(after(game, 2, 1, 1)).tolist() == [-1, 0]
     assert bot.action_values(after(game, 2, 0, 1)).tolist() == [-1, -2]
@@ -179,7 +180,7 @@ def test_one_answer_only():
     values are as 3 to 5.
     """
     game = pyspiel.load_game("leduc_poker")
-    bot = ExactLBRBot(game, 0, opponents.chump(game, "always_raise"))
+    bot = ExactLBRBot(game, 0, FixedPolicy(game, "always_raise"))
     for card in (0, 4):
         call, raises = bot.action_values(after(game, card, 2))
         assert call != 0 and raises / call == pytest.approx(5 / 3)

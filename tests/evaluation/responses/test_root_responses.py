@@ -14,15 +14,15 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.policies.best_responses import (
     best_response_value,
     reach_of,
 )
 from spiel_cr.policies.conversions import (
-    behaviour_from_policy,
     tabular_policy,
 )
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers.deep.tensors import stepped
 from tests.support import games
 from tests.support.solving import solve_with
@@ -59,7 +59,7 @@ def test_tables_learn_nearly_best_responses():
     )
     policy = result.average_policy()
     tree = games.compiled("kuhn")
-    reach = reach_of(tree.sequence_form, behaviour_from_policy(tree, policy))
+    reach = reach_of(tree.sequence_form, query(tree, policy))
     opponent = TablePlayer(policy.strategy)
     setting = settings.Setting(policy.source, opponent, opponent)
     gaps = []
@@ -116,7 +116,7 @@ def test_chumps_play_on_rules_on_arrays():
         "always_raise": {(0, 1): [0.0, 1.0], (0, 1, 2): [0.0, 0.0, 1.0]},
         "call_raise": {(0, 1): [0.0, 1.0], (0, 1, 2): [0.0, 0.5, 0.5]},
     }.items():
-        setting = settings.on_states(game, opponents.chump(game, kind))
+        setting = settings.on_states(game, FixedPolicy(game, kind))
         assert isinstance(setting.source, RulesSource)
         knowledge = stepped(open_game(game)).knowledge
         positions, met = setting.source.start(4000, random), set()

@@ -16,7 +16,7 @@ from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.phantom.hidden import walk_worlds
 from spiel_cr.games.phantom.sides import walk_side
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.phantom_policy import normalised
+from spiel_cr.policies.queries import normalised
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from tests.support import hidden_boards
@@ -183,7 +183,7 @@ def test_best_responses_are_those_of_beliefs(shape, seed):
         stones, tried = hidden_boards.stones_and_tries(other)
         owner = other.decisions.owner[1:]
         behaviour = odds[1 - player, stones[owner], tried[owner], other.actions]
-        behaviour = normalised(other.decisions, np.append(1.0, behaviour))
+        behaviour = normalised(other.decisions.num_actions, np.append(1.0, behaviour))
         reach = conversions.reach_from_behaviour(other.decisions, behaviour)
         found = best_responses.best_response_value(game.sequence_form, player, reach)
         wanted = hidden_boards.response_to_beliefs(

@@ -11,6 +11,7 @@ from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.policies import conversions
 from spiel_cr.policies.behaviour_files import read_policy, save_behaviours
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import query
 from tests.support import games
 from tests.support.kuhn_public_tree import BET, PASS, kuhn
 
@@ -39,7 +40,7 @@ def test_openspiel_judges_it(dtype):
 
 def test_it_is_the_table_of_the_compiled_game():
     tree, policy = games.compiled("kuhn"), PublicTreePolicy(kuhn(), equilibrium())
-    behaviour = conversions.behaviour_from_policy(tree, policy)
+    behaviour = query(tree, policy)
     table = conversions.tabular_policy(tree, behaviour)
     state = tree.game.new_initial_state()
     for action in (2, 0, PASS, BET):  # a king that checks, and is bet into

@@ -9,7 +9,7 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.games.simulation.observations import observations
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.policies.beliefs.state_posterior import PARTICLES, StatePosterior
 from tests.support import games, made_games, reference
 from tests.support.states import after
@@ -130,7 +130,7 @@ def test_beliefs_in_leduc(player):
 def test_where_the_opponent_cannot_lead(string, kind):
     game = pyspiel.load_game(string)
     for player in (0, 1):
-        count, surprises = check_all(game, opponents.chump(game, kind), player)
+        count, surprises = check_all(game, FixedPolicy(game, kind), player)
         assert 0 < surprises < count
 
 
@@ -211,7 +211,7 @@ def test_samples_follow_the_belief():
 def test_a_hand_of_holdem():
     """231 hands of two cards in either order, then fewer, never more."""
     game = pyspiel.load_game(HOLDEM.replace("numRanks=13", "numRanks=6"))
-    opponent = opponents.chump(game, "call_raise")
+    opponent = FixedPolicy(game, "call_raise")
     for player in (0, 1):
         posterior = StatePosterior(game, player, opponent, compare="always")
         state = after(game, 0, 8, 19, 22)

@@ -18,6 +18,7 @@ from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.leaf_values import HistoryValues
+from spiel_cr.policies.queries import query
 from spiel_cr.policies.rollouts import _thinned
 from spiel_cr.resolving import decomposition
 from spiel_cr.resolving.continual import resolve
@@ -304,9 +305,7 @@ def test_rollouts_by_a_table_of_a_game_never_compiled():
         str(tree.game), "os-mccfr(batch=16)", 20, options=GameOptions("simulator")
     )
     policy = table.average_policy()
-    strings = conversions.tabular_policy(
-        tree, conversions.behaviour_from_policy(tree, policy)
-    )
+    strings = conversions.tabular_policy(tree, query(tree, policy))
     start = rules.new_initial_states()
     found, expected = (
         Rollouts(blueprint, 3, 20, seed=0)(rules, start, 0)

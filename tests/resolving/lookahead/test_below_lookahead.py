@@ -9,7 +9,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 from spiel_cr import build_tree, solve
 from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.policies.queries import query
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
@@ -48,7 +48,7 @@ def test_best_responses_are_those_of_the_whole_game(name, player, batched_rules)
         name, player, len(tree.histories) // 3, 10_000, batched_rules
     )
     assert solved.exact and solved.snapshot.tree.frontier.any()
-    behaviour = behaviour_from_policy(tree, policy)[player]
+    behaviour = query(tree, policy)[player]
     d = decompose(tree, player)
     values = OpponentResponses(d).values(behaviour)
     np.testing.assert_allclose(solved.constraints[-1], values[-1], atol=TOLERANCE)

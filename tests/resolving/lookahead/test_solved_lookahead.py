@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spiel_cr import solve
-from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.policies.queries import query
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
@@ -75,7 +75,7 @@ def ends(name, player):
 def test_promises_of_a_tree_to_the_end_are_those_of_the_whole_game(name, player):
     solved, d, roots = ends(name, player)
     tree = games.compiled(name)
-    behaviour = behaviour_from_policy(tree, policy(name))[player]
+    behaviour = query(tree, policy(name))[player]
     values = OpponentResponses(d).values(behaviour)
     wanted = values[np.unique(d.root_augmented[np.searchsorted(d.roots, roots)])]
     mine = solved.decomposition.augmented_layer == solved.layer

@@ -13,11 +13,8 @@ from spiel_cr import load_bot, load_policy
 from spiel_cr.common import networks, storage
 from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.opening import batched_rules
-from spiel_cr.players.opponent_strings import (
-    read_opponent,
-    rivals_of,
-)
-from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.players.player_strings import read_string
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_config import PRESETS
 from spiel_cr.solvers.deep.infosets import TreeKnowledge
@@ -78,7 +75,7 @@ def game():
 def test_a_bank_plays_the_mixture_of_its_iterates():
     """At every infoset as the compiled game's sequence forms, mixed by weight."""
     policy = DeepPolicy(game(), bank())
-    played = behaviour_from_policy(games.compiled("kuhn"), policy)
+    played = query(games.compiled("kuhn"), policy)
     config = dataclasses.replace(PRESETS["sd-cfr"], hidden=4, layers=1)
     for player in range(2):
         expected = behaviour_of(bank(), knowledge(), player, config)
@@ -115,9 +112,7 @@ def test_files(tmp_path, make):
     path, average = tmp_path / "deep.npz", make()
     DeepPolicy(game(), average).save(path, {"algorithm": "sd-cfr"})
     assert storage.load_metadata(path)["algorithm"] == "sd-cfr"
-    expected = behaviour_from_policy(
-        games.compiled("kuhn"), DeepPolicy(game(), average)
-    )
+    expected = query(games.compiled("kuhn"), DeepPolicy(game(), average))
     for policy in (
         load_deep_policy(path),
         load_policy(path, games.compiled("kuhn")),
@@ -125,14 +120,13 @@ def test_files(tmp_path, make):
         load_opponent(str(path), "kuhn_poker"),
     ):
         assert isinstance(policy, DeepPolicy)
-        found = behaviour_from_policy(games.compiled("kuhn"), policy)
+        found = query(games.compiled("kuhn"), policy)
         for mine, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
     with pytest.raises(ValueError, match="policy of kuhn_poker.* was given for leduc"):
         load_deep_policy(path, "leduc_poker")
     kuhn = games.compiled("kuhn").game
-    named = read_opponent(f"deep(path={path})", kuhn)
-    assert rivals_of(named, kuhn, 0) is None
+    assert read_string(f"deep(path={path})").bots_behind(kuhn, 0) is None
 
 
 def test_other_files_are_refused(tmp_path):

@@ -11,7 +11,8 @@ from spiel_cr.evaluation.responses.local_best_response import BoardResponse, lbr
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation import key_making
 from spiel_cr.policies.best_responses import best_response_value, reach_of
-from spiel_cr.policies.conversions import behaviour_from_policy, history_values
+from spiel_cr.policies.conversions import history_values
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers.mccfr.public_chance import PRESETS, PublicChanceSolver
 from spiel_cr.solvers.run import Checkpoint
 from tests.support.commands import run
@@ -156,7 +157,7 @@ def test_discounts_are_those_of_full_width_cfr(exponents):
     tree = spiel_cr.build_tree(NO_BOARD)
     expected = spiel_cr.solve(tree, f"cfr({exponents},gamma=2)", 7)
     sampled = solve(NO_BOARD, 7, f"pcs({exponents})", buckets="4-4")
-    found = behaviour_from_policy(tree, sampled.average_policy())
+    found = query(tree, sampled.average_policy())
     for own, other in zip(found, expected.average, strict=True):
         # Single precision against double.
         np.testing.assert_allclose(own, other, atol=2e-5)
@@ -198,8 +199,8 @@ def test_bits_files_and_policies(algorithm, tmp_path):
     loaded = spiel_cr.load_policy(file)
     tree = spiel_cr.build_tree(ONE_CARD)
     for one, two in zip(
-        behaviour_from_policy(tree, loaded),
-        behaviour_from_policy(tree, result.average_policy()),
+        query(tree, loaded),
+        query(tree, result.average_policy()),
         strict=True,
     ):
         np.testing.assert_array_equal(one, two)
@@ -321,7 +322,7 @@ def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, pl
     """They are strategies: what they get is at most the best response's value."""
     policy = solve(game, 3).average_policy()
     tree = spiel_cr.build_tree(game)
-    reach = reach_of(tree.sequence_form, behaviour_from_policy(tree, policy))
+    reach = reach_of(tree.sequence_form, query(tree, policy))
     best = best_response_value(tree.sequence_form, player, reach[1 - player])
     rules = policy.source.rules
     response = BoardResponse(rules, policy.strategy, player, seed=1)
@@ -329,7 +330,7 @@ def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, pl
     half = 2 * values.std() / len(values) ** 0.5
     assert values.mean() < best + half
     # On histories the opponent's answer to a raise may be a raise; here that is a call.
-    behaviour = behaviour_from_policy(tree, policy)
+    behaviour = query(tree, policy)
     own = lbr(tree, player, behaviour[1 - player])
     pair = (own, behaviour[1]) if player == 0 else (behaviour[0], own)
     on_histories = (1 - 2 * player) * history_values(tree, pair)[0]

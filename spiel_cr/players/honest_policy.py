@@ -18,7 +18,7 @@ import pyspiel
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
-from spiel_cr.players.opponents import chump
+from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.rollouts import (
@@ -73,8 +73,8 @@ class HonestPolicy(StatePolicy):
         super().__init__(game)
         try:
             self._roles = PokerRoles(game)
-            self._calls = chump(game, "always_call")
-            self._folds = chump(game, "always_fold")
+            self._calls = FixedPolicy(game, "always_call")
+            self._folds = FixedPolicy(game, "always_fold")
         except NotPokerError as error:
             raise NotPokerError(f"bot='honest': {error}") from error
         self._game = game

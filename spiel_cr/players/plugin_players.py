@@ -11,22 +11,17 @@ from open_spiel.python.policy import Policy
 from spiel_cr.common import plugins
 from spiel_cr.common.parameters import Parameters, parse
 from spiel_cr.policies.bot_base import check_seat
-from spiel_cr.policies.foreign import as_policy, is_function_of_state
+from spiel_cr.policies.policy_adapters import as_policy, is_function_of_state
 
 # What users write: `name(game, player, seed, **parameters)`.
 Maker = Callable[..., pyspiel.Bot | Policy]
 
 
-def is_own(text: str) -> bool:
-    """Whether a string names a player by its module, as in "my_bots:careful(x=1)"."""
-    return ":" in text.partition("(")[0]
-
-
-def check_own(text: str, what: str = "bot") -> None:
-    """Looks up what a string names, and refuses what `load_own` cannot use.
+def check_plugin(text: str, what: str = "bot") -> None:
+    """Looks up what a string names, and refuses what `load_plugin` cannot use.
 
     Args:
-      text: as for `load_own`.
+      text: as for `load_plugin`.
       what: whose string it is, for errors.
 
     Raises:
@@ -37,7 +32,7 @@ def check_own(text: str, what: str = "bot") -> None:
     _find(parse(text, what))
 
 
-def load_own(
+def load_plugin(
     text: str, game: pyspiel.Game, player: int, seed: int
 ) -> pyspiel.Bot | Policy:
     """A bot or policy that a user wrote.
@@ -56,8 +51,8 @@ def load_own(
       The bot, or the policy, which is of both seats.
 
     Raises:
-      ValueError: as `check_own`, or what it makes is neither bot nor policy, or sits in
-        another seat.
+      ValueError: As `check_plugin`; or if what it makes is neither a bot nor a
+        policy, or is a bot of the other player.
     """
     found = parse(text, "bot")
     maker = _find(found)

@@ -8,7 +8,7 @@ actions, and the same at every history of an information state.
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,14 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.identity import check_same_decisions, same_game
 from spiel_cr.policies import conversions
-from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy, member
+from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
+from spiel_cr.policies.queries import (
+    contradiction,
+    distribution,
+    member,
+    place_of,
+    short_text,
+)
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 
@@ -34,70 +41,6 @@ _ROLLOUTS, _PROBE_SECONDS = 256, 0.5
 # Information state, the player's own actions (strings of some phantom games forget
 # these), and the player.
 _Key = tuple[str, tuple[int, ...], int]
-
-
-def distribution(
-    answer: Any,
-    legal: Sequence[int],
-    num_actions: int,
-    where: Callable[[], str],
-    *,
-    tolerance: float = SUM_TOLERANCE,
-) -> list[float]:
-    """Return the probabilities of the legal actions in a policy's answer, checked.
-
-    Args:
-      answer: A mapping from actions to probabilities, pairs of these, or an array with
-        a probability for each of the game's actions. Legal actions that a mapping
-        leaves out have probability 0.
-      legal: The legal actions.
-      num_actions: The game's number of distinct actions.
-      where: Returns the policy and the place of its answer, for the error.
-      tolerance: Largest deviation of the sum from 1.
-
-    Raises:
-      InvalidPolicyError: If the answer is not a distribution over the legal actions.
-    """
-    try:
-        by_action = _by_action(answer, num_actions)
-        played = [float(by_action.get(action, 0.0)) for action in legal]
-        others = [
-            action
-            for action, p in by_action.items()
-            if action not in legal and not abs(float(p)) <= SUM_TOLERANCE
-        ]
-    except (TypeError, ValueError, AttributeError):
-        others, played = [], [float("nan")]
-    # Written so that NaN fails.
-    if not others and all(p >= -SUM_TOLERANCE for p in played):
-        if abs(sum(played) - 1) <= tolerance:
-            return [max(p, 0.0) for p in played]
-    problem = f"the actions {others} are illegal; " if others else ""
-    raise InvalidPolicyError(
-        f"{where()} answers {_short(answer)}: {problem}give the legal actions "
-        f"{_short(list(legal))} probabilities that are at least 0 and sum to 1"
-    )
-
-
-def _by_action(answer: Any, num_actions: int) -> Mapping[int, Any]:
-    """Return an answer as a mapping; raises TypeError or ValueError if it is none."""
-    if isinstance(answer, Mapping):
-        return answer
-    if isinstance(answer, str | bytes) or not isinstance(answer, Sequence | np.ndarray):
-        answer = np.asarray(answer)
-    if len(answer) and all(np.ndim(each) == 1 for each in answer):
-        pairs = [(int(action), p) for action, p in answer]
-        if len(dict(pairs)) != len(pairs):
-            raise ValueError("an action occurs twice")
-        return dict(pairs)
-    if np.shape(answer) != (num_actions,):
-        raise ValueError("neither pairs nor a probability for each action")
-    return dict(enumerate(answer))
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 200 else f"{text[:190]} …"
 
 
 def name_of(policy: Any) -> str:
@@ -114,8 +57,9 @@ class AdaptedPolicy(StatePolicy):
       policy: The foreign object.
       name: How messages name it.
       simultaneous: Whether it is a policy of the simultaneous game behind the game.
-      by_string: Whether it can only look up information state strings, so that it
-        answers alike at all histories of an information state.
+      by_information_state: Whether it only looks up information state strings, so that
+        it answers alike at all histories of an information state.
+      table: The OpenSpiel table that batched rules can look up; None: there is none.
     """
 
     def __init__(self, game: pyspiel.Game, policy: Any) -> None:
@@ -133,7 +77,9 @@ class AdaptedPolicy(StatePolicy):
         self.simultaneous = is_simultaneous(self._own)
         self._num_actions = game.num_distinct_actions()
         kinds = (openspiel_policy.TabularPolicy, pyspiel.TabularPolicy)
-        self.by_string = type(policy) in kinds or isinstance(policy, Mapping)
+        self.by_information_state = type(policy) in kinds or isinstance(policy, Mapping)
+        is_table = isinstance(policy, openspiel_policy.TabularPolicy)
+        self.table = policy if is_table and not self.simultaneous else None
         self._answers: dict[_Key, tuple[list[float], list[int]]] = {}
         if callable(getattr(policy, "array_probabilities", None)):
             self.array_probabilities = self._checked_arrays
@@ -150,9 +96,9 @@ class AdaptedPolicy(StatePolicy):
             self._raw(state, player),
             legal,
             self._num_actions,
-            lambda: f"{self.name}: {_place(state, player)}: it",
+            lambda: f"{self.name}: {place_of(state, player)}: it",
         )
-        if not self.by_string and state.move_number() <= _DEEPEST:
+        if not self.by_information_state and state.move_number() <= _DEEPEST:
             self._compare(state, player, played)
         return dict(zip(legal, played, strict=True))
 
@@ -189,8 +135,8 @@ class AdaptedPolicy(StatePolicy):
         own = "" if self._own is None else f" of {self._own}"
         return InvalidPolicyError(
             f"{self.name}{own}: it has no probabilities for {self.game} "
-            f"{_place(state, player)}; give a policy of {self.game} that covers every "
-            f"information state of both players"
+            f"{place_of(state, player)}; give a policy of {self.game} that covers "
+            f"every information state of both players"
         )
 
     def _compare(self, state: pyspiel.State, player: int, played: list[float]) -> None:
@@ -207,33 +153,7 @@ class AdaptedPolicy(StatePolicy):
             return
         before, earlier = self._answers[key]
         if max(abs(a - b) for a, b in zip(played, before, strict=True)) > SUM_TOLERANCE:
-            raise self.contradiction(state, player, before, earlier, played)
-
-    def contradiction(
-        self,
-        state: pyspiel.State,
-        player: int,
-        before: list[float],
-        earlier: list[int],
-        played: list[float],
-    ) -> InvalidPolicyError:
-        """Return the error to raise after two answers at one information state.
-
-        Args:
-          state: The state of the second answer.
-          player: The acting player.
-          before: The first answer, probabilities of the legal actions.
-          earlier: The actions that lead to its state.
-          played: The second answer.
-        """
-        known = state.information_state_string(player)
-        return InvalidPolicyError(
-            f"{self.name}: at the information state {known!r} of player {player} it "
-            f"answers {_short(before)} after the actions {earlier} and "
-            f"{_short(played)} after {state.history()}; a strategy must depend on the "
-            f"player's information state alone (if its answers are random, give a "
-            f"function of (player, seed) that makes a bot)"
-        )
+            raise contradiction(self.name, state, player, before, earlier, played)
 
     def _checked_arrays(
         self, rules: BatchedRules, states: np.ndarray, player: int
@@ -263,7 +183,7 @@ class AdaptedPolicy(StatePolicy):
             if fine.all():
                 return np.maximum(played, 0.0)
             row = int(np.argmin(fine))
-            answer = f"{_short(played[row].tolist())}, where the legal actions are "
+            answer = f"{short_text(played[row].tolist())}, where the legal actions are "
             answer += f"{np.flatnonzero(legal[row]).tolist()}"
         else:
             answer = f"an array of shape {given.shape} for {len(states)} states"
@@ -272,14 +192,6 @@ class AdaptedPolicy(StatePolicy):
             f"row for each state, of probabilities by action that are at least 0 and "
             f"sum to 1 over the legal actions"
         )
-
-
-def _place(state: pyspiel.State, player: int) -> str:
-    known = state.information_state_string(player)
-    return (
-        f"at the information state {known!r} of player {player} (after the actions "
-        f"{state.history()})"
-    )
 
 
 class JointPolicy(StatePolicy):

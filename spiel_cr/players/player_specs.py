@@ -1,0 +1,325 @@
+"""Players as users give them, and the bots and policies that are made of them.
+
+A player is a string of `player_strings`, a policy, a pair of policies or bots, a
+result, a bot, or a function.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.memory import Limit, parse_limit
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.tree.compiler import Game, as_tree
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.players import bots
+from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.player_strings import (
+    PlayerSpec,
+    is_player,
+    policy_spec,
+    read_string,
+)
+from spiel_cr.policies.bot_base import check_seat, gives_policy
+from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.policies.policy_adapters import JointPolicy, as_policy, probe
+from spiel_cr.policies.result import Result
+from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, Need, choose_form
+
+# Memory limit of a game that bots share, as text for messages.
+MEMORY_LIMIT = "4GB"
+
+# A policy of both players: a string, a result, an OpenSpiel policy of Python or C++, a
+# pair of policies, a table by information state strings, or a function of a state.
+PolicyLike: TypeAlias = (
+    str
+    | openspiel_policy.Policy
+    | pyspiel.Policy
+    | Result
+    | Sequence[Any]
+    | Mapping[Any, Any]
+    | Callable[[pyspiel.State], Any]
+)
+# Makes a bot of a player's index and a seed.
+BotMaker: TypeAlias = Callable[[int, int], pyspiel.Bot]
+PlayerLike: TypeAlias = PolicyLike | pyspiel.Bot | BotMaker
+
+
+def check_order(game: object, player: object, call: str) -> None:
+    """Raise an error if a game and a player are in each other's place.
+
+    Args:
+      game: The argument in the game's place.
+      player: The argument in the player's place.
+      call: What to write, for the error.
+    """
+    if _is_game(player) and not _is_game(game):
+        raise ValueError(f"the game comes first: {call}; exchange the two arguments")
+
+
+def _is_game(argument: object) -> bool:
+    """Return whether an argument is a game, or the string of a registered one."""
+    if isinstance(argument, str):
+        return argument.partition("(")[0].strip() in pyspiel.registered_names()
+    return isinstance(argument, pyspiel.Game | GameTree)
+
+
+def read_player(
+    player: Any, game: Any, *, name: str = "policy", seat: int | None = None
+) -> PlayerSpec:
+    """Check a player, whatever it is; no game is built.
+
+    Args:
+      player: A string, or one of the objects of `PlayerLike`.
+      game: The game in any form.
+      name: The argument's name, for errors.
+      seat: The player whose moves a bot makes; a bot for one player then plays
+        uniformly as the other one. None: a bot is an error in the other seat.
+
+    Raises:
+      OSError, ValueError: If it is no player of the game.
+    """
+    plain = open_game(game).game
+    if isinstance(player, str):
+        return read_string(player, name, plain)
+    pair = _pair(player)
+    policy = None if pair else as_policy(player, plain, name)
+    if policy is not None:
+        return policy_spec(type(player).__name__, lambda game, seed: policy)
+    if pair is not None:
+        members = (
+            read_player(member, plain, name=f"{name}[{index}]")
+            for index, member in enumerate(pair)
+        )
+        return _pair_spec(plain, tuple(members))
+
+    def make_bot(game: Any, index: int, seed: int) -> pyspiel.Bot:
+        bot = player
+        if isinstance(player, pyspiel.Bot):
+            if seat not in (None, index):
+                return bots.uniform_bot(plain, index, seed=seed)
+        elif callable(player):
+            bot = player(index, seed)
+        if isinstance(bot, pyspiel.Bot):
+            check_seat(bot, index, name)
+            return bot
+        made = as_policy(bot, plain, name)
+        if made is None:
+            raise _no_player(bot, name)
+        return PolicyBot(index, made, seed=seed)
+
+    if isinstance(player, pyspiel.Bot):
+        if seat is not None:
+            check_seat(player, seat, name)
+    elif callable(player):
+        _check_maker(player, name)
+    else:
+        raise _no_player(player, name)
+    return _ObjectSpec(type(player).__name__, make_bot)
+
+
+class _ObjectSpec(PlayerSpec):
+    """A bot, or a function that makes bots."""
+
+    def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
+        """See `PlayerSpec`; None if the bot provides its probabilities."""
+        bot = self.make_bot(game, player, seed + 1 + player)
+        return None if gives_policy(bot) else bot
+
+
+@dataclasses.dataclass(frozen=True)
+class _PairSpec(PlayerSpec):
+    """Two players, each of which plays as one player of the game."""
+
+    members: tuple[PlayerSpec, ...] = ()
+
+    def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
+        """See `PlayerSpec`."""
+        return self.members[player].bot_behind(game, player, seed)
+
+
+def _pair_spec(game: pyspiel.Game, members: tuple[PlayerSpec, ...]) -> PlayerSpec:
+    """Return the spec of a pair of players of a sequential game."""
+
+    def make_policy(form: Any, seed: int) -> openspiel_policy.Policy:
+        first, second = (member.policy(form, seed) for member in members)
+        return JointPolicy(game, (first, second))
+
+    return _PairSpec(
+        f"({members[0].name}, {members[1].name})",
+        lambda form, player, seed: members[player].make_bot(form, player, seed),
+        make_policy,
+        needs_tree=any(member.needs_tree for member in members),
+        is_exact=all(member.is_exact for member in members),
+        members=members,
+    )
+
+
+def _pair(player: object) -> tuple[object, object] | None:
+    """Return the parts of players 0 and 1; None: the player is not a pair."""
+    if isinstance(player, Mapping) and set(player) == {0, 1}:
+        return player[0], player[1]
+    if isinstance(player, list | tuple) and len(player) == 2:
+        return player[0], player[1]
+    return None
+
+
+def _no_player(player: object, name: str) -> ValueError:
+    return ValueError(
+        f"{name}={player!r} is no player; give a string such as "
+        f"'resolving(iterations=100)', a policy, a pair of policies, a result of "
+        f"solve, a bot, a function of (player, seed) that makes one, or a function "
+        f"of a state that returns probabilities"
+    )
+
+
+def _check_maker(make: Callable[..., object], name: str) -> None:
+    """Raise an error if a function does not accept a player and a seed."""
+    try:
+        inspect.signature(make).bind(0, 0)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}={make!r}: {error}; give a function of (player, seed) that makes a "
+            f"bot, or a function of a state that returns probabilities by action"
+        ) from error
+    except ValueError:  # of C++
+        pass
+
+
+def as_policy_source(
+    player: PlayerLike | PlayerSpec,
+    game: Any,
+    *,
+    seed: int = 0,
+    name: str = "policy",
+    lazy: bool = False,
+) -> openspiel_policy.Policy:
+    """Make the policy of both players that a player follows, for `queries.query`.
+
+    Args:
+      player: Any player, or its spec.
+      game: The game: a string, OpenSpiel's, or the form that the player needs.
+      seed: Seed of sampled algorithms and of bots.
+      name: The argument's name, for errors.
+      lazy: Whether a bot is made at the first query. Otherwise a bot that cannot play
+        the game is an error now.
+
+    Returns:
+      A policy of OpenSpiel's Python interface. That of a bot is a `BotPolicy`.
+
+    Raises:
+      OSError, ValueError: If it is no player of the game.
+    """
+    spec = player
+    if not isinstance(spec, PlayerSpec):
+        spec = read_player(player, game, name=name)
+    policy = spec.policy(game, seed)
+    if isinstance(policy, BotPolicy):
+        if spec.is_exact and isinstance(player, str | PlayerSpec):
+            policy.recipe = (_policy_again, spec.name, game, seed)
+        if not lazy:
+            policy.bot(0)
+    return policy
+
+
+def _policy_again(text: str, game: Any, seed: int) -> openspiel_policy.Policy:
+    return as_policy_source(text, game, seed=seed)
+
+
+def make_bot(
+    player: PlayerLike, game: Any, seat: int, *, seed: int, name: str = "bot"
+) -> pyspiel.Bot:
+    """Make the bot that plays as one player of a game.
+
+    Args:
+      player: Any player.
+      game: The game: a string, OpenSpiel's, or the form that the player needs.
+      seat: The player whose moves it makes, 0 or 1.
+      seed: Seed of the bot's random choices; a bot that is an object has its own.
+      name: The argument's name, for errors.
+
+    Raises:
+      OSError, ValueError: If it is no player of the game, or a bot of the other player.
+    """
+    spec = read_player(player, game, name=name)
+    if not seat and not isinstance(player, str):  # once for both players
+        policy = spec.make_policy(game, seed)
+        if policy is not None:
+            probe(policy, open_game(game).game)
+    return spec.make_bot(game, seat, seed)
+
+
+def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
+    """Make a bot from a string such as "resolving(solver=cfr+,move_ms=100)".
+
+    Args:
+      game: OpenSpiel game string, game, or a form of it; a game tree that was built
+        with `observations=True` serves several bots.
+      bot: Name and parameters in OpenSpiel's syntax. A solver with parameters of its
+        own is written with them: solver=evr-mccfr(batch=512). Or an algorithm with its
+        iterations, "cfr+(iterations=10)"; a fixed policy of poker; the path of a policy
+        file that ends in .npz; or a bot or policy of your own by its module,
+        "module:name" (see `plugin_players.load_plugin`).
+      player: The player whose moves it makes, 0 or 1.
+      seed: Seed of all random choices of the bot.
+
+    Raises:
+      OSError: If a file cannot be read.
+      ValueError: If the bot or a parameter is unknown, a value is bad, or game and bot
+        are in each other's place.
+    """
+    if isinstance(game, str) and is_player(game):
+        raise ValueError(
+            f"game={game!r} is a bot; the game comes first: load_bot(game, bot, player)"
+        )
+    return read_string(bot, "bot").make_bot(game, player, seed)
+
+
+def prepare(
+    game: Game, players: Sequence[object], *, memory_limit: Limit = MEMORY_LIMIT
+) -> GameTree | PublicTreeGame | pyspiel.Game:
+    """Build a game in the form that players share, unless none of them needs one.
+
+    If all players that need the game tree can resolve the public-tree form of a large
+    game that declares it, that form is built.
+
+    Args:
+      game: OpenSpiel game string, game, or game tree (with `observations=True`).
+      players: Players, of which only strings may need a form of the game.
+      memory_limit: As for `build_tree`.
+
+    Raises:
+      ValueError: If a player needs the game tree, and that exceeds the limit; or the
+        game is not supported.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+    """
+    if isinstance(game, GameTree):
+        return game
+    opened = open_game(game)
+    # A bad size is an error though nothing is built.
+    parse_limit(memory_limit)
+    specs = [read_string(text, "bot") for text in players if isinstance(text, str)]
+    specs = [spec for spec in specs if spec.needs_tree]
+    if not specs:
+        return opened.game
+    try:
+        if all(spec.resolves_public_tree for spec in specs):
+            if choose_form(opened, GameOptions(), Need({})).form == PUBLIC_TREE:
+                return bots.build_public_tree(opened, memory_limit)
+        return as_tree(opened.game, observations=True, memory_limit=memory_limit)
+    except GameTooLargeError as error:
+        name = specs[0].name
+        remedy = ""
+        if name.strip().startswith("resolving"):
+            remedy = (
+                ", or let the bot play on lookahead trees: resolving(max_histories=N)"
+            )
+        raise ValueError(
+            f"bot={name!r} needs the whole game, and {error}{remedy}"
+        ) from error

@@ -1,0 +1,377 @@
+"""Players from strings: bots, policies, algorithms, files, and objects of users.
+
+One grammar is valid wherever a player is: the name of a player with parameters in
+OpenSpiel's syntax, such as "resolving(move_ms=100)"; an algorithm with its iterations,
+such as "cfr+(iterations=10)", which stands for its average strategy; a fixed policy of
+poker, such as "always_call"; the path of a policy file, which ends in .npz; or
+"module:name(...)" of a user.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+from open_spiel.python.policy import Policy, UniformRandomPolicy
+
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.parameters import Parameters, parse, table_of
+from spiel_cr.games.opening.opened import Openable, open_game
+from spiel_cr.players import bots, lookahead_bot, plugin_players
+from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
+from spiel_cr.players.honest_policy import HonestPolicy
+from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
+from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
+from spiel_cr.solvers.policy_files import PolicyFile, read_policy_file
+from spiel_cr.solvers.run import Goal
+from spiel_cr.solvers.solve import solve, task_of
+
+_RESOLVING = table_of(ResolvingConfig)
+_LOOKAHEAD = table_of(LookaheadConfig)
+_ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayerSpec:
+    """A player that a string or an object stands for: checked, and not made yet.
+
+    Attributes:
+      name: As users write it.
+      make_bot: Makes a bot from a game, the player's index and a seed.
+      make_policy: Makes the policy of both players from a game and a seed; returns None
+        if it is known by the answers of its bots alone.
+      needs_tree: Whether it plays on the built game tree.
+      resolves_public_tree: Whether the public-tree form does as well.
+      is_exact: Whether it plays one strategy, whatever the seed and its time.
+      file: The policy file that it plays; None: there is none.
+    """
+
+    name: str
+    make_bot: Callable[[Any, int, int], pyspiel.Bot]
+    make_policy: Callable[[Any, int], Policy | None] = lambda game, seed: None
+    needs_tree: bool = False
+    resolves_public_tree: bool = False
+    is_exact: bool = False
+    file: PolicyFile | None = None
+
+    def policy(self, game: Openable, seed: int) -> Policy:
+        """Make the policy of both players; a bot's answers are its policy.
+
+        Args:
+          game: The game; in the form that the player needs.
+          seed: Seed of sampled algorithms and of bots.
+        """
+        policy = self.make_policy(game, seed)
+        if policy is not None:
+            return policy
+        make = functools.partial(self.make_bot, game)
+        return BotPolicy(open_game(game).game, make, seed=seed)
+
+    def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
+        """Make the bot itself, if its policy is only an estimate; otherwise None."""
+        if self.is_exact:
+            return None
+        sequence = np.random.SeedSequence([seed, 2, 1 - player])
+        bot = self.make_bot(game, player, int(sequence.generate_state(1)[0] >> 1))
+        return None if isinstance(bot, PolicyBot) else bot  # a user's policy
+
+    def bots_behind(
+        self, game: Openable, seed: int
+    ) -> tuple[pyspiel.Bot, pyspiel.Bot] | None:
+        """Make the bots themselves, if their policy is only an estimate of them.
+
+        Args:
+          game: As for `policy`.
+          seed: Seed of the estimate. The bots have other seeds, because the moves that
+            the estimate happened to draw are not their style.
+
+        Returns:
+          The bots of players 0 and 1; None if `policy` is exact.
+        """
+        bots = [self.bot_behind(game, player, seed) for player in range(2)]
+        if bots == [None, None]:
+            return None
+        first, second = (
+            self.make_bot(game, player, seed + 1 + player) if bot is None else bot
+            for player, bot in enumerate(bots)
+        )
+        return first, second
+
+
+def policy_spec(
+    name: str, make: Callable[[Any, int], Policy], **facts: Any
+) -> PlayerSpec:
+    """Return the spec of a player that follows a policy, made from a game and a seed.
+
+    Args:
+      name: As users write it.
+      make: Makes the policy.
+      **facts: More attributes of the spec.
+    """
+
+    def make_bot(game: Openable, player: int, seed: int) -> PolicyBot:
+        return PolicyBot(player, make(game, seed), seed=seed)
+
+    return PlayerSpec(name, make_bot, make, is_exact=True, **facts)
+
+
+def _lookahead_config(values: dict[str, Any]) -> LookaheadConfig | None:
+    """Take out the settings of lookahead trees; None: the game tree is built."""
+    if "max_histories" in values:
+        if "leaf" in values:
+            raise ValueError(
+                f"leaf={values['leaf']!r} does not go with max_histories: a lookahead "
+                f"tree ends in continuations of the blueprint; give blueprint, k or "
+                f"rollouts"
+            )
+        names = [name for name in _LOOKAHEAD if name in values]
+        return LookaheadConfig(**{name: values.pop(name) for name in names})
+    if wrong := [name for name in values if name not in _RESOLVING]:
+        raise ValueError(
+            f"{', '.join(f'{name}={values[name]!r}' for name in wrong)}: only for "
+            f"lookahead trees; give max_histories, too"
+        )
+    return None
+
+
+def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
+    lookahead = _lookahead_config(values)
+    if not {"iterations", "move_ms"} & set(values):
+        values["move_ms"] = 100.0 if lookahead is None else 1000.0
+    if lookahead is not None:
+        values.setdefault("solver", lookahead_bot.DEFAULT_SOLVER)
+        values.setdefault("gadget", lookahead_bot.DEFAULT_GADGET)
+    config = ResolvingConfig(**values)
+    if lookahead is None:
+        forms = bots.ResolvedForms(config)
+
+        def make_bot(game: Any, player: int, seed: int) -> pyspiel.Bot:
+            return bots.ResolvingBot(forms.of(game), player, config, seed=seed)
+
+        return PlayerSpec(
+            text,
+            make_bot,
+            needs_tree=True,
+            resolves_public_tree=not config.tree_only,
+            is_exact=config.is_exact,
+        )
+    lookahead.check(config)
+    return PlayerSpec(
+        text,
+        lambda game, player, seed: lookahead_bot.LookaheadResolvingBot(
+            open_game(game).game, player, config, partial=lookahead, seed=seed
+        ),
+    )
+
+
+def _oos(text: str, values: dict[str, Any]) -> PlayerSpec:
+    if "iterations" in values:
+        values.setdefault("move_ms", None)
+    config = bots.OOSConfig(**values)
+    return PlayerSpec(
+        text,
+        lambda game, player, seed: bots.OOSBot(game, player, config, seed=seed),
+        needs_tree=True,
+    )
+
+
+def _search(text: str, values: dict[str, Any]) -> PlayerSpec:
+    if not {"simulations", "move_ms"} & set(values):
+        values["move_ms"] = 100.0
+    config = SearchBotConfig(**values)
+    path = config.blueprint
+    return PlayerSpec(
+        text,
+        lambda game, player, seed: SearchBot(game, player, config, seed=seed),
+        needs_tree=isinstance(path, str) and read_policy_file(path).needs_tree,
+    )
+
+
+def _solved(text: str, values: dict[str, Any]) -> PlayerSpec:
+    """What `solve` returns for an algorithm, here `solver`, and a budget."""
+    algorithm = values.pop("solver", "auto")
+    find(algorithm, "solver", (AUTO, CFR, MCCFR, LP))
+    goal = Goal(**values)
+    task_of(algorithm, goal)
+
+    def make(game: Any, seed: int) -> Policy:
+        tree = bots.build_for_bot(game)
+        return solve(tree, algorithm, goal, seed=seed).average_policy()
+
+    return policy_spec(text, make, needs_tree=True)
+
+
+def _file(text: str, values: dict[str, Any]) -> PlayerSpec:
+    file = read_policy_file(values["path"])
+    file.check()
+
+    def make(game: Any, seed: int) -> Policy:
+        return file.load(bots.build_for_bot(game) if file.needs_tree else game)
+
+    return policy_spec(text, make, needs_tree=file.needs_tree, file=file)
+
+
+def _honest(text: str, values: dict[str, Any]) -> PlayerSpec:
+    check_iterations(values.get("rollouts", 1), name="rollouts")
+    return policy_spec(
+        text,
+        lambda game, seed: HonestPolicy(open_game(game).game, seed=seed, **values),
+    )
+
+
+def _uniform(text: str, values: dict[str, Any]) -> PlayerSpec:
+    return policy_spec(
+        text, lambda game, seed: UniformRandomPolicy(open_game(game).game)
+    )
+
+
+class _Kind(NamedTuple):
+    """Players of one name.
+
+    Attributes:
+      read: Makes the spec from the string and the values of its parameters, which it
+        checks.
+      parameters: Their types.
+      text: Description for help texts.
+    """
+
+    read: Callable[[str, dict[str, Any]], PlayerSpec]
+    parameters: dict[str, Any]
+    text: str
+
+
+PLAYERS: dict[str, _Kind] = {
+    "resolving": _Kind(_resolving, {**_RESOLVING, **_LOOKAHEAD}, "continual resolving"),
+    "search": _Kind(
+        _search, table_of(SearchBotConfig), "one step from a blueprint, by rollouts"
+    ),
+    "oos": _Kind(_oos, table_of(bots.OOSConfig), "online outcome sampling"),
+    "solved": _Kind(
+        _solved,
+        {"solver": str, "iterations": int, "seconds": float},
+        "plays the solution that a solver finds beforehand",
+    ),
+    "policy": _Kind(
+        _file, {"path": str}, "plays a policy from a file of --save; in short PATH.npz"
+    ),
+    "honest": _Kind(
+        _honest,
+        {"rollouts": int},
+        "poker: calls if it wins half of its rollouts, else folds",
+    ),
+    "deep": _Kind(_file, {"path": str}, "plays networks from a file"),
+    "uniform": _Kind(_uniform, {}, "plays all actions alike"),
+}
+
+
+def describe_players() -> str:
+    """Return a line of help for each kind of player."""
+    lines = [
+        f"  {name}({', '.join(kind.parameters)}): {kind.text}"
+        for name, kind in PLAYERS.items()
+    ]
+    lines.append("  module:name(...): one of your own, see --import")
+    return "\n".join(lines)
+
+
+def is_path(text: str) -> bool:
+    """Return whether a string is the path of a policy file."""
+    return text.strip().endswith(".npz") and _name(text) not in PLAYERS
+
+
+def _name(text: str) -> str:
+    return text.partition("(")[0].strip()
+
+
+def is_player(text: str) -> bool:
+    """Return whether a string has the name of a player, or is the path of a file."""
+    name = _name(text)
+    known = name in (*PLAYERS, *_ALGORITHMS, *FIXED_POLICIES)
+    return known or ":" in name or is_path(text)
+
+
+def read_string(
+    text: str, name: str = "policy", game: pyspiel.Game | None = None
+) -> PlayerSpec:
+    """Check a player's string; no game is built.
+
+    Args:
+      text: A string of the grammar above.
+      name: The argument's name, for errors.
+      game: The game; None: whether the player suits the game is checked later.
+
+    Raises:
+      OSError: If a file cannot be read.
+      ValueError: If the string names no player, or a parameter is bad.
+    """
+    if not isinstance(text, str):
+        parse(text, name)  # raises
+    stripped, kind = text.strip(), _name(text)
+    if is_path(text):
+        return _file(text, {"path": stripped})
+    if ":" in kind:
+        return _plugin(stripped, name)
+    if stripped in FIXED_POLICIES:
+        if game is not None:
+            FixedPolicy(game, stripped)  # raises
+        return policy_spec(
+            text, lambda game, seed: FixedPolicy(open_game(game).game, stripped)
+        )
+    if kind in _ALGORITHMS:
+        return _solved(text, _algorithm(stripped, name))
+    parameters = parse(stripped, name)
+    if kind not in PLAYERS:
+        raise ValueError(
+            f"{name}={text!r}: there is no player {kind!r}; choose one of "
+            f"{', '.join(PLAYERS)}, a fixed policy of poker "
+            f"({', '.join(FIXED_POLICIES)}), an algorithm such as "
+            f"cfr+(iterations=10) (one of {', '.join(_ALGORITHMS)}), the path of a "
+            f"policy file that ends in .npz, or module:name of your own"
+        )
+    values = parameters.convert(PLAYERS[kind].parameters)
+    if "path" in PLAYERS[kind].parameters and "path" not in values:
+        raise ValueError(f"{name}={kind!r} needs a file; write {kind}(path=FILE.npz)")
+    return PLAYERS[kind].read(text, values)
+
+
+def _algorithm(text: str, name: str) -> dict[str, Any]:
+    """Return the parameters of "solved" for an algorithm with its iterations."""
+    if text == "lp":
+        return {"solver": text, "iterations": None}
+    parameters: Parameters = parse(text, name)
+    if "iterations" not in parameters.values:
+        example = text.rstrip(")") + ("," if "(" in text else "(") + "iterations=10)"
+        raise ValueError(
+            f"{name}={text!r}: the number of iterations is missing; write, for "
+            f"example, {example}"
+        )
+    types = {**dict.fromkeys(parameters.values, str), "iterations": int}
+    return {
+        "solver": parameters.without("iterations"),
+        "iterations": parameters.convert(types)["iterations"],
+    }
+
+
+def _plugin(text: str, name: str) -> PlayerSpec:
+    """Return the spec of a bot that a user wrote, or of a policy of theirs."""
+    plugin_players.check_plugin(text, name)
+
+    def load(game: Openable, player: int, seed: int) -> pyspiel.Bot | Policy:
+        return plugin_players.load_plugin(text, open_game(game).game, player, seed)
+
+    def make_bot(game: Openable, player: int, seed: int) -> pyspiel.Bot:
+        loaded = load(game, player, seed)
+        is_bot = isinstance(loaded, pyspiel.Bot)
+        return loaded if is_bot else PolicyBot(player, loaded, seed=seed)
+
+    def make_policy(game: Openable, seed: int) -> Policy | None:
+        loaded = load(game, 0, seed)
+        return None if isinstance(loaded, pyspiel.Bot) else loaded
+
+    return PlayerSpec(text, make_bot, make_policy)

@@ -1,0 +1,626 @@
+"""Queries of policies at many infosets, and the checks of all answers.
+
+`query` computes the strategy of a policy on a form of a game: its answer at every
+infoset, as arrays. Policies are queried for arrays of states where they and the game's
+batched rules support that, and state by state otherwise. An answer must be a
+distribution over the legal actions, and must not depend on more than the infoset.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from tqdm import tqdm
+
+from spiel_cr.common.errors import (
+    GameTooLargeError,
+    InvalidPolicyError,
+    MoreKnowledgeError,
+)
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
+from spiel_cr.common.messages import is_wanted
+from spiel_cr.games.game_form import GameForm
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening.batched_rules import BatchedRules, of_game
+from spiel_cr.games.opening.identity import other_game
+from spiel_cr.games.phantom import phantom_queries
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.public_tree import public_tree_queries
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.query_batch import QueryBatch
+from spiel_cr.games.tree import tree_queries
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
+
+# How thoroughly `query` checks that answers depend on the infoset alone.
+Check = Literal["sample", "full"]
+# Infosets of one task of a worker; with fewer infosets in all than these, the policy is
+# queried in this process, because starting workers takes some 20 s.
+_TASK, _FEWEST_IN_WORKERS = 16, 2000
+
+_QUERIES: Mapping[type, Any] = {
+    GameTree: tree_queries,
+    PublicTreeGame: public_tree_queries,
+    PhantomGame: phantom_queries,
+}
+
+
+def query(
+    form: GameForm,
+    policy: openspiel_policy.Policy,
+    *,
+    check: Check = "sample",
+    seed: int = 0,
+    fill: bool = False,
+    deadline: float = math.inf,
+    executor: Executor = IN_PROCESS,
+    progress: bool = False,
+) -> Behaviours:
+    """Query a policy at every infoset of both players.
+
+    Args:
+      form: The game in a form that enumerates infosets.
+      policy: A policy of both players.
+      check: "sample" queries a policy that may depend on more than information states
+        at a second history, chosen at random, of each infoset that has several (in
+        phantom games: of a few infosets). "full" queries it at all histories; game
+        trees only.
+      seed: Seed for the choice of second histories.
+      fill: Whether the policy is replaced by uniform play at infosets where it has no
+        answer. Otherwise that is an error, except where batched rules were used.
+      deadline: The value of `time.perf_counter()` at which to stop.
+      executor: Where a bot is queried on a large game tree, if the bot can be made
+        again in a worker.
+      progress: Whether to show a progress bar on stderr.
+
+    Returns:
+      For each player float64 [S], action probabilities by logical sequence.
+
+    Raises:
+      GameTooLargeError: If the deadline passes.
+      InvalidPolicyError: If an answer is not a distribution over the legal actions, or
+        two answers at one information state differ.
+      MoreKnowledgeError: If the policy depends on more than the form's infosets.
+      OtherGameError: If the policy belongs to a form with other decisions.
+    """
+    if not executor.is_in_process:
+        _query_in_workers(form, policy, executor, deadline)
+    first, second = (
+        query_player(
+            form,
+            policy,
+            player,
+            check=check,
+            seed=seed,
+            fill=fill,
+            deadline=deadline,
+            progress=progress,
+        )
+        for player in range(2)
+    )
+    return first, second
+
+
+def query_player(
+    form: GameForm,
+    policy: openspiel_policy.Policy,
+    player: int,
+    *,
+    check: Check = "sample",
+    seed: int = 0,
+    fill: bool = False,
+    deadline: float = math.inf,
+    progress: bool = False,
+) -> np.ndarray:
+    """Query a policy at every infoset of one player; see `query`.
+
+    Returns:
+      float64 [S], action probabilities by logical sequence.
+    """
+    policy = member(policy, player)
+    queries = _QUERIES[type(form)]
+    counts = queries.num_actions(form, player)
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        return np.append(1.0, np.repeat(1.0 / counts, counts))
+    if (strategy := _strategy_on(form, policy, player)) is not None:
+        return normalised(counts, strategy)
+    behaviour = np.ones(1 + int(counts.sum(dtype=np.int64)))
+    repeats = not getattr(policy, "by_information_state", True)
+    random = np.random.default_rng(seed) if repeats else None
+    answered = 0
+    with tqdm(total=len(counts), desc="infosets", disable=not progress) as bar:
+        for batch in queries.queries(form, player, random, full=check == "full"):
+            states = functools.partial(_timed, batch, deadline, bar)
+            timed = dataclasses.replace(batch, states=states)
+            answers = query_batch(policy, timed, fill=fill)
+            if batch.original is not None:
+                _compare(policy, batch, behaviour[batch.sequences], answers)
+                continue
+            behaviour[batch.sequences] = answers
+            answered += len(batch)
+            bar.update(answered - bar.n)
+    return behaviour
+
+
+def _timed(batch: QueryBatch, deadline: float, bar: tqdm) -> Iterator[pyspiel.State]:
+    """Make the states of a batch, unless the deadline passes before."""
+    for state in batch.states():
+        _check_time(deadline)
+        yield state
+        bar.update(batch.original is None)
+
+
+def _check_time(deadline: float) -> None:
+    if time.perf_counter() > deadline:
+        raise GameTooLargeError("there was no time to query the policy everywhere")
+
+
+def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:
+    """Return the strategy of a policy of the same form; None: it has another form.
+
+    Raises:
+      OtherGameError: If the policy's form has other decisions.
+    """
+    own: Any = getattr(policy, "form", None)
+    if type(own) is not type(form):
+        return None
+    if own is not form and own.decisions_id != form.decisions_id:
+        raise other_game(f"policy: a {named(policy)}", own.game, form.game)
+    strategy: np.ndarray = policy.behaviour[player]
+    return strategy
+
+
+def _query_in_workers(
+    form: Any, policy: Any, executor: Executor, deadline: float
+) -> None:
+    """Query copies of a bot in workers, and let the bot's policy keep their answers."""
+    recipe = getattr(policy, "recipe", None)
+    if recipe is None or not isinstance(form, GameTree):
+        return
+    histories = np.concatenate([infosets.history for infosets in form.infosets])
+    if len(histories) < _FEWEST_IN_WORKERS:
+        return
+    paths = form.histories.paths_to(histories)
+    tasks = {i: paths[i : i + _TASK] for i in range(0, len(paths), _TASK)}
+    results = executor.map(_bot_in_worker, recipe, tasks)
+    bar = tqdm(total=len(paths), desc="infosets", disable=not is_wanted())
+    with bar, contextlib.closing(results):
+        for answers in in_order(results, tasks):
+            policy.take(answers)
+            bar.update(len(answers))
+            _check_time(deadline)
+
+
+def _bot_in_worker(make: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """Make a bot's policy again, and return how it answers after paths."""
+    answers: Callable[..., Any] = make(*arguments).answers
+    return answers
+
+
+def query_batch(
+    policy: openspiel_policy.Policy, batch: QueryBatch, *, fill: bool = False
+) -> np.ndarray:
+    """Query a policy at a batch of infosets.
+
+    Args:
+      policy: The policy.
+      batch: The infosets.
+      fill: Whether infosets without an answer are uniform; if the batch has batched
+        rules, they always are.
+
+    Returns:
+      float64 [m], the probabilities of the batch's actions.
+
+    Raises:
+      InvalidPolicyError: If an answer is not a distribution over the legal actions.
+    """
+    answers, counts = _answers(policy, batch), batch.num_actions
+    negative = np.bincount(batch.owner[answers < -SUM_TOLERANCE], minlength=len(batch))
+    silent = np.zeros(len(batch), bool)
+    played = np.maximum(answers, 0)
+    total = np.bincount(batch.owner, played, minlength=len(batch))
+    if fill:
+        silent = ~(total > 0)
+    elif batch.rules is not None:
+        silent = np.bincount(batch.owner, answers != 0, minlength=len(batch)) == 0
+    if silent.any():
+        played[silent[batch.owner]] = 1.0 / np.repeat(counts[silent], counts[silent])
+        total[silent] = 1.0
+    # Written so that NaN fails.
+    valid = (np.abs(total - 1) <= SUM_TOLERANCE) & (negative == 0)
+    if not valid.all():
+        place = int(np.argmin(valid))
+        rows = batch.owner == place
+        raise InvalidPolicyError(
+            f"{named(policy)}: {place_of(batch.state(place), batch.player)} it has the "
+            f"probabilities {answers[rows].tolist()} of the actions "
+            f"{batch.actions[rows].tolist()}; they must be at least 0 and sum to 1"
+        )
+    # Forms with batched rules keep strategies in float32, too.
+    return played if batch.rules is None else played / total[batch.owner]
+
+
+def _answers(policy: openspiel_policy.Policy, batch: QueryBatch) -> np.ndarray:
+    """float64 [m], the answers as they are."""
+    policy = member(policy, batch.player)
+    if batch.rows is not None and answers_rows(policy, batch.rules):
+        assert batch.rules is not None
+        try:
+            known = _row_answers(policy, batch.rules, batch.rows(), batch.player)
+        except InvalidPolicyError:
+            raise
+        except ValueError:  # queried state by state
+            pass
+        else:
+            answers = np.zeros(len(batch.actions))
+            inside = batch.actions < known.shape[1]
+            answers[inside] = known[batch.owner[inside], batch.actions[inside]]
+            return answers
+    answers, begin = np.empty(len(batch.actions)), 0
+    counts = batch.num_actions.tolist()
+    for state, count in zip(batch.states(), counts, strict=True):
+        by_action = policy.action_probabilities(state)
+        legal = batch.actions[begin : begin + count].tolist()
+        played = np.asarray([by_action.get(action, 0.0) for action in legal])
+        is_number = played.dtype.kind in "biuf"
+        answers[begin : begin + count] = played if is_number else np.nan
+        begin += count
+    return answers
+
+
+def _compare(
+    policy: openspiel_policy.Policy,
+    batch: QueryBatch,
+    before: np.ndarray,
+    answers: np.ndarray,
+) -> None:
+    """Compare answers at the same infosets.
+
+    Args:
+      policy: The policy.
+      batch: The histories of the second answers.
+      before: float64 [m], the first answers.
+      answers: float64 [m], the second ones.
+
+    Raises:
+      InvalidPolicyError: If answers at one information state differ.
+      MoreKnowledgeError: If answers at one infoset of several information states do.
+    """
+    difference = np.abs(answers - before)
+    if not len(difference) or difference.max() <= SUM_TOLERANCE:
+        return
+    assert batch.original is not None
+    place = int(batch.owner[np.argmax(difference)])
+    rows, player = batch.owner == place, batch.player
+    first, second = batch.original.state(place), batch.state(place)
+    keys = [state.information_state_string(player) for state in (first, second)]
+    one, other = (_answers(policy, batch.original)[rows] for _ in range(2))
+    is_random = not np.allclose(one, other, rtol=0, atol=SUM_TOLERANCE)
+    if keys[0] == keys[1] or is_random:
+        raise contradiction(
+            named(policy),
+            first if is_random else second,
+            player,
+            (one if is_random else before[rows]).tolist(),
+            first.history(),
+            (other if is_random else answers[rows]).tolist(),
+        )
+    raise MoreKnowledgeError(
+        f"{named(policy)} of {first.get_game()} answers differently after the actions "
+        f"{second.history()} and {first.history()}, which only differ in rejected "
+        f"moves of the other player (the information states of dark_hex contain the "
+        f"number of turns), so it is not a strategy of this form; use approximate best "
+        f"responses"
+    )
+
+
+def contradiction(
+    name: str,
+    state: pyspiel.State,
+    player: int,
+    before: Sequence[float],
+    earlier: Sequence[int],
+    played: Sequence[float],
+) -> InvalidPolicyError:
+    """Return the error to raise after two answers at one information state.
+
+    Args:
+      name: The policy's name.
+      state: The state of the second answer.
+      player: The acting player.
+      before: The first answer, probabilities of the legal actions.
+      earlier: The actions that lead to its state.
+      played: The second answer.
+    """
+    known = state.information_state_string(player)
+    return InvalidPolicyError(
+        f"{name}: at the information state {known!r} of player {player} it "
+        f"answers {short_text(before)} after the actions {list(earlier)} and "
+        f"{short_text(played)} after {state.history()}; a strategy must depend on the "
+        f"player's information state alone (if its answers are random, give a "
+        f"function of (player, seed) that makes a bot)"
+    )
+
+
+def place_of(state: pyspiel.State, player: int) -> str:
+    """Return how messages name a decision."""
+    known = state.information_state_string(player)
+    return (
+        f"at the information state {known!r} of player {player} (after the actions "
+        f"{state.history()})"
+    )
+
+
+def short_text(value: Any) -> str:
+    """Return a value for an error, shortened to 200 characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 200 else f"{text[:190]} …"
+
+
+def normalised(counts: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
+    """Scale a strategy, which may have been stored in float32.
+
+    Args:
+      counts: int [I], the number of actions at each infoset.
+      behaviour: float [S], action probabilities by logical sequence.
+
+    Returns:
+      float64 [S], probabilities that sum to 1; uniform at infosets without any.
+    """
+    owner = np.repeat(np.arange(len(counts)), counts)
+    played = behaviour[1:].astype(np.float64)
+    total = np.bincount(owner, played, minlength=len(counts))
+    silent = total == 0
+    if silent.any():
+        played[silent[owner]] = 1.0
+        total[silent] = counts[silent]
+    return np.append(1.0, played / total[owner])
+
+
+def distribution(
+    answer: Any,
+    legal: Sequence[int],
+    num_actions: int,
+    where: Callable[[], str],
+    *,
+    tolerance: float = SUM_TOLERANCE,
+) -> list[float]:
+    """Return the probabilities of the legal actions in a policy's answer, checked.
+
+    Args:
+      answer: A mapping from actions to probabilities, pairs of these, or an array with
+        a probability for each of the game's actions. Legal actions that a mapping
+        leaves out have probability 0.
+      legal: The legal actions.
+      num_actions: The game's number of distinct actions.
+      where: Returns the policy and the place of its answer, for the error.
+      tolerance: Largest deviation of the sum from 1.
+
+    Raises:
+      InvalidPolicyError: If the answer is not a distribution over the legal actions.
+    """
+    try:
+        by_action = _as_mapping(answer, num_actions)
+        played = [float(by_action.get(action, 0.0)) for action in legal]
+        others = [
+            action
+            for action, p in by_action.items()
+            if action not in legal and not abs(float(p)) <= SUM_TOLERANCE
+        ]
+    except (TypeError, ValueError, AttributeError):
+        others, played = [], [float("nan")]
+    # Written so that NaN fails.
+    if not others and all(p >= -SUM_TOLERANCE for p in played):
+        if abs(sum(played) - 1) <= tolerance:
+            return [max(p, 0.0) for p in played]
+    problem = f"the actions {others} are illegal; " if others else ""
+    raise InvalidPolicyError(
+        f"{where()} answers {short_text(answer)}: {problem}give the legal actions "
+        f"{short_text(list(legal))} probabilities that are at least 0 and sum to 1"
+    )
+
+
+def _as_mapping(answer: Any, num_actions: int) -> Mapping[int, Any]:
+    """Return an answer as a mapping; raises TypeError or ValueError if it is none."""
+    if isinstance(answer, Mapping):
+        return answer
+    if isinstance(answer, str | bytes) or not isinstance(answer, Sequence | np.ndarray):
+        answer = np.asarray(answer)
+    if len(answer) and all(np.ndim(each) == 1 for each in answer):
+        pairs = [(int(action), p) for action, p in answer]
+        if len(dict(pairs)) != len(pairs):
+            raise ValueError("an action occurs twice")
+        return dict(pairs)
+    if np.shape(answer) != (num_actions,):
+        raise ValueError("neither pairs nor a probability for each action")
+    return dict(enumerate(answer))
+
+
+def member(policy: openspiel_policy.Policy, player: int) -> openspiel_policy.Policy:
+    """Return the policy that a player follows: of a pair of policies, its own."""
+    members = getattr(policy, "members", None)
+    return policy if members is None else members[player]
+
+
+def named(policy: openspiel_policy.Policy) -> str:
+    """Return how messages name a policy: its class, or that of an adapted object."""
+    return str(getattr(policy, "name", type(policy).__name__))
+
+
+def row_probabilities(
+    policy: openspiel_policy.Policy,
+    rules: BatchedRules,
+    rows: np.ndarray,
+    player: int,
+    legal: np.ndarray,
+) -> np.ndarray:
+    """Query a policy for an array of states.
+
+    Args:
+      policy: A policy of both players.
+      rules: The game's batched rules.
+      rows: [n, ...], states of these rules.
+      player: The player who acts at all of them.
+      legal: bool [n, A], the legal actions.
+
+    Returns:
+      float64 [n, A], probabilities in any scale; all legal actions alike where the
+      policy has no answer.
+
+    Raises:
+      ValueError: If the policy cannot be queried for arrays of states.
+    """
+    return _filled(policy, rules, rows, player, legal)[0]
+
+
+def rules_for(
+    game: pyspiel.Game,
+    policy: openspiel_policy.Policy,
+    players: Sequence[int] = (0, 1),
+) -> BatchedRules | None:
+    """Return batched rules by which a policy can be queried, or None.
+
+    Args:
+      game: The game.
+      policy: The policy; a strategy of a phantom game has rules of its own.
+      players: The players at whose decisions it is queried.
+    """
+    if (rules := getattr(policy, "rules", None)) is not None:
+        return rules
+    if (rules := of_game(game)) is None:
+        return None
+    # Along one line of play.
+    rows = rules.new_initial_states()
+    while (player := int(rules.current_player(rows)[0])) != TERMINAL:
+        legal = rules.legal_actions_mask(rows)
+        if player == CHANCE:
+            legal = legal & (rules.chance_probabilities(rows) > 0)
+        elif player in players:
+            try:
+                row_probabilities(policy, rules, rows, player, legal)
+            except InvalidPolicyError:
+                raise
+            except ValueError:
+                return None
+        rows = rules.child(rows, legal.argmax(axis=1))
+    return rules
+
+
+class LineQueries:
+    """Queries of a policy along many lines of play, each from its beginning.
+
+    Most tables that were sampled have no row below a decision of the same player for
+    which they have no row (`TablePolicy.from_roots`), and are not queried there: in a
+    large game most of a rollout is outside of what was sampled.
+    """
+
+    def __init__(
+        self, policy: openspiel_policy.Policy, lines: int, *, single: bool
+    ) -> None:
+        """Prepare queries.
+
+        Args:
+          policy: A policy of both players.
+          lines: The number of lines.
+          single: Whether a line has one state at a time; otherwise all is queried.
+        """
+        self._policy = policy
+        self._stops = single and getattr(policy, "from_roots", False)
+        self._visited = np.ones((2, lines), bool)
+
+    def __call__(
+        self,
+        rules: BatchedRules,
+        rows: np.ndarray,
+        lines: np.ndarray,
+        player: int,
+        legal: np.ndarray,
+    ) -> np.ndarray:
+        """Query as `row_probabilities`; `lines`, int64 [n], has each state's line."""
+        visited = self._visited[player]
+        asked = np.flatnonzero(visited[lines])
+        played = legal.astype(np.float64)
+        if len(asked):
+            played[asked], silent = _filled(
+                self._policy, rules, rows[asked], player, legal[asked]
+            )
+            if self._stops:
+                # Where there is one action, tables have no row and may go on.
+                visited[lines[asked]] = ~silent | (legal[asked].sum(axis=1) == 1)
+        return played
+
+
+def _filled(
+    policy: openspiel_policy.Policy,
+    rules: BatchedRules,
+    rows: np.ndarray,
+    player: int,
+    legal: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `row_probabilities`; and bool [n], where the policy has no answer."""
+    policy = member(policy, player)
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        return legal.astype(np.float64), np.zeros(len(rows), bool)
+    answers = _row_answers(policy, rules, rows, player)
+    played = np.zeros(legal.shape)
+    shared = min(legal.shape[1], answers.shape[1])
+    played[:, :shared] = answers[:, :shared]
+    played = np.where(legal, np.maximum(played, 0.0), 0.0)
+    total = played.sum(axis=1)
+    # Written so that NaN fails.
+    valid = np.abs(total - 1) <= SUM_TOLERANCE
+    if getattr(policy, "table", None) is not None and not valid.all():
+        row = int(np.argmin(valid))
+        raise InvalidPolicyError(
+            f"{named(policy)}: it gives player {player} the probabilities "
+            f"{answers[row].tolist()} where the legal actions are "
+            f"{np.flatnonzero(legal[row]).tolist()}; they must be at least 0 and sum "
+            f"to 1"
+        )
+    silent = ~(total > 0)
+    played[silent] = legal[silent]
+    return played, silent
+
+
+def answers_rows(policy: openspiel_policy.Policy, rules: BatchedRules | None) -> bool:
+    """Return whether a policy may be queried for arrays of states of batched rules."""
+    if rules is None or hasattr(policy, "array_probabilities"):
+        return rules is not None
+    table = getattr(policy, "table", None) or policy
+    by_string = hasattr(rules, "information_state_strings")
+    return by_string and isinstance(table, openspiel_policy.TabularPolicy)
+
+
+def _row_answers(
+    policy: Any, rules: BatchedRules, rows: np.ndarray, player: int
+) -> np.ndarray:
+    """float64 [n, A], answers by action; raises ValueError if there are none."""
+    if (at_once := getattr(policy, "array_probabilities", None)) is not None:
+        return np.asarray(at_once(rules, rows, player), np.float64)
+    if not answers_rows(policy, rules):
+        raise ValueError(
+            f"policy: a {named(policy)} cannot be queried for arrays of states; give a "
+            f"TabularPolicy, or a policy with array_probabilities"
+        )
+    table = getattr(policy, "table", None) or policy
+    information = rules.information_state(rows, player).reshape(len(rows), -1)
+    _, first, same = np.unique(
+        information, axis=0, return_index=True, return_inverse=True
+    )
+    keys = rules.information_state_strings(rows[first], player)  # type: ignore
+    if missing := [key for key in keys if key not in table.state_lookup]:
+        raise InvalidPolicyError(
+            f"{named(policy)} of {table.game}: it has no row for the information state "
+            f"{missing[0]!r} of player {player}; give a policy that covers every "
+            f"information state"
+        )
+    places = np.array([table.state_lookup[key] for key in keys])[same.reshape(-1)]
+    answers: np.ndarray = table.action_probability_array[places]
+    return answers
