@@ -14,7 +14,6 @@ NAMES = {
     "phantom_games": "every kind of solver on phantom games, evaluated exactly",
     "exploit": "lower bounds of `exploit` compared with exact best responses",
     "lookahead_players": "matches of lookahead players in large games",
-    "devices": "solvers on the CPU and on a GPU",
 }
 
 

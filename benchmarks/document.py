@@ -45,36 +45,6 @@ def _entry(row: Mapping[str, Any], column: Column) -> str:
         return "–"
 
 
-def pivot(
-    rows: Iterable[Mapping[str, Any]], by: Sequence[str], across: str, value: str
-) -> list[dict[str, Any]]:
-    """Return a line for each group of rows, with the facts of its newest row.
-
-    Args:
-      rows: Rows of a benchmark.
-      by: Names of the values that the rows of a line have in common.
-      across: Name of the value that distinguishes the columns.
-      value: Name of the value in the table.
-
-    Returns:
-      Rows whose `at` maps values of `across` to `value`.
-    """
-    return [
-        {**runs[-1], "at": {run[across]: run[value] for run in runs}}
-        for runs in _groups(rows, by)
-    ]
-
-
-def columns_across(lines: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
-    """Return columns for all values in the lines of `pivot`, in ascending order."""
-    values = sorted({value for line in lines for value in line["at"]})
-
-    def column(value: Any) -> Column:
-        return lambda row: str(row["at"][value])
-
-    return {str(value): column(value) for value in values}
-
-
 def over_seeds(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[Any]:
     """Return a line for each group of rows that differ in the seed alone.
 
@@ -85,8 +55,11 @@ def over_seeds(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[Any
     Returns:
       Rows with the medians of all numbers; `each` contains the group's rows.
     """
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(str(row.get(name)) for name in by), []).append(row)
     lines = []
-    for runs in _groups(rows, by):
+    for runs in groups.values():
         line = {**runs[0], "each": runs}
         for name, value in runs[0].items():
             if isinstance(value, int | float) and name != "seed":
@@ -95,16 +68,6 @@ def over_seeds(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[Any
                 line[name] = value if is_constant else statistics.median(values)
         lines.append(line)
     return lines
-
-
-def _groups(
-    rows: Iterable[Mapping[str, Any]], by: Sequence[str]
-) -> Iterable[list[Mapping[str, Any]]]:
-    """Group rows with equal values, in order of first appearance."""
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(str(row.get(name)) for name in by), []).append(row)
-    return groups.values()
 
 
 def spaced(value: float) -> str:

@@ -78,14 +78,14 @@ class Table(NamedTuple):
 
     Attributes:
       title: Text above the table.
-      columns: Columns by title, or a function that creates them from the lines.
+      columns: Columns by title.
       labels: Number of leading columns that contain text.
       lines: Function from rows to the facts of the table's lines.
       per: A fact of the lines; each of its values gets a table with a heading.
     """
 
     title: str
-    columns: Mapping[str, Column] | Callable[[Sequence[Row]], Mapping[str, Column]]
+    columns: Mapping[str, Column]
     labels: int = 1
     lines: Callable[[Sequence[Row]], Sequence[Row]] = list
     per: str = ""
@@ -94,10 +94,10 @@ class Table(NamedTuple):
         """Return the table of these rows."""
         lines, text = self.lines(rows), f"{self.title}\n"
         groups = group_by(lines, self.per) if self.per else {"": lines}
-        columns = self.columns(lines) if callable(self.columns) else self.columns
         for name, group in groups.items():
             heading = f"\n### {name}\n" if name else ""
-            text += f"{heading}\n{document.table(group, columns, labels=self.labels)}"
+            table = document.table(group, self.columns, labels=self.labels)
+            text += f"{heading}\n{table}"
         return text
 
 

@@ -40,7 +40,7 @@ def game_type(
     *,
     chance: bool = False,
 ) -> pyspiel.GameType:
-    """Returns the type to register a game with.
+    """Return the type to register a game with.
 
     Args:
       short_name: what the game string begins with.
@@ -82,7 +82,7 @@ class Game(pyspiel.Game):
         max_game_length: int,
         max_chance_outcomes: int = 0,
     ) -> None:
-        """Describes the game to OpenSpiel.
+        """Describe the game to OpenSpiel.
 
         Args:
           kind: from `game_type`.
@@ -108,7 +108,7 @@ class Game(pyspiel.Game):
         iig_obs_type: pyspiel.IIGObservationType | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> "Observer":
-        """Returns an observer.
+        """Return an observer.
 
         Args:
           iig_obs_type: what it shows; None: what the observation tensor shows.
@@ -134,12 +134,12 @@ class State(pyspiel.State):
     """A state; subclasses have the moves and `_utility`."""
 
     def returns(self) -> list[float]:
-        """Returns both players' utilities; 0 before the end."""
+        """Return both players' utilities; 0 before the end."""
         value = float(self._utility()) if self.is_terminal() else 0.0
         return [value, 0.0 - value]  # never -0.0
 
     def _utility(self) -> float:
-        """Player 0's at the end."""
+        """Return player 0's at the end."""
         raise NotImplementedError
 
 
@@ -159,7 +159,7 @@ class Observer:
         private: Mapping[str, Shape],
         public: Mapping[str, Shape],
     ) -> None:
-        """Lays out the tensor.
+        """Lay out the tensor.
 
         Args:
           shows: what is shown.
@@ -199,7 +199,7 @@ class Observer:
         ]
 
     def set_from(self, state: Any, player: int) -> None:
-        """Writes what `player` observes at `state` to `tensor` and so to `dict`."""
+        """Write what `player` observes at `state` to `tensor` and so to `dict`."""
         self.tensor.fill(0)
         if "player" in self.dict:
             self.dict["player"][player] = 1
@@ -209,18 +209,18 @@ class Observer:
             self._set_public(self.dict, state)
 
     def string_from(self, state: Any, player: int) -> str:
-        """Returns what `player` observes at `state`."""
+        """Return what `player` observes at `state`."""
         texts = [self._private_text(state, owner) for owner in self._owners[player]]
         if self._public:
             texts.append(self._public_text(state))
         return " ".join(texts)
 
     def _set_private(self, pieces: Pieces, state: Any, owner: int) -> None:
-        """Writes a player's private pieces; they are zeros before."""
+        """Write a player's private pieces; they are zeros before."""
         raise NotImplementedError
 
     def _set_public(self, pieces: Pieces, state: Any) -> None:
-        """Writes the public pieces; they are zeros before."""
+        """Write the public pieces; they are zeros before."""
         raise NotImplementedError
 
     def _private_text(self, state: Any, owner: int) -> str:
@@ -231,6 +231,6 @@ class Observer:
 
 
 def mark(rows: np.ndarray, numbers: Sequence[int]) -> None:
-    """Writes a 1 into each of the first rows, at its number."""
+    """Write a 1 into each of the first rows, at its number."""
     for row, number in enumerate(numbers):
         rows[row, number] = 1

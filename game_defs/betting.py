@@ -53,7 +53,7 @@ class BettingRules(NamedTuple):
     free_folds: bool
 
     def num_dealt(self) -> list[int]:
-        """Returns how many cards have been dealt when each round begins."""
+        """Return how many cards have been dealt when each round begins."""
         counts = [NUM_PLAYERS]
         for number in self.public_cards:
             counts.append(counts[-1] + number)
@@ -80,7 +80,7 @@ class Bets(NamedTuple):
     text: str
 
     def actions(self) -> list["Action"]:
-        """Returns all actions of players, in order."""
+        """Return all actions of players, in order."""
         return [Action(_LETTERS.index(c)) for c in self.text if c != _DEAL]
 
 
@@ -119,12 +119,12 @@ class BettingTree(Shared):
 
 
 def start(rules: BettingRules) -> Bets:
-    """Returns the bets before the first deal."""
+    """Return the bets before the first deal."""
     return Bets(0, CHANCE, (rules.ante, rules.ante), raises=0, folded=-1, text="")
 
 
 def deal(bets: Bets, rules: BettingRules) -> Bets:
-    """Returns the bets after a deal."""
+    """Return the bets after a deal."""
     num_deals = bets.num_deals + 1
     mover = 0 if num_deals in rules.num_dealt() else CHANCE
     return bets._replace(
@@ -133,7 +133,7 @@ def deal(bets: Bets, rules: BettingRules) -> Bets:
 
 
 def legal_actions(bets: Bets, rules: BettingRules) -> list[Action]:
-    """Returns the actions of the player to move, in order."""
+    """Return the actions of the player to move, in order."""
     player = bets.mover
     actions = [Action.CALL]
     if rules.free_folds or bets.chips[1 - player] > bets.chips[player]:
@@ -145,7 +145,7 @@ def legal_actions(bets: Bets, rules: BettingRules) -> list[Action]:
 
 
 def bet(bets: Bets, action: Action, rules: BettingRules) -> Bets:
-    """Returns the bets after a legal action of the player to move."""
+    """Return the bets after a legal action of the player to move."""
     player = bets.mover
     other_chips = bets.chips[1 - player]
     text = bets.text + _LETTERS[action]
@@ -169,14 +169,14 @@ def bet(bets: Bets, action: Action, rules: BettingRules) -> Bets:
 
 
 def _chips_after_raise(bets: Bets, rules: BettingRules) -> int:
-    """The chips in the pot of the player to move, if it raises."""
+    """Return the chips in the pot of the player to move, if it raises."""
     betting_round = rules.num_dealt().index(bets.num_deals)
     return bets.chips[1 - bets.mover] + rules.raises[betting_round]
 
 
 @functools.cache
 def betting_tree(rules: BettingRules) -> BettingTree:
-    """Returns the betting tree for the rules."""
+    """Return the betting tree for the rules."""
     rows = [start(rules)]
     legal: list[tuple[int, ...]] = []
     children: list[tuple[int, int, int]] = []
@@ -208,16 +208,16 @@ def betting_tree(rules: BettingRules) -> BettingTree:
 
 
 def money(bets: Bets) -> tuple[int, int, int]:
-    """Returns both players' chips in the pot and the raises of this round."""
+    """Return both players' chips in the pot and the raises of this round."""
     return *bets.chips, bets.raises
 
 
 def fold_sign(bets: Bets) -> int:
-    """Returns 1 if player 1 has folded, -1 if player 0 has, 0 if nobody has."""
+    """Return 1 if player 1 has folded, -1 if player 0 has, 0 if nobody has."""
     return 0 if bets.folded < 0 else 2 * bets.folded - 1
 
 
 def stake(bets: Bets) -> int:
-    """Returns the chips that the winner wins."""
+    """Return the chips that the winner wins."""
     # Who folds to a raise has fewer chips in the pot; else both have equally many.
     return min(bets.chips)

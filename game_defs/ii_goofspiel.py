@@ -62,20 +62,20 @@ _GAME_TYPE = base.game_type(
 
 
 def point_cards(num_cards: int, points_order: str) -> tuple[int, ...]:
-    """Returns the values of the point cards in the order of their rounds."""
+    """Return the values of the point cards in the order of their rounds."""
     ascending = tuple(range(1, num_cards + 1))
     return ascending if points_order == "ascending" else ascending[::-1]
 
 
 def round_winner(bid0: int, bid1: int) -> int:
-    """Returns who takes the point card: 0, 1 or `TIE`."""
+    """Return who takes the point card: 0, 1 or `TIE`."""
     if bid0 == bid1:
         return TIE
     return 0 if bid0 > bid1 else 1
 
 
 def points(winners: Iterable[int], cards: Iterable[int]) -> tuple[int, int]:
-    """Returns both players' points after rounds won as given, for the point cards."""
+    """Return both players' points after rounds won as given, for the point cards."""
     totals = [0, 0, 0]
     # Fewer winners than cards while the game goes on.
     for winner, card in zip(winners, cards, strict=False):
@@ -84,7 +84,7 @@ def points(winners: Iterable[int], cards: Iterable[int]) -> tuple[int, int]:
 
 
 def utility(points0: int, points1: int, returns_type: str) -> int:
-    """Returns player 0's utility for the final points."""
+    """Return player 0's utility for the final points."""
     difference = points0 - points1
     if returns_type == "point_difference":
         return difference
@@ -92,7 +92,7 @@ def utility(points0: int, points1: int, returns_type: str) -> int:
 
 
 def max_utility(num_cards: int, returns_type: str) -> int:
-    """Returns the highest utility that a player can reach.
+    """Return the highest utility that a player can reach.
 
     If any round has a winner, the permutations of both hands make each player win one:
     at best all but the point card 1, by outbidding each card by one.
@@ -136,11 +136,11 @@ class IIGoofspielGame(base.Game):
         )
 
     def new_initial_state(self) -> "IIGoofspielState":
-        """Returns the state before the first bid."""
+        """Return the state before the first bid."""
         return IIGoofspielState(self)
 
     def batched_rules(self) -> "BatchedIIGoofspiel":
-        """Returns the batched rules."""
+        """Return the batched rules."""
         return BatchedIIGoofspiel(self.rules)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -165,7 +165,7 @@ class IIGoofspielState(base.State):
         self.winners = ""
 
     def current_player(self) -> int:
-        """Returns the player to bid, or TERMINAL after the last bid."""
+        """Return the player to bid, or TERMINAL after the last bid."""
         if self.is_terminal():
             return base.TERMINAL
         return len(self.bids) % 2
@@ -182,15 +182,15 @@ class IIGoofspielState(base.State):
         return f"Bid {action + 1}"
 
     def is_terminal(self) -> bool:
-        """Returns True if all cards are spent."""
+        """Return True if all cards are spent."""
         return len(self.bids) == 2 * self.rules.num_cards
 
     def round_winners(self) -> list[int]:
-        """Returns who won each complete round: 0, 1 or `TIE`."""
+        """Return who won each complete round: 0, 1 or `TIE`."""
         return [_WINNER_SIGNS.index(sign) for sign in self.winners]
 
     def points(self) -> tuple[int, int]:
-        """Returns both players' points so far."""
+        """Return both players' points so far."""
         return points(self.round_winners(), self.rules.point_cards)
 
     def _utility(self) -> int:
@@ -273,22 +273,22 @@ class BatchedIIGoofspiel:
         return np.array([utility(*points(winners, cards), pays) for winners in every])
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state before the first bid."""
+        """Return the state before the first bid."""
         return np.zeros((1, 5), np.int64)
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns the players to bid, or TERMINAL; int64 [n]."""
+        """Return the players to bid, or TERMINAL; int64 [n]."""
         turn = states[:, 0]
         over = turn == 2 * self._rules.num_cards
         return np.where(over, base.TERMINAL, turn % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, N], the cards that the player to bid still holds."""
+        """Return bool [n, N], the cards that the player to bid still holds."""
         spent = states[:, 4] >> states[:, 0] % 2 * self._rules.num_cards
         return (spent[:, None] >> self._cards) & 1 == 0
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one bid each."""
+        """Return the states after one bid each."""
         after = states.copy()
         player = states[:, 0] % 2
         after[:, 0] += 1
@@ -301,15 +301,15 @@ class BatchedIIGoofspiel:
         return after
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, int64 [n]."""
+        """Return player 0's utilities at the end, int64 [n]."""
         return self._utilities[states[:, 3]]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, 3]: turn, own bids, who won."""
+        """Return int64 [n, 3]: turn, own bids, who won."""
         return states[:, [0, 1 + player, 3]]
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns the strings of `IIGoofspielObserver` for perfect recall."""
+        """Return the strings of `IIGoofspielObserver` for perfect recall."""
         texts = []
         for turn, bids, winners in self.information_state(states, player).tolist():
             cards = [int(digit, 16) - 1 for digit in f"{bids:x}"] if bids else []
@@ -319,7 +319,7 @@ class BatchedIIGoofspiel:
         return texts
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns bool [n, F], the tensors of `IIGoofspielObserver`, perfect recall."""
+        """Return bool [n, F], the tensors of `IIGoofspielObserver`, perfect recall."""
         count, size = len(states), self._rules.num_cards
         turn, winners = states[:, 0], states[:, 3, None]
         # The latest bid and winner are the last digits.
@@ -346,12 +346,12 @@ def _winners_text(turn: int, winners: str) -> str:
 
 
 def _hand(bids: bytes, num_cards: int) -> list[int]:
-    """The cards still held after `bids`, as indices."""
+    """Return the cards still held after `bids`, as indices."""
     return [card for card in range(num_cards) if card not in bids]
 
 
 def _cards(bids: Iterable[int]) -> str:
-    """Indices of cards as the readable list of their values."""
+    """Return indices of cards as the readable list of their values."""
     return ",".join([str(bid + 1) for bid in bids]) or "-"
 
 

@@ -40,7 +40,7 @@ _Bits = TypeVar("_Bits", int, np.ndarray)
 
 
 def legal_cells(board: _Bits) -> _Bits:
-    """Returns the cells that are empty as far as the player to move knows."""
+    """Return the cells that are empty as far as the player to move knows."""
     player_shift = NUM_CELLS * (board >> TURN)
     player_cells = board >> player_shift
     other = board >> (NUM_CELLS - player_shift)
@@ -49,7 +49,7 @@ def legal_cells(board: _Bits) -> _Bits:
 
 
 def play(board: _Bits, mark: _Bits) -> _Bits:
-    """Returns the board after a mark on a legal cell, given as its bit."""
+    """Return the board after a mark on a legal cell, given as its bit."""
     player_shift = NUM_CELLS * (board >> TURN)
     later = mark & (board >> (NUM_CELLS - player_shift))
     kept = board & ((1 << _LAST) - 1)
@@ -59,7 +59,7 @@ def play(board: _Bits, mark: _Bits) -> _Bits:
 
 
 def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
-    """Returns the cells that belong to a player, hidden ones included."""
+    """Return the cells that belong to a player, hidden ones included."""
     first = board >> (NUM_CELLS * player)
     if keep:
         return (first | (first >> LATER)) & FULL
@@ -67,7 +67,7 @@ def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
 
 
 def visible_map(board: _Bits, player: int, keep: bool) -> _Bits:
-    """Returns what the player to move has on its own map, in whatever order it came.
+    """Return what the player to move has on its own map, in whatever order it came.
 
     Nine bits for its own cells, then nine for those of the opponent that it knows of. A
     cell that both have marked is its own, if the variant lets it keep such a cell.
@@ -78,14 +78,14 @@ def visible_map(board: _Bits, player: int, keep: bool) -> _Bits:
 
 
 def utility(board: _Bits, keep: bool) -> _Bits:
-    """Returns player 0's utility if the game is over: 1, 0 or -1."""
+    """Return player 0's utility if the game is over: 1, 0 or -1."""
     line0 = _look_up(HAS_LINE, cells_of(board, 0, keep))
     line1 = _look_up(HAS_LINE, cells_of(board, 1, keep))
     return line0 - line1
 
 
 def is_over(board: _Bits, keep: bool) -> _Bits:
-    """Returns 1 if the game is over, else 0."""
+    """Return 1 if the game is over, else 0."""
     cells0 = cells_of(board, 0, keep)
     cells1 = cells_of(board, 1, keep)
     # It is player 0's turn again once player 1 has replied.
@@ -100,7 +100,7 @@ def is_over(board: _Bits, keep: bool) -> _Bits:
 
 
 def public_part(board: _Bits) -> _Bits:
-    """Returns the board without the last mark: what both players have seen."""
+    """Return the board without the last mark: what both players have seen."""
     before_last = NUM_CELLS * ((board >> TURN) ^ 1)
     last = (board >> _LAST) & FULL
     hidden = (last << before_last) | (last << (before_last + LATER))

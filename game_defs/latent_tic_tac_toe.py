@@ -72,11 +72,11 @@ class LatentTicTacToeGame(base.Game):
         self.keep = merged["conflict"] == "keep"
 
     def new_initial_state(self) -> "LatentTicTacToeState":
-        """Returns the state of the empty board."""
+        """Return the state of the empty board."""
         return LatentTicTacToeState(self)
 
     def batched_rules(self) -> "BatchedLatentTicTacToe":
-        """Returns the batched rules."""
+        """Return the batched rules."""
         return BatchedLatentTicTacToe(self.keep)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -101,11 +101,11 @@ class LatentTicTacToeState(base.State):
         self._player = 0
 
     def cells(self) -> list[int]:
-        """Returns the cells of all moves, in order."""
+        """Return the cells of all moves, in order."""
         return [int(cell) for cell in self.moves[1::2]]
 
     def current_player(self) -> int:
-        """Returns the player to move, or TERMINAL."""
+        """Return the player to move, or TERMINAL."""
         return self._player
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -122,14 +122,14 @@ class LatentTicTacToeState(base.State):
         return f"{LETTERS[player]}{action}"
 
     def is_terminal(self) -> bool:
-        """Returns True if the game is over."""
+        """Return True if the game is over."""
         return self._player < 0
 
     def _utility(self) -> int:
         return latent_board.utility(self.board, self.keep)
 
     def bucket_key(self, player: int) -> int:
-        """Returns the own map of the player to move, without the order of the marks.
+        """Return the own map of the player to move, without the order of the marks.
 
         A key of imperfect recall: what a player forgets is when it learned what.
         """
@@ -189,7 +189,7 @@ class LatentTicTacToeObserver(base.Observer):
             pieces["later"][i, list(CELLS_OF[first >> LATER & FULL])] = 1
 
     def string_from(self, state: LatentTicTacToeState, player: int) -> str:
-        """Returns what `player` observes at `state`."""
+        """Return what `player` observes at `state`."""
         moves = state.moves
         owners = self._owners[player]
         # Every move takes two characters, so this is who made the last one.
@@ -227,42 +227,42 @@ class BatchedLatentTicTacToe:
         self._keep = keep
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the empty board."""
+        """Return the empty board."""
         return np.zeros((1, 2), np.int64)
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns the players to move, or TERMINAL; int64 [n]."""
+        """Return the players to move, or TERMINAL; int64 [n]."""
         board = states[:, 0]
         over = latent_board.is_over(board, self._keep) != 0
         return np.where(over, base.TERMINAL, board >> TURN)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, 9], the cells that look empty."""
+        """Return bool [n, 9], the cells that look empty."""
         return _MASKS[latent_board.legal_cells(states[:, 0])]
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after a mark on a legal cell each."""
+        """Return the states after a mark on a legal cell each."""
         after = np.empty_like(states)
         after[:, 0] = latent_board.play(states[:, 0], np.int64(1) << actions)
         after[:, 1] = states[:, 1] * _BASE + actions + 1
         return after
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, int64 [n]."""
+        """Return player 0's utilities at the end, int64 [n]."""
         return latent_board.utility(states[:, 0], self._keep)
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n], the moves with the opponent's last one hidden."""
+        """Return int64 [n], the moves with the opponent's last one hidden."""
         moves = states[:, 1]
         hidden = states[:, 0] >> TURN == player
         return np.where(hidden, moves - moves % _BASE, moves)
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n], the keys of `LatentTicTacToeState.bucket_key`."""
+        """Return int64 [n], the keys of `LatentTicTacToeState.bucket_key`."""
         return latent_board.visible_map(states[:, 0], player, self._keep)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns the strings of `LatentTicTacToeObserver` for perfect recall."""
+        """Return the strings of `LatentTicTacToeObserver` for perfect recall."""
         texts = []
         hidden = states[:, 0] >> TURN == player
         for moves, hides in zip(states[:, 1].tolist(), hidden.tolist(), strict=True):

@@ -82,7 +82,7 @@ class LeducPokerGame(poker.PokerGame):
 
 @functools.cache
 def leduc_deck(num_ranks: int) -> Deck:
-    """Returns the deck of two suits, of which only the ranks are dealt."""
+    """Return the deck of two suits, of which only the ranks are dealt."""
     ranks = np.arange(num_ranks)
     # By the own card and the public one: a pair beats any single card.
     strength = ranks[:, None] + num_ranks * (ranks[:, None] == ranks)

@@ -21,7 +21,7 @@ def merge(
     params: Mapping[str, Any] | None,
     allowed: Mapping[str, Allowed],
 ) -> dict[str, Any]:
-    """Returns `params` completed by the defaults of the game type.
+    """Return `params` completed by the defaults of the game type.
 
     Args:
       game_type: whose `parameter_specification` maps every parameter to its default.
@@ -32,7 +32,7 @@ def merge(
       A new dict with a value for each parameter of the game type, in its order.
 
     Raises:
-      ValueError: a parameter is unknown, its type is not that of its default, or its
+      ValueError: If a parameter is unknown, its type is not that of its default, or its
         value is not allowed.
     """
     game = game_type.short_name
@@ -57,7 +57,7 @@ def merge(
 
 
 def check(game: str, name: str, value: Any, allowed: Allowed) -> None:
-    """Raises ValueError unless the value of a parameter is allowed."""
+    """Raise ValueError unless the value of a parameter is allowed."""
     if value in allowed:
         return
     if isinstance(allowed, range):
@@ -72,12 +72,12 @@ def check(game: str, name: str, value: Any, allowed: Allowed) -> None:
 
 
 def _hint(value: str, names: Iterable[str]) -> str:
-    """A question about the one that was perhaps meant, or nothing."""
+    """Return a question about the one that was perhaps meant, or nothing."""
     close = difflib.get_close_matches(value, list(names), n=1)
     return f"did you mean {close[0]!r}? " if close else ""
 
 
 def _article(value: object) -> str:
-    """The kind of a parameter value in words, for an error message."""
+    """Return the kind of a parameter value in words, for an error message."""
     words = {bool: "a bool", int: "an int", float: "a float", str: "a string"}
     return words.get(type(value), f"of type {type(value).__name__}")

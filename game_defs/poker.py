@@ -31,7 +31,7 @@ class PokerGame(base.Game):
         tree: BettingTree,
         deck: Deck,
     ) -> None:
-        """Describes the game to OpenSpiel.
+        """Describe the game to OpenSpiel.
 
         Args:
           kind: from `base.game_type`.
@@ -51,15 +51,15 @@ class PokerGame(base.Game):
         self.deck = deck
 
     def max_chance_nodes_in_history(self) -> int:
-        """Returns the number of deals: private cards and public ones."""
+        """Return the number of deals: private cards and public ones."""
         return self.tree.num_deals
 
     def new_initial_state(self) -> "PokerState":
-        """Returns the state before the first deal."""
+        """Return the state before the first deal."""
         return PokerState(self)
 
     def batched_rules(self) -> "BatchedPoker":
-        """Returns the batched rules."""
+        """Return the batched rules."""
         return BatchedPoker(self.tree, self.deck)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -85,18 +85,18 @@ class PokerState(base.State):
         self.cards = 0
 
     def bets(self) -> betting.Bets:
-        """Returns the deals made and the bets so far."""
+        """Return the deals made and the bets so far."""
         return self.tree.bets[self.row]
 
     def current_player(self) -> int:
-        """Returns the player to act, CHANCE before a deal, or TERMINAL."""
+        """Return the player to act, CHANCE before a deal, or TERMINAL."""
         return self.tree.mover[self.row]
 
     def _legal_actions(self, player: int) -> list[int]:
         return list(self.tree.legal[self.row])
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Returns the cards that can be dealt, with their probabilities."""
+        """Return the cards that can be dealt, with their probabilities."""
         return self.deck.deal_probabilities(self.cards)
 
     def _apply_action(self, action: int) -> None:
@@ -114,7 +114,7 @@ class PokerState(base.State):
         return betting.Action(action).name.capitalize()
 
     def is_terminal(self) -> bool:
-        """Returns True after a fold and at a showdown."""
+        """Return True after a fold and at a showdown."""
         return self.tree.mover[self.row] == base.TERMINAL
 
     def _utility(self) -> int:
@@ -123,7 +123,7 @@ class PokerState(base.State):
         return betting.stake(bets) * sign
 
     def bucket_key(self, player: int) -> tuple[int, ...]:
-        """Returns what a player knows but for the order of bets: imperfect recall.
+        """Return what a player knows but for the order of bets: imperfect recall.
 
         That is its card, the public ones, both players' chips in the pot, and how often
         there was a raise in this round, since only so many are allowed.
@@ -238,15 +238,15 @@ class BatchedPoker:
         self._row_place = 1 << (poker_deck.CARD_BITS * tree.num_deals)
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state before the first deal."""
+        """Return the state before the first deal."""
         return np.zeros((1, 2), np.int64)
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns the players to act, CHANCE or TERMINAL; int64 [n]."""
+        """Return the players to act, CHANCE or TERMINAL; int64 [n]."""
         return self._mover[states[:, 0]]
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, A], legal actions, or cards that can be dealt."""
+        """Return bool [n, A], legal actions, or cards that can be dealt."""
         row = states[:, 0]
         mask = self._legal[row]
         deals = np.flatnonzero(self._place[row])
@@ -255,7 +255,7 @@ class BatchedPoker:
         return mask
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Returns float64 [n, A], the probability of each card."""
+        """Return float64 [n, A], the probability of each card."""
         probabilities = self._left(states)
         probabilities /= self._full.sum() - self._num_deals[states[:, :1]]
         return probabilities
@@ -270,7 +270,7 @@ class BatchedPoker:
         return left
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after an action or a deal each."""
+        """Return the states after an action or a deal each."""
         row = states[:, 0]
         after = np.empty_like(states)
         after[:, 0] = self._after[row, actions]
@@ -278,31 +278,31 @@ class BatchedPoker:
         return after
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, int64 [n]."""
+        """Return player 0's utilities at the end, int64 [n]."""
         row, cards = states.T
         fold = self._fold[row]
         sign = np.where(fold != 0, fold, self._deck.showdown(cards))
         return self._stake[row] * sign
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n]: the own card and the public ones, packed, and the row."""
+        """Return int64 [n]: the own card and the public ones, packed, and the row."""
         return states[:, 0] * self._row_place + (states[:, 1] & self._seen[player])
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, 4 + public cards], the keys of `PokerState.bucket_key`."""
+        """Return int64 [n, 4 + public cards], the keys of `PokerState.bucket_key`."""
         row, cards = states.T
         seen = [poker_deck.card_of(cards, i) for i in _seen_by(player, self._deck)]
         return np.column_stack([*seen, self._money[row]])
 
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int32 [n]: the own card and the public ones, up to names of suits."""
+        """Return int32 [n]: the own card and the public ones, up to names of suits."""
         cards = states[:, 1]
         card = poker_deck.card_of(cards, player)
         public = cards >> (poker_deck.CARD_BITS * base.NUM_PLAYERS)
         return self._signal[card | public << poker_deck.CARD_BITS]
 
     def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """Returns the own card and, after a bar, the public ones: "Kh | 5c 9d"."""
+        """Return the own card and, after a bar, the public ones: "Kh | 5c 9d"."""
         deck, names = self._deck, []
         for cards in states[:, 1].tolist():
             dealt = [deck.text(cards, number) for number in _seen_by(player, deck)]
@@ -373,7 +373,7 @@ def _bets_text(bets: betting.Bets) -> str:
 
 
 def _set_card(row: np.ndarray, cards: int, number: int) -> None:
-    """Marks a card, if it has been dealt, in a row of zeros."""
+    """Mark a card in a row of zeros if it has been dealt."""
     card = poker_deck.card_of(cards, number)
     if card:
         row[card - 1] = 1

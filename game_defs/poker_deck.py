@@ -23,7 +23,7 @@ _Cards = TypeVar("_Cards", int, np.ndarray)
 
 
 def add_card(cards: _Cards, number: _Cards, card: _Cards) -> _Cards:
-    """Returns the packed cards after the deal with this number, counted from 0."""
+    """Return the packed cards after the deal with this number, counted from 0."""
     return cards | ((card + 1) << (CARD_BITS * number))
 
 
@@ -63,7 +63,7 @@ class Deck(Shared):
         return self.source
 
     def deal_probabilities(self, cards: int) -> list[tuple[int, float]]:
-        """Returns the cards that can be dealt next and their probabilities."""
+        """Return the cards that can be dealt next and their probabilities."""
         left = [self.copies] * len(self.names)
         total = self.copies * len(self.names)
         while cards:
@@ -73,7 +73,7 @@ class Deck(Shared):
         return [(card, count / total) for card, count in enumerate(left) if count]
 
     def showdown(self, cards: Any) -> Any:
-        """Returns 1 if player 0 has the better cards, -1 if player 1 has, 0 if equal.
+        """Return 1 if player 0 has the better cards, -1 if player 1 has, 0 if equal.
 
         Args:
           cards: packed, all dealt; an integer, or int64 [n].
@@ -90,6 +90,6 @@ class Deck(Shared):
         return 1 * (strength0 > strength1) - 1 * (strength0 < strength1)
 
     def text(self, cards: int, number: int) -> str:
-        """Returns the name of a packed card, or a dash as long as it is not dealt."""
+        """Return the name of a packed card, or a dash as long as it is not dealt."""
         card = card_of(cards, number)
         return self.names[card - 1] if card else UNSEEN

@@ -51,7 +51,7 @@ _GAME_TYPE = base.game_type(
 
 
 def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the square that each direction leads to from each square.
+    """Return the square that each direction leads to from each square.
 
     Returns:
       A table of squares: a row for each of rows * columns squares, and there one for
@@ -73,14 +73,14 @@ def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
 def is_over(
     caught: bool | np.ndarray, num_moves: int | np.ndarray, horizon: int
 ) -> bool | np.ndarray:
-    """Returns whether the game ends after both players' moves."""
+    """Return whether the game ends after both players' moves."""
     return caught | (num_moves == 2 * horizon)
 
 
 def utility(
     caught: bool | np.ndarray, num_moves: int | np.ndarray, horizon: int
 ) -> int | np.ndarray:
-    """Returns the princess's utility at the end, after both players' moves."""
+    """Return the princess's utility at the end, after both players' moves."""
     # 2 T, or num_moves - 2 T if she is caught.
     return 2 * horizon - caught * (4 * horizon - num_moves)
 
@@ -113,11 +113,11 @@ class PrincessAndMonsterGame(base.Game):
         self.rules = _Rules(horizon, neighbour_table(rows, columns))
 
     def new_initial_state(self) -> "PrincessAndMonsterState":
-        """Returns the state with both players in their corners."""
+        """Return the state with both players in their corners."""
         return PrincessAndMonsterState(self)
 
     def batched_rules(self) -> "BatchedPrincessAndMonster":
-        """Returns the batched rules."""
+        """Return the batched rules."""
         return BatchedPrincessAndMonster(self.rules)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -143,15 +143,15 @@ class PrincessAndMonsterState(base.State):
         self.squares = bytes((0, len(game.rules.neighbours) - 1))
 
     def num_moves(self) -> int:
-        """Returns how many moves both players made."""
+        """Return how many moves both players made."""
         return len(self.squares) - 2
 
     def is_caught(self) -> bool:
-        """Returns True if both are on one square; then the last move led there."""
+        """Return True if both are on one square; then the last move led there."""
         return self.squares[-1] == self.squares[-2]
 
     def current_player(self) -> int:
-        """Returns the player to move, or TERMINAL at the end."""
+        """Return the player to move, or TERMINAL at the end."""
         if self.is_terminal():
             return base.TERMINAL
         return len(self.squares) % 2
@@ -169,14 +169,14 @@ class PrincessAndMonsterState(base.State):
         return DIRECTIONS[action][0]
 
     def is_terminal(self) -> bool:
-        """Returns True if the princess is caught or all moves are made."""
+        """Return True if the princess is caught or all moves are made."""
         return bool(is_over(self.is_caught(), self.num_moves(), self.rules.horizon))
 
     def _utility(self) -> float:
         return float(utility(self.is_caught(), self.num_moves(), self.rules.horizon))
 
     def bucket_key(self, player: int) -> tuple[int, int]:
-        """Returns the time and the own square but not the way: imperfect recall."""
+        """Return the time and the own square but not the way: imperfect recall."""
         return self.num_moves(), self.squares[player::2][-1]
 
     def __str__(self) -> str:
@@ -233,30 +233,30 @@ class BatchedPrincessAndMonster:
         self._neighbours = np.array(rules.neighbours)
 
     def _square(self, states: np.ndarray, back: int) -> np.ndarray:
-        """The last square of all, with 1, or the one before it, with 2."""
+        """Return the last square of all, with 1, or the one before it, with 2."""
         return states[np.arange(len(states)), 3 + states[:, 0].astype(int) - back]
 
     def _is_caught(self, states: np.ndarray) -> np.ndarray:
         return self._square(states, 1) == self._square(states, 2)
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state with both players in their corners."""
+        """Return the state with both players in their corners."""
         states = np.zeros((1, 3 + 2 * self._horizon), np.uint8)
         states[0, 2] = len(self._neighbours) - 1
         return states
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns the players to move, or TERMINAL; int64 [n]."""
+        """Return the players to move, or TERMINAL; int64 [n]."""
         moves = states[:, 0].astype(np.int64)
         over = is_over(self._is_caught(states), moves, self._horizon)
         return np.where(over, base.TERMINAL, moves % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, 4], the directions that stay on the grid."""
+        """Return bool [n, 4], the directions that stay on the grid."""
         return self._neighbours[self._square(states, 2)] != _NO_SQUARE
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one move each."""
+        """Return the states after one move each."""
         after = states.copy()
         after[:, 0] += 1
         targets = self._neighbours[self._square(states, 2), actions]
@@ -264,22 +264,22 @@ class BatchedPrincessAndMonster:
         return after
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns the princess's utilities at the end, int64 [n]."""
+        """Return the princess's utilities at the end, int64 [n]."""
         moves = states[:, 0].astype(np.int64)
         return np.asarray(utility(self._is_caught(states), moves, self._horizon))
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns uint8 [n, 2 + T]: the number of moves and the own path."""
+        """Return uint8 [n, 2 + T]: the number of moves and the own path."""
         return np.concatenate([states[:, :1], states[:, 1 + player :: 2]], axis=1)
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, 2], the keys of `PrincessAndMonsterState.bucket_key`."""
+        """Return int64 [n, 2], the keys of `PrincessAndMonsterState.bucket_key`."""
         moves = states[:, 0].astype(np.int64)
         last = 1 + player + 2 * ((moves + 1 - player) // 2)
         return np.stack([moves, states[np.arange(len(states)), last]], axis=1)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns the strings of the observer for perfect recall, where nobody won."""
+        """Return the strings of the observer for perfect recall, where nobody won."""
         texts = []
         for moves, *path in self.information_state(states, player).tolist():
             visited = path[: 1 + (moves + 1 - player) // 2]
@@ -296,7 +296,7 @@ def _moves_text(num_moves: int) -> str:
 
 
 def _path(squares: Iterable[int]) -> str:
-    """Squares in the order of visits, as a readable string."""
+    """Return squares in the order of visits, as a readable string."""
     return ">".join([str(square) for square in squares])
 
 

@@ -101,7 +101,7 @@ class RhodeIslandHoldemGame(poker.PokerGame):
 
 
 def _sizes(bets: str) -> tuple[int, ...]:
-    """The size of a bet in each round, from the game's parameter."""
+    """Return the size of a bet in each round, from the game's parameter."""
     words = bets.split()
     numbers = [int(w) for w in words if w.isascii() and w.isdecimal()]
     if len(numbers) < len(words) or len(words) != _NUM_ROUNDS:
@@ -116,7 +116,7 @@ def _sizes(bets: str) -> tuple[int, ...]:
 
 @functools.cache
 def rhode_island_deck(num_ranks: int, num_suits: int) -> Deck:
-    """Returns the deck; a card is its rank * num_suits + its suit."""
+    """Return the deck; a card is its rank * num_suits + its suit."""
     ranks = _RANKS[: num_ranks - 1] + _ACE
     return Deck(
         names=tuple(rank + suit for rank in ranks for suit in _SUITS[:num_suits]),

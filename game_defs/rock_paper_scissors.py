@@ -32,7 +32,7 @@ _GAME_TYPE = base.game_type(
 
 
 def utility(choice0: int, choice1: int, num_actions: int) -> int:
-    """Returns player 0's utility for both players' choices."""
+    """Return player 0's utility for both players' choices."""
     if choice0 == choice1:
         return 0
     higher_wins = abs(choice0 - choice1) > (num_actions - 1) // 2
@@ -60,11 +60,11 @@ class RockPaperScissorsGame(base.Game):
         self.num_actions: int = num_actions
 
     def new_initial_state(self) -> "RockPaperScissorsState":
-        """Returns the state before the first choice."""
+        """Return the state before the first choice."""
         return RockPaperScissorsState(self)
 
     def batched_rules(self) -> "BatchedRockPaperScissors":
-        """Returns the batched rules."""
+        """Return the batched rules."""
         return BatchedRockPaperScissors(self.num_actions)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -86,7 +86,7 @@ class RockPaperScissorsState(base.State):
         self.choices = b""
 
     def current_player(self) -> int:
-        """Returns the player to choose, or TERMINAL after both choices."""
+        """Return the player to choose, or TERMINAL after both choices."""
         if self.is_terminal():
             return base.TERMINAL
         return len(self.choices)
@@ -101,7 +101,7 @@ class RockPaperScissorsState(base.State):
         return f"Choose {action + 1}"
 
     def is_terminal(self) -> bool:
-        """Returns True if both players chose."""
+        """Return True if both players chose."""
         return len(self.choices) == 2
 
     def _utility(self) -> int:
@@ -158,35 +158,35 @@ class BatchedRockPaperScissors:
         )
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state before the first choice."""
+        """Return the state before the first choice."""
         return np.full((1, 2), -1)
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns the players to choose, or TERMINAL; int64 [n]."""
+        """Return the players to choose, or TERMINAL; int64 [n]."""
         moves = (states >= 0).sum(axis=1)
         return np.where(moves == 2, base.TERMINAL, moves)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, N]: everything is allowed."""
+        """Return bool [n, N]: everything is allowed."""
         return np.ones((len(states), len(self._utilities)), bool)
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one choice each."""
+        """Return the states after one choice each."""
         after = states.copy()
         after[np.arange(len(after)), self.current_player(states)] = actions
         return after
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, int64 [n]."""
+        """Return player 0's utilities at the end, int64 [n]."""
         return self._utilities[states[:, 0], states[:, 1]]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, 2]: who is to choose, and the own choice."""
+        """Return int64 [n, 2]: who is to choose, and the own choice."""
         return np.stack([self.current_player(states), states[:, player]], axis=1)
 
 
 def _result(state: RockPaperScissorsState) -> int:
-    """0 for a draw, 1 if player 0 won, 2 if player 1 did."""
+    """Return 0 for a draw, 1 if player 0 won, 2 if player 1 did."""
     return {0.0: 0, 1.0: 1, -1.0: 2}[state.returns()[0]]
 
 

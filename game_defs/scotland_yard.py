@@ -58,7 +58,7 @@ MAPS = resources.files("game_defs") / "maps"
 
 
 def map_names() -> list[str]:
-    """Returns the names of the bundled maps."""
+    """Return the names of the bundled maps."""
     names = (path.name.split(".") for path in MAPS.iterdir())
     return sorted(name for name, *ending in names if ending == ["json"])
 
@@ -89,15 +89,15 @@ class ScotlandYardGame(base.Game):
         self.rules, self._num_draws = rules, num_draws
 
     def max_chance_nodes_in_history(self) -> int:
-        """Returns 1 if the fugitive's start is drawn, else 0."""
+        """Return 1 if the fugitive's start is drawn, else 0."""
         return self._num_draws
 
     def new_initial_state(self) -> "ScotlandYardState":
-        """Returns the state before the first move, or before the draw of the start."""
+        """Return the state before the first move, or before the draw of the start."""
         return ScotlandYardState(self)
 
     def batched_rules(self) -> scotland_yard_batched.BatchedScotlandYard:
-        """Returns the batched rules."""
+        """Return the batched rules."""
         return scotland_yard_batched.BatchedScotlandYard(self.rules)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -121,7 +121,7 @@ class ScotlandYardState(base.State):
         self.utility = 0
 
     def current_player(self) -> int:
-        """Returns the player to move, CHANCE before the draw, or TERMINAL."""
+        """Return the player to move, CHANCE before the draw, or TERMINAL."""
         if self.utility:
             return base.TERMINAL
         if not self.position.path:
@@ -133,7 +133,7 @@ class ScotlandYardState(base.State):
         return scotland_yard_rules.legal_actions(self.rules, self.position)
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Returns the numbers of the fugitive's starts, all equally likely."""
+        """Return the numbers of the fugitive's starts, all equally likely."""
         num_starts = len(self.rules.starts)
         return [(number, 1.0 / num_starts) for number in range(num_starts)]
 
@@ -147,7 +147,7 @@ class ScotlandYardState(base.State):
         return self.rules.names[action]
 
     def is_terminal(self) -> bool:
-        """Returns True if the fugitive is caught or all rounds are over."""
+        """Return True if the fugitive is caught or all rounds are over."""
         return self.utility != 0
 
     def _utility(self) -> int:
@@ -222,7 +222,7 @@ class ScotlandYardObserver(base.Observer):
         return [state.position.trail[number::team][-1] for number in range(team)]
 
     def _shown(self, state: ScotlandYardState) -> dict[str, Sequence[int]]:
-        """The numbers of the public pieces that there are."""
+        """Return the numbers of the public pieces that there are."""
         rules, position = self._rules, state.position
         path, trips, team = position.path, position.trips, len(rules.detectives)
         over = len(trips) // team

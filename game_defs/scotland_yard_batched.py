@@ -38,7 +38,7 @@ class BatchedScotlandYard:
         self._tickets = slice(ends[-1], ends[-1] + self._team * len(rules.tickets))
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state before the first move, or before the draw of the start."""
+        """Return the state before the first move, or before the draw of the start."""
         states = np.zeros((1, self._tickets.stop), np.int16)
         if len(self._starts) == 1:
             states[0, _NODES], states[0, _PATH] = 1, self._starts[0]
@@ -53,7 +53,7 @@ class BatchedScotlandYard:
         return np.asarray(is_teams_turn(nodes, trips, self._team))
 
     def _fugitive(self, states: np.ndarray) -> np.ndarray:
-        """int16 [n], the fugitive's node; 0 before the draw."""
+        """Return int16 [n], the fugitive's node; 0 before the draw."""
         last = np.maximum(states[:, _NODES], 1) - 1
         return states[np.arange(len(states)), _PATH + last]
 
@@ -66,14 +66,14 @@ class BatchedScotlandYard:
         return turn, number, np.where(turn, node, self._fugitive(states))
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns the players to move, CHANCE or TERMINAL; int64 [n]."""
+        """Return the players to move, CHANCE or TERMINAL; int64 [n]."""
         mover = np.where(self._is_teams_turn(states), _TEAM, _FUGITIVE)
         mover[states[:, _NODES] == 0] = CHANCE
         mover[states[:, _UTILITY] != 0] = TERMINAL
         return mover
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, A], the actions of who moves, or the starts to draw."""
+        """Return bool [n, A], the actions of who moves, or the starts to draw."""
         mask = np.zeros((len(states), self._width), bool)
         actions = mask[:, : len(self._targets)]
         actions[:] = self._free(states)
@@ -94,13 +94,13 @@ class BatchedScotlandYard:
         return free
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Returns float64 [n, A]: all starts are equally likely."""
+        """Return float64 [n, A]: all starts are equally likely."""
         probabilities = np.zeros((len(states), self._width))
         probabilities[:, : len(self._starts)] = 1.0 / len(self._starts)
         return probabilities
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after a move or a draw each."""
+        """Return the states after a move or a draw each."""
         after = states.copy()
         turn, number, node = self._mover(states)
         moves = states[:, _NODES] > 0
@@ -121,7 +121,7 @@ class BatchedScotlandYard:
         return after
 
     def _judge(self, states: np.ndarray) -> np.ndarray:
-        """int64 [n], the fugitive's utility; 0 where the game goes on."""
+        """Return int64 [n], the fugitive's utility; 0 where the game goes on."""
         caught = (states[:, self._at] == self._fugitive(states)[:, None]).any(axis=1)
         result = np.where(caught, -1, 0)
         left = np.flatnonzero(~caught & ~self._is_teams_turn(states))
@@ -132,11 +132,11 @@ class BatchedScotlandYard:
         return result
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns the fugitive's utilities at the end, int16 [n]."""
+        """Return the fugitive's utilities at the end, int16 [n]."""
         return states[:, _UTILITY]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int16 [n, k]: all that is public, and the fugitive's path for it."""
+        """Return int16 [n, k]: all that is public, and the fugitive's path for it."""
         path = states[:, self._path]
         if player == _TEAM:
             numbers = np.arange(path.shape[1])

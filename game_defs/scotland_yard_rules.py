@@ -60,7 +60,7 @@ class Position(Shared):
 
 
 def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
-    """Returns the rules of a game on a map, given as its file has it.
+    """Return the rules of a game on a map, given as its file has it.
 
     Raises:
       ValueError: the fugitive's only start is occupied, or leads nowhere.
@@ -96,13 +96,13 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
 
 
 def first_position(rules: Rules) -> Position:
-    """Returns the position before the first move, or before the draw of the start."""
+    """Return the position before the first move, or before the draw of the start."""
     path = rules.starts if len(rules.starts) == 1 else ()
     return Position(path, (), rules.detectives)
 
 
 def is_teams_turn(num_nodes: _Int, num_trips: _Int, team: int) -> bool | np.ndarray:
-    """Returns whether a detective is to move; arrays are taken elementwise.
+    """Return whether a detective is to move; arrays are taken elementwise.
 
     Args:
       num_nodes: nodes of the fugitive's path, the start included.
@@ -120,14 +120,14 @@ def next_detective(rules: Rules, position: Position) -> int | None:
 
 
 def tickets_left(rules: Rules, position: Position, number: int) -> tuple[int, ...]:
-    """How many tickets of each kind a detective still has."""
+    """Return how many tickets of each kind a detective still has."""
     trips = position.trips[number :: len(rules.detectives)]
     used = [rules.kinds[action] for action in trips]
     return tuple(had - used.count(kind) for kind, had in enumerate(rules.tickets))
 
 
 def legal_actions(rules: Rules, position: Position) -> list[int]:
-    """Returns the actions of the one to move, ascending; a fugitive may have none."""
+    """Return the actions of the one to move, ascending; a fugitive may have none."""
     number = next_detective(rules, position)
     occupied = position.trail[-len(rules.detectives) :]
     if number is None:
@@ -143,7 +143,7 @@ def legal_actions(rules: Rules, position: Position) -> list[int]:
 
 
 def play(rules: Rules, position: Position, action: int) -> Position:
-    """Returns the position after a legal action, or the draw of a start."""
+    """Return the position after a legal action, or the draw of a start."""
     path, trips, trail = position.path, position.trips, position.trail
     if not path:
         return Position((rules.starts[action],), trips, trail)
@@ -155,7 +155,7 @@ def play(rules: Rules, position: Position, action: int) -> Position:
 
 
 def utility(rules: Rules, position: Position) -> int:
-    """Returns the fugitive's utility: 1 or -1 at the end, 0 before."""
+    """Return the fugitive's utility: 1 or -1 at the end, 0 before."""
     if position.path[-1] in position.trail[-len(rules.detectives) :]:
         return -1
     if next_detective(rules, position) is not None:

@@ -16,7 +16,7 @@ _HIGH_CARD, _PAIR, _FLUSH, _STRAIGHT, _TRIPS, _STRAIGHT_FLUSH = range(len(CATEGO
 
 
 def strengths(num_ranks: int, num_suits: int) -> np.ndarray:
-    """Returns the strengths of all hands.
+    """Return the strengths of all hands.
 
     Args:
       num_ranks: ranks in the deck; the highest is the ace.
@@ -43,7 +43,7 @@ def strengths(num_ranks: int, num_suits: int) -> np.ndarray:
 def categories(
     ranks: np.ndarray, suits: np.ndarray, num_ranks: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the category of each hand and the ranks that decide within it.
+    """Return the category of each hand and the ranks that decide within it.
 
     Args:
       ranks: int [3, n], from 0; num_ranks - 1 is the ace.

@@ -22,7 +22,7 @@ def _check_tensors(instance: GameInstance) -> None:
 
 
 def _set_back(used: Any, fresh: Any, *others: str) -> None:
-    """Makes a used object what a fresh one is, but for its compiled programs.
+    """Create a used object what a fresh one is, but for its compiled programs.
 
     Args:
       used: changed in place.

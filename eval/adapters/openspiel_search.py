@@ -49,7 +49,7 @@ def _search(
     seed: int,
     make_bot: Callable[[int, float, list[int]], _GetPolicy],
 ) -> ComputingAdapter:
-    """An information-set Monte Carlo tree search, asked anew at every infoset.
+    """Return an information-set Monte Carlo tree search, asked anew at every infoset.
 
     Iterations are simulations for each answer; probabilities are visit counts.
 

@@ -32,7 +32,7 @@ def _solver(
     samples: bool = False,
     **arguments: Any,
 ) -> Entry:
-    """A solver that has a method for an iteration, and `average_policy`.
+    """Return a solver that has a method for an iteration, and `average_policy`.
 
     Args:
       name, title, how, samples: see `Entry`.
@@ -65,7 +65,7 @@ def _solver(
 def _pair(
     name: str, title: str, how: str, cpp: str, python: str, **options: Any
 ) -> tuple[Entry, Entry]:
-    """The same algorithm in C++ and in Python."""
+    """Return the same algorithm in C++ and in Python."""
     return (
         _solver(name, title, how, f"pyspiel.{cpp}", **options),
         _solver(f"{name}-python", title, how, python, **options),
@@ -73,7 +73,7 @@ def _pair(
 
 
 def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
-    """OpenSpiel's JaxCFR, in single precision."""
+    """Return OpenSpiel's JaxCFR, in single precision."""
     module = importlib.import_module("open_spiel.python.jax.cfr.jax_cfr")
     solver = module.JaxCFR(
         instance.fast,

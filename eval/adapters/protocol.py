@@ -31,7 +31,7 @@ class Policy(Protocol):
     """What `ask` needs of a policy of OpenSpiel, or of anything else that answers."""
 
     def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
-        """Probabilities of legal actions, for the player to act."""
+        """Return probabilities of legal actions, for the player to act."""
 
 
 class SolverAdapter(Protocol):
@@ -50,7 +50,7 @@ class SolverAdapter(Protocol):
     iterations: int | None = None
 
     def run(self, iterations: int) -> float | None:
-        """Does its work.
+        """Do its work.
 
         Args:
           iterations: of an entry that "iterates", how many more; of one that
@@ -109,7 +109,7 @@ def bundled(
     make: Callable[[GameInstance, int], SolverAdapter],
     **options: Any,
 ) -> Entry:
-    """The entry of an algorithm that OpenSpiel bundles.
+    """Return the entry of an algorithm that OpenSpiel bundles.
 
     Args:
       name, title: without OpenSpiel's name before them.
@@ -129,7 +129,7 @@ class NumpyDraws:
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
-        """Draws come from this stream inside the block."""
+        """Use this stream for draws inside the block."""
         others = np.random.get_state()
         np.random.set_state(self._state)
         try:
@@ -153,7 +153,7 @@ class SteppingAdapter(SolverAdapter):
         wait: Callable[[], Any] = lambda: None,
         begin_again: Callable[[], None] | None = None,
     ) -> None:
-        """Takes a solver's methods.
+        """Take a solver's methods.
 
         Args:
           instance: the game; its tree is needed by `strategy` only.
@@ -206,7 +206,7 @@ class PolicyOnStates(conversions.StatePolicy):
     def __init__(
         self, game: pyspiel.Game, policy: Policy, draws: NumpyDraws, owner: object
     ) -> None:
-        """Takes what a solver learned.
+        """Take what a solver learned.
 
         Args:
           game: the sequential game.
@@ -290,7 +290,7 @@ class ComputingAdapter(SolverAdapter):
 
 
 def ask(tree: GameTree, policy: Policy) -> Strategy:
-    """A policy's answers at every infoset; uniform where it has none.
+    """Return a policy's answers at every infoset; uniform where it has none.
 
     OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
     """
@@ -298,7 +298,7 @@ def ask(tree: GameTree, policy: Policy) -> Strategy:
 
 
 def seconds_of_compiling(work: Callable[[], None]) -> float:
-    """Works a few times; the seconds by which the first times took longer."""
+    """Return how many seconds longer the first calls took than the last."""
     times = []
     for _ in range(_ROUNDS):
         started = time.perf_counter()

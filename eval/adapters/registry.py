@@ -20,13 +20,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def find(name: str) -> Entry:
-    """The algorithm of this name.
+    """Return the algorithm of this name.
 
     Args:
       name: a bundled one, or one of ours with parameters.
 
     Raises:
-      ValueError: there is none, or its parameters are wrong.
+      ValueError: If there is none, or its parameters are wrong.
     """
     entry = BUNDLED.get(name) or spiel_cr_entries.find(name)
     if entry is None:
@@ -42,7 +42,7 @@ def find(name: str) -> Entry:
 
 
 def expand(text: str) -> list[str]:
-    """The algorithms of --algorithms, groups opened, each once.
+    """Return the algorithms of --algorithms, groups opened, each once.
 
     Args:
       text: names with semicolons between them.
@@ -74,7 +74,7 @@ def missing_reason(entry: Entry) -> str | None:
 
 
 def describe() -> str:
-    """Lines for help texts."""
+    """Return lines for help texts."""
     return "\n".join(
         f"  {name}: {entry.title.removeprefix('OpenSpiel ')}"
         for name, entry in BUNDLED.items()

@@ -66,7 +66,7 @@ _BOT_HOW = (
 
 
 def find(text: str) -> Entry | None:
-    """The entry of this name and these parameters; None: none of ours.
+    """Return the entry of this name and these parameters; None: none of ours.
 
     Args:
       text: an algorithm of `solve`, "resolve(solver=...,iterations=...)", or a bot.
@@ -99,7 +99,7 @@ def _entry(
 
 
 def _solver(text: str, algorithm: Algorithm) -> Entry:
-    """An algorithm that iterates, on tables or on networks."""
+    """Return an algorithm that iterates, on tables or on networks."""
     config, family = algorithm.config, algorithm.family
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
@@ -127,13 +127,13 @@ class NetworkAdapter(protocol.SolverAdapter):
     """
 
     def __init__(self, start: Callable[[], Any]) -> None:
-        """Compiles all programs.
+        """Compile all programs.
 
         Args:
           start: makes the solver.
 
         Raises:
-          MissingError: the game has no tensors for networks.
+          MissingError: If the game has no tensors for networks.
         """
         try:
             other = start()
@@ -254,7 +254,7 @@ def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
 
 
 def _bot(text: str, parameters: dict[str, Any]) -> Entry:
-    """A player, asked everywhere."""
+    """Return the entry of a bot that is queried at every infoset."""
     name = text.partition("(")[0].strip()
     saved = name == "policy"
 

@@ -59,7 +59,7 @@ from spiel_cr.evaluation.response_config import (
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.evaluation.result import ResponseValue, from_same_deals
-from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
 
@@ -165,7 +165,8 @@ def _form(opponent: Opponent, states: bool) -> str:
         return "phantom"
     if opponent.form is None:
         return "states"
-    return "phantom" if isinstance(opponent.policy, PhantomPolicy) else "public-tree"
+    assert isinstance(opponent.policy, FormPolicy)
+    return str(opponent.policy.form.kind)
 
 
 def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:

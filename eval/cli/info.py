@@ -14,7 +14,7 @@ from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom import footprint as phantom_footprint
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.public_tree import kernels
+from spiel_cr.games.public_tree import matrix_operators
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
@@ -117,7 +117,7 @@ def _report_public_tree(game: PublicTreeGame) -> dict[str, object]:
     for number, pair in enumerate(zip(*by_round, strict=True)):
         counts = " / ".join(f"{count:,}" for count in pair)
         print(f"  {f'round {number}':<10} {counts} private states")
-    rows = [_payoff_matrix(kernel) for kernel in game.kernels]
+    rows = [_payoff_matrix(matrix) for matrix in game.payoff_matrices]
     for text, count in collections.Counter(map(_text_of, rows)).items():
         print(f"  {counted(count, 'payoff matrix', 'payoff matrices')}: {text}")
     size = footprint.game_bytes(game)
@@ -141,12 +141,12 @@ def _text_of(row: dict[str, Any]) -> str:
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"
 
 
-def _payoff_matrix(kernel: PayoffMatrix) -> dict[str, Any]:
+def _payoff_matrix(matrix: PayoffMatrix) -> dict[str, Any]:
     """Return the size of a payoff matrix as solvers store it for player 0, float64."""
-    matrix = kernels.lay_out(kernel, 0)
+    operator = matrix_operators.make_operator(matrix, 0)
     return {
-        "round": kernel.round,
-        "shape": list(kernel.shape),
-        "form": type(matrix).__name__,
-        "bytes": matrix.nbytes,
+        "round": matrix.round,
+        "shape": list(matrix.shape),
+        "form": type(operator).__name__,
+        "bytes": operator.nbytes,
     }

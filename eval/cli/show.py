@@ -32,7 +32,7 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
@@ -115,10 +115,11 @@ def run(arguments: Arguments) -> dict[str, object]:
 def _page(arguments: Arguments) -> str:
     """Return the page of a policy that needs no game tree; small games get one."""
     policy = spiel_cr.load_policy(arguments.policy, arguments.game)
-    reader = policy.signals.reader if isinstance(policy, PublicTreePolicy) else None
+    reader = getattr(getattr(policy, "form", None), "reader", None)
     if hasattr(reader, "range_weights"):
         words = show_grid.titled(policy.game)
-        return spot_page.spot_page(policy, policy.signals.sequence_form, words)
+        assert isinstance(policy, FormPolicy)
+        return spot_page.spot_page(policy, policy.form.sequence_form, words)
     views: list[infoset_view.InfosetView] = []
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):

@@ -6,7 +6,7 @@ import pyspiel
 
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.poker import answers
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.solvers.policy_files import load_policy
 
 from ..common.plurals import counted
@@ -52,7 +52,7 @@ def show(arguments: Arguments) -> dict[str, object]:
     """
     announce(f"loading the policy {arguments.policy}")
     policy = load_policy(arguments.policy, arguments.game)
-    assert isinstance(policy, PublicTreePolicy)
+    assert isinstance(policy, FormPolicy)
     grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)
     after = " ".join(grid.path) or "the deal"
     title = f"after {after}: player {grid.player} in round {grid.round}"

@@ -23,8 +23,8 @@ from typing import Any
 from spiel_cr.common import atomic
 from spiel_cr.poker import HandAnswers, answers, spot
 from spiel_cr.poker.answers import json_number
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import find_actions
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 from ..common.plurals import counted
 from ..inspection import hand_grid, spot_page
@@ -80,7 +80,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     arguments.game = str(game)
     report, result = solve_game(arguments)
     policy = result.average_policy()
-    assert isinstance(policy, PublicTreePolicy)
+    assert isinstance(policy, FormPolicy)
     hands = answers(policy, node, form=result.form)
     print()
     print(text_of(hands))

@@ -6,7 +6,7 @@ writes the report. Algorithms that do not sample run with one seed only.
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tqdm import tqdm
@@ -14,7 +14,7 @@ from tqdm import tqdm
 from spiel_cr.common import atomic, interrupts, memory
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.json_log import JsonLog, Key, Record
+from spiel_cr.common.json_log import JsonLog, Record
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
@@ -77,7 +77,7 @@ def compare(
     progress: bool = False,
     unwritten: Callable[[OSError], object] | None = None,
 ) -> Comparison:
-    """Does the runs that are not in the folder yet, and writes the report.
+    """Do the runs that the folder lacks, and write the report.
 
     Args:
       games: OpenSpiel game strings; a game in other words is the same game.
@@ -143,7 +143,15 @@ def compare(
             named=lambda key: "{1} on {0}, seed {2}".format(*key),
         )
         try:
-            for _ in _shown(records, len(left), len(runs), progress):
+            for _ in tqdm(
+                records,
+                total=len(runs),
+                initial=len(runs) - len(left),
+                desc="compare",
+                unit="run",
+                disable=not progress,
+                smoothing=0.1,
+            ):
                 pass
         finally:
             # Only this thread can write the report, which an interruption includes.
@@ -203,30 +211,12 @@ def _keep(log: JsonLog, record: Record) -> None:
     log.add(record, sync=True)
 
 
-def _shown(
-    records: Iterable[tuple[Key, Record]], left: int, total: int, progress: bool
-) -> Iterator[tuple[Key, Record]]:
-    """With a bar that also counts those on disk, and tells the time left."""
-    with tqdm(
-        total=total,
-        initial=total - left,
-        desc="compare",
-        unit="run",
-        disable=not progress,
-        smoothing=0.1,
-    ) as bar:
-        for key, record in records:
-            yield key, record
-            bar.set_postfix_str(record["algorithm"][:40], refresh=False)
-            bar.update()
-
-
 def _ordered(log: JsonLog) -> list[Record]:
     return [log.records[run.key] for run in _planned(log) if run.key in log.records]
 
 
 def _planned(log: JsonLog) -> list[Run]:
-    """All runs of a folder that may have been done."""
+    """Return all runs of a folder that may have been done."""
     settings = log.settings
     # A folder may name more seeds than it has, or than anybody could count.
     last_seed = max((record["seed"] for record in log.records.values()), default=-1)

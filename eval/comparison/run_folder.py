@@ -19,7 +19,7 @@ from .measure import KEY
 
 
 def open_folder(path: atomic.Path, settings: Record) -> JsonLog:
-    """Opens the folder of a comparison, or prepares a new one.
+    """Open the folder of a comparison, or prepare a new one.
 
     Args:
       path: made where it is missing.
@@ -27,13 +27,13 @@ def open_folder(path: atomic.Path, settings: Record) -> JsonLog:
         "budget" and "versions" may not change; what else there is, is replaced.
 
     Raises:
-      ValueError: the folder holds another comparison, is damaged, or in use.
+      ValueError: If the folder holds another comparison, is damaged, or in use.
     """
     return JsonLog(path, "results", settings, key=KEY, check=_check_line, merge=_merged)
 
 
 def _is_point(value: Any) -> bool:
-    """Whether a value is [seconds, iterations, NashConv]."""
+    """Return whether a value is [seconds, iterations, NashConv]."""
     tests = checks.is_duration, checks.optional(checks.is_count), checks.is_number
     return checks.is_list(lambda _: True, 3)(value) and all(
         test(one) for test, one in zip(tests, value, strict=True)
@@ -67,7 +67,7 @@ _NUMBERS: dict[str, checks.Test] = {
 
 
 def _check_line(record: Record) -> None:
-    """Raises ValueError where a line is none of a run."""
+    """Raise ValueError where a line is none of a run."""
     checks.check_fields(record, _LINE)
     if record["nash_conv"] is not None:
         checks.check_fields(record, _NUMBERS)

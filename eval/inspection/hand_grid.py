@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.policies.public_node_names import find_node, names_at
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
+from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
 
 # More boards than these are not laid out beside each other.
 MOST_BOARDS = 30
@@ -50,10 +50,8 @@ class HandGrid(NamedTuple):
     cells: np.ndarray
 
 
-def hand_grid(
-    policy: PublicTreePolicy, node: str, board: str | None = None
-) -> HandGrid:
-    """Lays out what a policy plays at a public node.
+def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGrid:
+    """Lay out what a policy plays at a public node.
 
     Args:
       policy: of a signal game.
@@ -61,13 +59,13 @@ def hand_grid(
       board: only signals with these public cards; None: all.
 
     Raises:
-      ValueError: there is no such node or board, or there are too many boards.
+      ValueError: If there is no such node or board, or there are too many boards.
     """
-    signals = policy.signals
+    signals = policy.form
     number, path = find_node(policy, node)
     player = int(signals.betting.player[number])
     round = int(signals.betting.round[number])
-    played = policy.probabilities(number)
+    played = node_probabilities(policy, number)
     names = [signals.reader.name(player, round, s) for s in range(len(played))]
     hands, boards = [], []
     for name in names:
@@ -114,7 +112,7 @@ def hand_grid(
 
 
 def _some(kinds: Sequence[str]) -> str:
-    """A few boards, quoted."""
+    """Return a few boards, quoted."""
     shown = ", ".join(repr(kind) for kind in kinds[:4])
     return shown + (", ..." if len(kinds) > 4 else "")
 
@@ -122,7 +120,7 @@ def _some(kinds: Sequence[str]) -> str:
 def _places(
     hands: Sequence[str], boards: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
-    """Rows, columns, and where each signal belongs: int [H, 2]."""
+    """Return rows, columns, and where each signal belongs: int [H, 2]."""
     pairs = [_TWO_CARDS.fullmatch(hand) for hand in hands]
     if len(set(boards)) > 1:
         rows, columns = tuple(dict.fromkeys(hands)), tuple(dict.fromkeys(boards))
@@ -145,7 +143,7 @@ def _places(
 
 
 def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """float [rows, columns, A], means of the signals in each cell."""
+    """Return float [rows, columns, A], means of the signals in each cell."""
     cells = np.zeros((*shape, played.shape[1]))
     counts = np.zeros(shape)
     np.add.at(cells, tuple(place.T), played)
@@ -156,7 +154,7 @@ def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.
 
 
 def text_of(grid: HandGrid) -> str:
-    """The grid as text: percentages, one grid for each action, or one table.
+    """Return the grid as text: percentages, one grid for each action, or one table.
 
     Rows and columns without a hand are left out.
     """
@@ -176,7 +174,7 @@ def text_of(grid: HandGrid) -> str:
 
 
 def _table(rows: Sequence[str], columns: Sequence[str], cells: np.ndarray) -> str:
-    """Percentages with names around them; nothing where there are none."""
+    """Return percentages with names around them; nothing where there are none."""
     first = max(map(len, rows), default=0)
     widths = [max(3, len(name)) for name in columns]
     lines = [

@@ -62,7 +62,7 @@ class InfosetView(NamedTuple):
 def view_infosets(
     tree: GameTree, strategy: Strategy
 ) -> tuple[list[InfosetView], list[InfosetView]]:
-    """Every infoset of both players.
+    """Return every infoset of both players.
 
     Args:
       tree: the compiled game.
@@ -102,7 +102,7 @@ def view_infosets(
 
 
 def action_names(tree: GameTree, player: int) -> list[str]:
-    """OpenSpiel's words for each sequence's last action, by sequence - 1."""
+    """Return OpenSpiel's words for each sequence's last action, by sequence - 1."""
     infosets, names = tree.infosets[player], []
     ends = np.cumsum(infosets.decisions.num_actions)[:-1]
     legal = np.split(infosets.actions, ends)

@@ -6,7 +6,7 @@ import numpy as np
 
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.poker.answers import HandAnswers, answers
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
 
 from .strategy_page import strategy_page
 
@@ -14,14 +14,14 @@ from .strategy_page import strategy_page
 MOST_NUMBERS = 5_000_000
 
 
-def check_size(policy: PublicTreePolicy) -> None:
-    """Raises ValueError where there are too many hands and actions for a page."""
-    betting = policy.signals.betting
+def check_size(policy: FormPolicy) -> None:
+    """Raise ValueError where there are too many hands and actions for a page."""
+    betting = policy.form.betting
     count = 0
     for player in range(2):
         nodes = (betting.player == player) & (betting.round == 0)
         numbers = (4 + 2 * betting.num_actions[nodes]).sum()
-        count += int(numbers) * policy.signals.num_private_states(player)[0]
+        count += int(numbers) * policy.form.num_private_states(player)[0]
     if count > MOST_NUMBERS:
         raise ValueError(
             f"html: {count:,} numbers of hands and actions, and a page has room for "
@@ -29,8 +29,8 @@ def check_size(policy: PublicTreePolicy) -> None:
         )
 
 
-def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
-    """The page: all decisions of the first street.
+def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
+    """Return the page: all decisions of the first street.
 
     Args:
       policy: of a hold'em game that was solved by signals.
@@ -41,7 +41,7 @@ def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
       ValueError: as `check_size` and `answers`.
     """
     check_size(policy)
-    betting, finder = policy.signals.betting, policy.signals.finder
+    betting, finder = policy.form.betting, policy.form.finder
     node_ids = np.flatnonzero((betting.player >= 0) & (betting.round == 0)).tolist()
     hands: dict[int, Sequence[str]] = {}
     board = ""

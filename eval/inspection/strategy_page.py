@@ -10,7 +10,7 @@ _SHARED = str(pathlib.Path(__file__).with_name("shared"))
 
 
 def strategy_page(module: str, title: str, lead: str, data: Any) -> str:
-    """A whole page.
+    """Return a whole page.
 
     Args:
       module: the `__file__` of the page's module; its contents, style and script lie

@@ -36,7 +36,7 @@ def tree_page(
     lead: str,
     start: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page.
+    """Return the page.
 
     Args:
       game: sequential, of two players.
@@ -81,7 +81,7 @@ class _Walk:
         self._numbers: dict[tuple[int, str], int] = {}
 
     def go(self, game: pyspiel.Game, most: int) -> None:
-        """Walks through `most` histories, or little more."""
+        """Walk through `most` histories, or little more."""
         waiting: list[tuple[float, int, pyspiel.State, tuple[float, float]]] = []
 
         def add(
@@ -128,7 +128,7 @@ class _Walk:
             node[6] = short(value) if has_value else None
 
     def _infoset(self, state: pyspiel.State, player: int, player_reach: float) -> int:
-        """The number of an infoset, which is noted when it is met first."""
+        """Return the number of an infoset, which is noted when it is met first."""
         key = state.information_state_string()
         if (player, key) in self._numbers:
             return self._numbers[player, key]

@@ -73,7 +73,7 @@ def _words(label: str, point: _Point, where: str) -> str:
 
 
 def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
-    """Gives the points of a picture their words, as titles, which browsers show."""
+    """Give the points of a picture their words, as titles, which browsers show."""
     words: Iterator[str] = iter(())
 
     def titled(match: re.Match[str]) -> str:
@@ -88,7 +88,7 @@ def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
 
 
 def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
-    """Both axes logarithmic; zeros and rounding errors are at the lower edge.
+    """Draw curves on logarithmic axes; zeros and rounding errors lie at the lower edge.
 
     Args:
       axis: of a panel.
@@ -120,7 +120,7 @@ def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
 
 
 def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
-    """Curves of a game, in the order of the rows.
+    """Return curves of a game, in the order of the rows.
 
     Args:
       rows: of the table.

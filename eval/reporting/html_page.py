@@ -19,12 +19,12 @@ def breakable(value: str) -> str:
 
 
 def count(value: float | None) -> str:
-    """A count; a dash where there is none."""
+    """Return a count; a dash where there is none."""
     return "–" if value is None else f"{value:,.0f}"
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A short form of a number; a dash where there is none."""
+    """Return a short form of a number; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return "–"
     if value == 0:
@@ -35,14 +35,14 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def plain(value: float, digits: int = 3) -> str:
-    """The same with a hyphen for minus, as programs like it."""
+    """Return the same with a hyphen for minus, as programs like it."""
     if value != 0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.{digits - 1}e}"
     return f"{value:.{digits}g}"
 
 
 def beside(module: str, kind: str) -> str:
-    """The contents, style or script of a page, in a file beside its module's.
+    """Return the contents, style or script of a page, in a file beside its module's.
 
     Args:
       module: its `__file__`.
@@ -52,12 +52,12 @@ def beside(module: str, kind: str) -> str:
 
 
 def script(*modules: str) -> str:
-    """The scripts beside modules, behind what all of them use; see `beside`."""
+    """Return the scripts beside modules, behind what all of them use; see `beside`."""
     return "".join(beside(module, "js") for module in (__file__, *modules))
 
 
 def page(title: str, body: str, script: str = "") -> str:
-    """A whole page.
+    """Return a whole page.
 
     Args:
       title: of the window.

@@ -21,7 +21,7 @@ def plot_hands(
     *,
     title: str,
 ) -> None:
-    """Draws what is played with each hand: in each cell a bar, cut by action.
+    """Draw a grid of hands, with a bar of action probabilities in each cell.
 
     Args:
       cells: float [rows, columns, A], probabilities; NaN where there is no hand.
@@ -72,7 +72,7 @@ def plot_hands(
 
 
 def _rank(action: str) -> int:
-    """0: to give up, 1: to stay in, 2: to ask for more."""
+    """Return 0: to give up, 1: to stay in, 2: to ask for more."""
     words = ("fold",), ("check", "call", "pass")
     return next((i for i, w in enumerate(words) if action.lower().startswith(w)), 2)
 

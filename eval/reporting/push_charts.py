@@ -25,7 +25,7 @@ _NAMES = ("button", "small blind", "big blind")
 
 
 def push_page(title: str, summary: Mapping[str, Any]) -> str:
-    """A whole page.
+    """Return a whole page.
 
     Args:
       title: of the page.

@@ -28,7 +28,7 @@ def document_of(
     summaries: Sequence[GameSummary],
     out: str,
 ) -> document.Document:
-    """The report.
+    """Return the report.
 
     Args:
       settings: of the comparison.
@@ -141,7 +141,7 @@ def _table(summary: GameSummary) -> document.Table:
 
 
 def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
-    """A row's cells by the heads of their columns."""
+    """Return a row's cells by the heads of their columns."""
     ranges = {"range over seeds": _range(row.nash_conv), "seeds": str(row.seeds)}
     judges = {"evaluator": ", ".join(row.judges)}
     return {
@@ -165,7 +165,7 @@ def _range(value: Range) -> str:
 
 
 def command(settings: Record, out: str) -> str:
-    """The line for a shell that repeats a run."""
+    """Return the line for a shell that repeats a run."""
     words = ["spiel-cr", "compare"]
     for game in settings["games"]:
         words += ["--game", game]

@@ -93,7 +93,7 @@ class GameSummary(NamedTuple):
     done: int
 
     def best(self, *, is_spiel_cr: bool) -> Row | None:
-        """The iterative solver with the lowest NashConv."""
+        """Return the iterative solver with the lowest NashConv."""
         rows = (
             r
             for r in self.rows
@@ -109,7 +109,7 @@ class GameSummary(NamedTuple):
 
 
 def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
-    """A summary for each game of a run.
+    """Return a summary for each game of a run.
 
     Args:
       settings: of the run.
@@ -183,13 +183,13 @@ _Curve = list[list[Any]]
 
 
 def _points(curves: Sequence[_Curve]) -> list[_Curve]:
-    """Points of the same place, from the end: slow seeds skip the first ones."""
+    """Return points of the same place, from the end: slow seeds skip the first ones."""
     length = min(len(curve) for curve in curves)
     return [[curve[place] for curve in curves] for place in range(-length, 0)]
 
 
 def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
-    """Runs of as many iterations, where all seeds have one, and the final ones.
+    """Group runs with the same number of iterations in all seeds, and the final runs.
 
     Quick seeds have more runs than slow ones; only what was run alike is one point.
     """
@@ -201,7 +201,7 @@ def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
 
 
 def _bands(groups: Sequence[_Curve]) -> tuple[CurveBand, ...]:
-    """Medians and ranges of points that belong together."""
+    """Return medians and ranges of points that belong together."""
     return tuple(
         CurveBand(
             statistics.median(seconds for seconds, _, _ in points),

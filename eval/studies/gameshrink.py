@@ -73,7 +73,7 @@ def _partitions() -> Iterator[Line]:
 
 
 def _full_game(game: PublicTreeGame) -> Line:
-    """The LP of the game as it is, each card a card of its own."""
+    """Return the LP of the game as it is, each card a card of its own."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
     deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]
@@ -127,7 +127,7 @@ def _test(
         )
         first = partition.first(1 - difference.player, difference.round)
         opponent_cards = "own cards to come"
-        if difference.kernel >= 0:
+        if difference.matrix >= 0:
             name = game.reader.name(
                 1 - difference.player, difference.round, first[difference.other]
             )
@@ -164,7 +164,7 @@ def _solved(
 
 
 def _listed(partition: Partition) -> str:
-    """Numbers of classes by round; both players' where they differ."""
+    """Return numbers of classes by round; both players' where they differ."""
     first, second = (str(partition.num_classes(player)) for player in range(2))
     return first if first == second else f"{first} and {second}"
 

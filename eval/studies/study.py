@@ -43,7 +43,7 @@ class Study(NamedTuple):
     parts: Sequence[tuple[Any, ...]]
 
     def lines(self, share: float, executor: Executor = IN_PROCESS) -> Iterator[Line]:
-        """Computes the lines.
+        """Compute the lines.
 
         Args:
           share: of the default size.

@@ -15,7 +15,7 @@ _STONES = {**dict.fromkeys("xyzX", "x"), **dict.fromkeys("opqO", "o"), ".": ""}
 
 
 def latent_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
-    """The project's latent tic-tac-toe: "p0:x4o?x0"."""
+    """Return the project's latent tic-tac-toe: "p0:x4o?x0"."""
     moves = look.text.partition(":")[2]
     if other is not None and "?" in moves:
         moves = other.text.partition(":")[2]
@@ -94,7 +94,7 @@ def _square_name(number: int) -> str:
 def _rows(
     marks: list[str], columns: int, look: Look, name: Callable[[int], str]
 ) -> list[list[Part]]:
-    """Cells in rows, each marked by the action of the same number."""
+    """Return cells in rows, each marked by the action of the same number."""
     cells = []
     for number, mark in enumerate(marks):
         style = "other" if mark else ""
@@ -110,7 +110,7 @@ def _in_rows(cells: list[Part], columns: int) -> list[list[Part]]:
 
 
 def princess_and_monster(look: Look, other: Look | None) -> Drawing:
-    """The project's princess and monster: "p0 at 0>3 moves 2"."""
+    """Return the project's princess and monster: "p0 at 0>3 moves 2"."""
     rows, columns = look.parameters["rows"], look.parameters["columns"]
     path = _path(look.text)
     position = divmod(path[-1], columns)
@@ -162,7 +162,7 @@ def _place(square: int, columns: int) -> str:
 
 
 def _way(path: list[int], columns: int) -> str:
-    """The steps that led there, as arrows."""
+    """Return the steps that led there, as arrows."""
     arrows = {-columns: "↑", columns: "↓", 1: "→", -1: "←"}
     steps = (arrows[b - a] for a, b in zip(path, path[1:], strict=False))
     arrows_of_path = "".join(steps)
@@ -207,7 +207,7 @@ def _fields(text: str) -> list[str]:
 
 
 def _map(data: dict, detectives: list[int], fugitive: int | None, look: Look) -> Part:
-    """The map with all that are on it."""
+    """Return the map with all that are on it."""
     kinds = ("taxi", "bus", "underground")
     edges = [[a - 1, b - 1, kind] for kind in kinds for a, b in data[kind]]
     targets: dict[int, list[int]] = {}

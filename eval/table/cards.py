@@ -15,7 +15,7 @@ _UNFACED = {"f": "fold", "c": "check", "r": "bet"}
 
 
 def _rank(number: int, count: int) -> str:
-    """The name of a rank, 0 the lowest of some that end with the king."""
+    """Return the name of a rank, 0 the lowest of some that end with the king."""
     value = 13 - count + 1 + number
     return _HIGH.get(value, str(value)) if count <= 13 else str(number)
 
@@ -62,7 +62,7 @@ def _unfaced(look: Look) -> dict[int, str]:
 
 
 def leduc(look: Look, other: Look | None) -> Drawing:
-    """OpenSpiel's Leduc poker: fields in square brackets."""
+    """Return OpenSpiel's Leduc poker: fields in square brackets."""
     fields = dict(re.findall(r"\[(\w+): ?([^\]]*)\]", look.text))
     alike = look.parameters["suit_isomorphism"]
 
@@ -91,7 +91,7 @@ def leduc(look: Look, other: Look | None) -> Drawing:
 
 
 def chips_poker(look: Look, other: Look | None) -> Drawing:
-    """The project's poker games: "p0 card Js flop - turn - bets ddr"."""
+    """Return the project's poker games: "p0 card Js flop - turn - bets ddr"."""
 
     def name(text: str) -> Part:
         if text.isdigit():
@@ -115,7 +115,7 @@ def chips_poker(look: Look, other: Look | None) -> Drawing:
 
 
 def _suited(text: str) -> Part:
-    """A card such as "Js"."""
+    """Return a card such as "Js"."""
     rank = "10" if text[0] == "T" else text[:-1]
     return card(rank, _SUITS[text[-1]])
 
@@ -139,7 +139,7 @@ def spot(look: Look, other: Look | None) -> Drawing:
 
 
 def goofspiel(look: Look, other: Look | None) -> Drawing:
-    """The project's goofspiel: "p0 bids 3,4 turn 3 won =" ."""
+    """Return the project's goofspiel: "p0 bids 3,4 turn 3 won =" ."""
     count = look.parameters["num_cards"]
     words = look.text.split()
     player_bids = [] if words[2] == "-" else words[2].split(",")
@@ -214,7 +214,7 @@ def rock_paper_scissors(look: Look, other: Look | None) -> Drawing:
 
 
 def liars_dice(look: Look, other: Look | None) -> Drawing:
-    """OpenSpiel's liar's dice: own dice, then the bids, such as "35 4-5 4-6"."""
+    """Return OpenSpiel's liar's dice: own dice, then the bids, such as "35 4-5 4-6"."""
     player_dice, *bids = look.text.split()
     bot_dice: list[int | None] = [None] * len(player_dice)
     if other is not None:

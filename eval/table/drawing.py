@@ -75,17 +75,17 @@ def look_at(state: pyspiel.State, player: int) -> Look:
 
 
 def card(text: str, suit: str = "", action: int | None = None) -> Part:
-    """A card with its face up; with an action it can be played."""
+    """Return a card with its face up; with an action it can be played."""
     return {"text": text, "suit": suit, "action": action}
 
 
 def back() -> Part:
-    """A card with its face down."""
+    """Return a card with its face down."""
     return {"back": True}
 
 
 def hand(label: str, cards: list[Part]) -> Part:
-    """Cards in a row."""
+    """Return cards in a row."""
     return {"type": "hand", "label": label, "cards": cards}
 
 
@@ -96,7 +96,7 @@ def poker(
     pot: int | None,
     actions: list[list[str]],
 ) -> Part:
-    """A table of poker.
+    """Return a table of poker.
 
     Args:
       cards: of the player and of the bot.
@@ -121,12 +121,12 @@ def dice(label: str, values: list[int | None]) -> Part:
 
 
 def note(text: str) -> Part:
-    """A line of words."""
+    """Return a line of words."""
     return {"type": "note", "text": text}
 
 
 def in_words(part: Part) -> list[str]:
-    """A part as lines for a terminal; a map has none."""
+    """Return a part as lines for a terminal; a map has none."""
 
     def row(cards: list[Part]) -> str:
         faces = (c["text"] + c["suit"] if "text" in c else "?" for c in cards)
@@ -156,14 +156,14 @@ def in_words(part: Part) -> list[str]:
 
 
 def plain(text: str) -> Part:
-    """The game's own words, spaces and lines as they are."""
+    """Return the game's own words, spaces and lines as they are."""
     return {"type": "text", "text": text}
 
 
 def cell(
     mark: str = "", action: int | None = None, name: str = "", style: str = ""
 ) -> Part:
-    """A cell of a grid.
+    """Return a cell of a grid.
 
     Args:
       mark: what stands there.
@@ -175,12 +175,12 @@ def cell(
 
 
 def grid(label: str, rows: list[list[Part]], *, hexagons: bool = False) -> Part:
-    """Cells in rows; hexagons: each row half a cell further to the right."""
+    """Return a grid of cells; hexagons: each row is half a cell further right."""
     return {"type": "grid", "label": label, "rows": rows, "hexagons": hexagons}
 
 
 def graph(nodes: list[Part], edges: list[list[Any]]) -> Part:
-    """A map.
+    """Return a map.
 
     Args:
       nodes: each with "name", "x" and "y" from 0 to 1, "marks" and "action".

@@ -39,7 +39,7 @@ _OPEN_ACTIONS = {
 
 
 def is_drawn(game: pyspiel.Game) -> bool:
-    """Whether the page draws this game itself."""
+    """Return whether the page draws this game itself."""
     return game.get_type().short_name in _DRAWN
 
 
@@ -55,7 +55,7 @@ def name_of(state: pyspiel.State, action: int) -> str:
 def draw(
     state: pyspiel.State, player: int, *, reveal: bool = False, over: bool = False
 ) -> Drawing:
-    """A position as a player may see it.
+    """Return a position as a player may see it.
 
     Args:
       state: a decision of either player, or the end.
@@ -81,7 +81,7 @@ def draw(
 
 
 def lines(state: pyspiel.State, player: int, *, reveal: bool = False) -> list[str]:
-    """A position for a terminal; the game's own words where it is not drawn.
+    """Return a position for a terminal; the game's own words where it is not drawn.
 
     Args:
       state, player, reveal: as of `draw`.

@@ -45,7 +45,7 @@ class Series:
     def __init__(
         self, game: Game, bots: Sequence[str], *, seed: int, memory_limit: Limit
     ) -> None:
-        """Compiles the game, if a bot needs that; makes no bot yet.
+        """Build the game tree if a bot needs it; bots are created later.
 
         Args:
           game: OpenSpiel game string, game, or compiled game (with
@@ -77,12 +77,12 @@ class Series:
         return (1, 0) if number % 2 else (0, 1)
 
     def seats(self, number: int) -> tuple[str, str]:
-        """The strings of who sits in seats 0 and 1 in a match."""
+        """Return the strings of who sits in seats 0 and 1 in a match."""
         first, second = self.order(number)
         return self._bots[first], self._bots[second]
 
     def bot(self, number: int, seat: int) -> pyspiel.Bot:
-        """The bot of a seat in a match; made when it is asked for first."""
+        """Return the bot of a seat in a match; made when it is asked for first."""
         index = self.order(number)[seat]
         if (index, seat) not in self._made:
             words = np.random.SeedSequence(self.seed).generate_state(2)
@@ -96,7 +96,7 @@ class Series:
         person: Callable[[int], pyspiel.Bot] | None = None,
         observers: Sequence[Observer] = (),
     ) -> Played:
-        """Plays the next match.
+        """Play the next match.
 
         Args:
           person: makes who answers for `HUMAN`, from the seat.
@@ -130,7 +130,7 @@ class Series:
         return totals[0], totals[1]
 
     def report(self) -> dict[str, Any]:
-        """All that is over, for JSON."""
+        """Return all that is over, for JSON."""
         return {
             "seed": self.seed,
             "matches": [
@@ -146,7 +146,7 @@ class Series:
 
 
 def check_bots(bots: Sequence[str]) -> None:
-    """Refuses bots that cannot play a match, before anything is compiled.
+    """Reject bots that cannot play a match, before anything is compiled.
 
     Raises:
       ValueError: not two bots, two persons, or a bad bot.

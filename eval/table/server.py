@@ -45,14 +45,14 @@ class Server(http.server.ThreadingHTTPServer):
     allow_reuse_address = False
 
     def __init__(self, table: Table, *, port: int = 0) -> None:
-        """Begins to listen.
+        """Start to listen.
 
         Args:
           table: whose page is served.
           port: 0: any that is free.
 
         Raises:
-          ValueError: the port is not free, or not for us.
+          ValueError: If the port is not free, or not for us.
         """
         try:
             super().__init__((_LOOPBACK, port), _Handler)
@@ -67,16 +67,16 @@ class Server(http.server.ThreadingHTTPServer):
         self.page, self.policy = make_page()
 
     def is_address(self, host: str | None) -> bool:
-        """Whether a request's Host is this server's address."""
+        """Return whether a request's Host is this server's address."""
         names = (f"{_LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}")
         return host in names
 
     def end_soon(self) -> None:
-        """Ends `serve_forever`, from one of the threads that it began."""
+        """End `serve_forever` from one of its threads."""
         threading.Thread(target=self.shutdown, daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answers in a thread of its own, unless there are too many already."""
+        """Answer in a new thread, unless there are too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -106,7 +106,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = _PATIENCE
 
     def do_GET(self) -> None:
-        """The page, what it shows, and reviews."""
+        """Return the page, what it shows, and reviews."""
         place = self._place()
         if place is None:
             return
@@ -162,7 +162,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return None
 
     def _read_body(self) -> dict[str, Any] | None:
-        """The body, a small JSON object; None: refused already."""
+        """Return the body, a small JSON object; None: refused already."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,4}", length) or int(length) > _MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

@@ -54,7 +54,7 @@ class Kind(Protocol[_Result]):
     settings: Record
 
     def check(self, record: Record) -> None:
-        """Raises ValueError where a line is none of these, slot and players apart."""
+        """Raise ValueError where a line is none of these, slot and players apart."""
 
     def play(
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
@@ -117,7 +117,7 @@ def run_round_robin(
     kind: Kind[_Result],
     config: RoundRobinConfig,
 ) -> _Result:
-    """Plays what is not in the folder yet, and writes the tables.
+    """Play what the folder lacks, and write the tables.
 
     Args:
       game: OpenSpiel game string, game, or compiled game (with `observations=True`).
@@ -204,7 +204,7 @@ _SLOT: dict[str, checks.Test] = {
 
 
 def _check_slot(bots: Sequence[str], record: Record) -> None:
-    """Raises ValueError where a line is of no slot of these bots."""
+    """Raise ValueError where a line is of no slot of these bots."""
     checks.check_fields(record, _SLOT)
     slot = Slot(*(record[name] for name in Slot._fields))
     if not slot.row < slot.column < len(bots):
@@ -237,7 +237,7 @@ def tables_of(
 
 
 def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
-    """A line per pair: of each table what the first bot has."""
+    """Return a line per pair: of each table what the first bot has."""
     return csv_text(
         ["row", "column", *tables],
         (
@@ -299,7 +299,7 @@ class _Table:
         kind: Kind[Any],
         progress: bool,
     ) -> None:
-        """Makes of each bot one for seat 0 and one for seat 1."""
+        """Create of each bot one for seat 0 and one for seat 1."""
         self._instance, self._bots, self._kind = instance, bots, kind
         places = list(itertools.product(range(len(bots)), (0, 1)))
         self._made: list[list[pyspiel.Bot]] = [[] for _ in bots]
@@ -311,7 +311,7 @@ class _Table:
             self._made[number].append(bot)
 
     def __call__(self, slot: Slot) -> Record:
-        """The line of a slot."""
+        """Return the line of a slot."""
         names = [self._bots[number] for number in slot.seats]
         seated = [self._made[number] for number in slot.seats]
         try:

@@ -59,7 +59,7 @@ class SessionConfig:
 
 
 def read_session(text: str) -> SessionConfig:
-    """A session from "stack=80,rounds=10".
+    """Return a session from "stack=80,rounds=10".
 
     Raises:
       ValueError: another form, or a bad value.
@@ -111,14 +111,14 @@ class Sessions(NamedTuple):
 
 
 def check_chips(game: Game, option: str = "session") -> None:
-    """Refuses a game whose utilities are no chips.
+    """Reject a game whose utilities are no chips.
 
     Args:
       game: OpenSpiel game string, game, or compiled game.
       option: needs chips, for the error.
 
     Raises:
-      ValueError: the game is not poker.
+      ValueError: If the game is not poker.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     try:
@@ -140,7 +140,7 @@ def play_sessions(
     *,
     aivat: str | None = None,
 ) -> Sessions:
-    """Plays the sessions that are not in the folder yet, and writes the tables.
+    """Play the sessions that the folder lacks, and write the tables.
 
     Bots are made once for each seat, and restarted for each hand.
 

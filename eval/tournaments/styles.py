@@ -66,13 +66,13 @@ class Style(NamedTuple):
         return f"{loose}, {'aggressive' if factor >= _AGGRESSIVE else 'passive'}"
 
     def shares(self, street: int) -> list[float]:
-        """How often it takes each action on a street, of its decisions there."""
+        """Return how often it takes each action on a street, of its decisions there."""
         total = sum(self.streets[street])
         return [count / total if total else 0.0 for count in self.streets[street]]
 
 
 def read_hands(records: Mapping[Any, Record]) -> Iterator[Hand]:
-    """Every hand of a tournament; a match is one, a session has several.
+    """Return every hand of a tournament; a match is one, a session has several.
 
     Args:
       records: lines of `matches.jsonl` or of `sessions.jsonl`.
@@ -86,14 +86,14 @@ def read_hands(records: Mapping[Any, Record]) -> Iterator[Hand]:
 
 
 def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
-    """How each bot plays, in the order in which they first appear.
+    """Return how each bot plays, in the order in which they first appear.
 
     Args:
       game: OpenSpiel game string, game, or compiled game; of poker.
       hands: that were played; see `read_hands`.
 
     Raises:
-      NotPokerError: the game is not poker.
+      NotPokerError: If the game is not poker.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     loaded = open_game(game).game

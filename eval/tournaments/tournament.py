@@ -96,7 +96,7 @@ def play_tournament(
     observers: Sequence[referee.Observer] = (),
     aivat: str | None = None,
 ) -> Tournament:
-    """Plays what is not in the folder yet, and writes the tables.
+    """Play what the folder lacks, and write the tables.
 
     Bots are made once for each seat, and restarted for each match. Bots whose budget is
     iterations, and which forget between matches, play the same matches for the same
@@ -238,7 +238,7 @@ def _late_moves(bot: pyspiel.Bot) -> int | None:
 
 
 def _queries(bot: pyspiel.Bot) -> tuple[int, int] | None:
-    """How often a bot's `TablePolicy` was asked, and had not met the infoset."""
+    """Return how often a bot's `TablePolicy` was asked, and had not met the infoset."""
     policy = bot.policy if isinstance(bot, PolicyBot) else None
     return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
 

@@ -17,7 +17,7 @@ _LETTERS = "WHS"
 
 
 def batched_battleship(game: pyspiel.Game) -> "BatchedBattleship | None":
-    """The rules of a game `battleship` on arrays.
+    """Return the rules of a game `battleship` on arrays.
 
     None where ships might be placed so that a later one does not fit: OpenSpiel forbids
     that, and looks far ahead for it. The game has to be of zero sum.
@@ -85,11 +85,11 @@ class BatchedBattleship:
         self._covers = np.stack([_covered(rows, columns, size) for size in sizes])
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the empty boards."""
+        """Return the empty boards."""
         return self._first.copy()
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns who is to place a ship or to shoot, or TERMINAL; int64 [n]."""
+        """Return who is to place a ship or to shoot, or TERMINAL; int64 [n]."""
         moves = states[:, 0].astype(np.int64)
         over = moves == 2 * (self._ships + self._shots)
         for parts in self._parts:
@@ -97,7 +97,7 @@ class BatchedBattleship:
         return np.where(over, base.TERMINAL, moves % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, 3 cells]: shots, ships laid across, ships laid down."""
+        """Return bool [n, 3 cells]: shots, ships laid across, ships laid down."""
         cells = self._cells
         mask = np.zeros((len(states), 3 * cells), bool)
         for player, number, places in _groups(states):
@@ -114,7 +114,7 @@ class BatchedBattleship:
         return mask
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one ship or shot each."""
+        """Return the states after one ship or shot each."""
         after = states.copy()
         after[:, 0] += 1
         for player, number, places in _groups(states):
@@ -136,7 +136,7 @@ class BatchedBattleship:
         cell: np.ndarray,
         number: int,
     ) -> None:
-        """Shots of one player in some of the states, which are changed.
+        """Return shots of one player in some of the states, which are changed.
 
         Args:
           after: the states.
@@ -158,14 +158,14 @@ class BatchedBattleship:
         after[places, self._parts[player][1].start + number] = 3 * cell + result + 1
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, float64 [n]."""
+        """Return player 0's utilities at the end, float64 [n]."""
         first, second = (
             (states[:, parts[4]] == 0) @ self._values for parts in self._parts
         )
         return second - first
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int16 [n, k]: moves, own ships and shots, cells of the other's."""
+        """Return int16 [n, k]: moves, own ships and shots, cells of the other's."""
         parts, opponent_parts = self._parts[player], self._parts[1 - player]
         shots = states[:, opponent_parts[1]]
         cells = np.where(shots > 0, (shots - 1) // 3 + 1, 0)
@@ -174,7 +174,7 @@ class BatchedBattleship:
         )
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's tensors, bool [n, F].
+        """Return OpenSpiel's tensors, bool [n, F].
 
         They say whether the game is over, who looks and who is to move, where each own
         ship was put and how, and of every shot whose it was, its cell, and of own ones
@@ -200,12 +200,12 @@ class BatchedBattleship:
         return np.concatenate(blocks, axis=1)
 
     def _place(self, cell: np.ndarray) -> list[np.ndarray]:
-        """Rows and columns of cells, one-hot."""
+        """Return rows and columns of cells, one-hot."""
         row, column = np.divmod(cell, self._columns)
         return [_one_hot(row, self._rows), _one_hot(column, self._columns)]
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns OpenSpiel's strings: own ships, then all shots in order."""
+        """Return OpenSpiel's strings: own ships, then all shots in order."""
         parts, opponent_parts = self._parts[player], self._parts[1 - player]
         columns = [0, *range(parts[0].start, parts[1].stop)]
         columns += range(opponent_parts[1].start, opponent_parts[1].stop)
@@ -240,7 +240,7 @@ class BatchedBattleship:
 
 
 def _one_hot(numbers: np.ndarray, count: int) -> np.ndarray:
-    """bool [..., count], all False for -1."""
+    """Return bool [..., count], all False for -1."""
     return numbers[..., None] == np.arange(count)
 
 

@@ -27,7 +27,7 @@ _MOST_CARDS = 15
 
 
 def batched_goofspiel(game: pyspiel.Game) -> "BatchedGoofspiel | None":
-    """The rules of a turn-based `goofspiel` on arrays.
+    """Return the rules of a turn-based `goofspiel` on arrays.
 
     None for perfect information, more than two players or 15 cards, total points
     (which are not zero-sum), and for one round less than there are cards, where the
@@ -80,28 +80,28 @@ class BatchedGoofspiel:
         self._winners = slice(start, start + self._winner_codes.width)
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state before the first bid, or before the first point card."""
+        """Return the state before the first bid, or before the first point card."""
         states = np.zeros((1, self._winners.stop), np.int64)
         states[:, _HANDS : _DECK + 1] = (1 << self._num_cards) - 1
         return self._next_round(states)
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns CHANCE before a point card, the bidders, or TERMINAL; int64 [n]."""
+        """Return CHANCE before a point card, the bidders, or TERMINAL; int64 [n]."""
         return _NEXT_PLAYER[states[:, _PHASE]]
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, N], the bidder's cards, or the point cards that are left."""
+        """Return bool [n, N], the bidder's cards, or the point cards that are left."""
         column = np.array([_DECK, _HANDS, _HANDS + 1, _DECK])[states[:, _PHASE]]
         held = states[np.arange(len(states)), column]
         return held[:, None] >> self._cards & 1 == 1
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Returns float64 [n, N], the same for each point card that is left."""
+        """Return float64 [n, N], the same for each point card that is left."""
         left = states[:, _DECK, None] >> self._cards & 1
         return left / left.sum(axis=1, keepdims=True)
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one bid or point card each."""
+        """Return the states after one bid or point card each."""
         after = states.copy()
         phase = states[:, _PHASE]
         deals = phase == _DEAL
@@ -118,7 +118,7 @@ class BatchedGoofspiel:
         return after
 
     def _deal(self, states: np.ndarray, cards: np.ndarray) -> np.ndarray:
-        """Shows point cards; changes `states`, and returns them, as all of these do."""
+        """Show point cards; change `states` in place, and return them."""
         states[:, _DECK] &= ~(1 << cards)
         columns = states[:, self._point_cards]
         self._shown.put(columns, states[:, _ROUND], cards + 1)
@@ -126,7 +126,7 @@ class BatchedGoofspiel:
         return states
 
     def _play(self, states: np.ndarray, *bids: np.ndarray) -> np.ndarray:
-        """Plays a round with the bids of both players."""
+        """Play a round with the bids of both players."""
         played = states[:, _ROUND]
         card = self._shown.get(states[:, self._point_cards], played)
         winner = np.where(bids[0] > bids[1], 0, np.where(bids[1] > bids[0], 1, _TIE))
@@ -140,7 +140,7 @@ class BatchedGoofspiel:
         return states
 
     def _next_round(self, states: np.ndarray) -> np.ndarray:
-        """Begins a round, the same one in all states, or ends the game."""
+        """Start the same round in all states, or end the game."""
         ended = states[:, _ROUND] == self._rounds
         states[ended, _PHASE] = _OVER
         goes_on = np.flatnonzero(~ended)
@@ -165,19 +165,19 @@ class BatchedGoofspiel:
         return states
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, float64 [n]."""
+        """Return player 0's utilities at the end, float64 [n]."""
         difference = states[:, _POINTS] - states[:, _POINTS + 1]
         return difference / 2 if self._difference else np.sign(difference) * 1.0
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, k]: whose turn it is, own bids, point cards, who won."""
+        """Return int64 [n, k]: whose turn it is, own bids, point cards, who won."""
         phase = states[:, _PHASE, None]
         bid = states[:, _BID, None] if player == 0 else np.zeros_like(phase)
         columns = [states[:, self._bids[player]], states[:, self._point_cards]]
         return np.concatenate([phase, bid, *columns, states[:, self._winners]], axis=1)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns the strings of OpenSpiel's turn-based goofspiel."""
+        """Return the strings of OpenSpiel's turn-based goofspiel."""
         rounds = self._num_cards
         columns = (
             _NEXT_PLAYER[states[:, _PHASE]],
@@ -192,7 +192,7 @@ class BatchedGoofspiel:
         return [self._text(player, row) for row in rows]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, bool [n, F], of the turn-based game.
+        """Return OpenSpiel's, bool [n, F], of the turn-based game.
 
         Who acts, who sees, points, own hand, who won, point cards, own bids; points,
         cards and players are one of so many.
@@ -219,7 +219,7 @@ class BatchedGoofspiel:
         return np.concatenate([piece.reshape(count, -1) for piece in pieces], axis=1)
 
     def _text(self, player: int, row: Sequence[Any]) -> str:
-        """A string from what a row of `information_state_string` holds."""
+        """Return a string from what a row of `information_state_string` holds."""
         acts, bid, hand, bids, cards, winners, points = row
         lines = [f"Current player: {acts}"]
         if bid:
@@ -238,5 +238,5 @@ class BatchedGoofspiel:
 
 
 def _only_card(bits: np.ndarray) -> np.ndarray:
-    """The index of the only bit of each number, int64 [n]."""
+    """Return the index of the only bit of each number, int64 [n]."""
     return np.bitwise_count(bits - 1).astype(np.int64)

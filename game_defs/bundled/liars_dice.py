@@ -57,31 +57,31 @@ class BatchedLiarsDice:
         self._bid_columns = slice(start, start + self._bids.width)
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state before the first roll."""
+        """Return the state before the first roll."""
         states = np.zeros((1, self._bid_columns.stop), np.int64)
         states[:, 2] = -1
         return states
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns CHANCE while dice are rolled, the bidders, or TERMINAL; int64 [n]."""
+        """Return CHANCE while dice are rolled, the bidders, or TERMINAL; int64 [n]."""
         rolling = states[:, 0] < base.NUM_PLAYERS * self._num_dice
         player = np.where(rolling, base.CHANCE, states[:, 1] % 2)
         return np.where(states[:, 3] == 1, base.TERMINAL, player)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, A]: faces, or higher bids and, after one, "liar"."""
+        """Return bool [n, A]: faces, or higher bids and, after one, "liar"."""
         rolling = states[:, :1] < base.NUM_PLAYERS * self._num_dice
         higher = self._actions > states[:, 2:3]
         higher[:, self._liar] &= states[:, 1] > 0
         return np.where(rolling, self._actions < self._sides, higher)
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Returns float64 [n, A], the same for each face."""
+        """Return float64 [n, A], the same for each face."""
         one = np.where(self._actions < self._sides, 1 / self._sides, 0.0)
         return np.broadcast_to(one, (len(states), len(one)))
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one roll or bid each."""
+        """Return the states after one roll or bid each."""
         after = states.copy()
         rolling = states[:, 0] < base.NUM_PLAYERS * self._num_dice
         if rolling.any():
@@ -98,7 +98,7 @@ class BatchedLiarsDice:
         return after
 
     def _after_roll(self, states: np.ndarray, faces: np.ndarray) -> np.ndarray:
-        """Adds one die to the roller's; changes `states`, and returns them."""
+        """Add one die to the roller's; change `states` in place, and return them."""
         one = np.zeros((len(states), self._faces.width), np.int64)
         self._faces.put(one, faces, 1)
         player = states[:, 0] // self._num_dice
@@ -112,7 +112,7 @@ class BatchedLiarsDice:
         return slice(start, start + self._faces.width)
 
     def _count(self, states: np.ndarray, face: np.ndarray | int) -> np.ndarray:
-        """How many dice of both players show a face, int64 [n]."""
+        """Return how many dice of both players show a face, int64 [n]."""
         both = [
             self._faces.get(states[:, self._dice_columns(p)], face)
             for p in range(base.NUM_PLAYERS)
@@ -120,7 +120,7 @@ class BatchedLiarsDice:
         return both[0] + both[1]
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, int64 [n]."""
+        """Return player 0's utilities at the end, int64 [n]."""
         face, wild = self._face[states[:, 2]], self._sides - 1
         matches = self._count(states, face)
         matches += np.where(face == wild, 0, self._count(states, wild))
@@ -130,14 +130,14 @@ class BatchedLiarsDice:
         return np.where(true == (bidder == 0), 1, -1)
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, k]: own dice, and the bids."""
+        """Return int64 [n, k]: own dice, and the bids."""
         return np.concatenate(
             [states[:, self._dice_columns(player)], states[:, self._bid_columns]],
             axis=1,
         )
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, bool [n, F]: who one is, own dice in order, bids."""
+        """Return OpenSpiel's, bool [n, F]: who one is, own dice in order, bids."""
         held = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         # The face of each die in order: as many faces are used up before it.
         used = np.cumsum(held, axis=1)[:, None, :]
@@ -152,15 +152,15 @@ class BatchedLiarsDice:
         return np.concatenate(pieces, axis=1)
 
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, k]: how many of the own dice show each face."""
+        """Return int64 [n, k]: how many of the own dice show each face."""
         return states[:, self._dice_columns(player)]
 
     def payoff_key(self, states: np.ndarray) -> np.ndarray:
-        """Returns int64 [n]: who made the last bid, and which."""
+        """Return int64 [n]: who made the last bid, and which."""
         return states[:, 2] * base.NUM_PLAYERS + states[:, 1] % base.NUM_PLAYERS
 
     def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """Returns the own dice in order, as "1 1 5"."""
+        """Return the own dice in order, as "1 1 5"."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         return [
             " ".join(str(face + 1) for face, n in enumerate(row) for _ in range(int(n)))
@@ -168,7 +168,7 @@ class BatchedLiarsDice:
         ]
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns OpenSpiel's strings: own dice in order, then all bids."""
+        """Return OpenSpiel's strings: own dice in order, then all bids."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         bids_of_states = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
         texts = []

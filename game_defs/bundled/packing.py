@@ -14,7 +14,7 @@ class Packing:
     _BITS = 63
 
     def __init__(self, length: int, most: int) -> None:
-        """Plans the columns.
+        """Plan the columns.
 
         Args:
           length: the most entries that a sequence has.
@@ -27,7 +27,7 @@ class Packing:
     def put(
         self, columns: np.ndarray, place: np.ndarray | int, entry: np.ndarray | int
     ) -> None:
-        """Writes an entry where 0 stands.
+        """Write an entry where 0 stands.
 
         Args:
           columns: int64 [n, width], changed in place.
@@ -48,5 +48,5 @@ class Packing:
         return chosen >> offset * self._bits & (1 << self._bits) - 1
 
     def unpack(self, columns: np.ndarray, length: int) -> np.ndarray:
-        """The first entries of each sequence, int64 [n, length]."""
+        """Return the first entries of each sequence, int64 [n, length]."""
         return np.stack([self.get(columns, place) for place in range(length)], axis=1)

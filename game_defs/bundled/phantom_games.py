@@ -29,7 +29,7 @@ _SYMBOLS = "xo"
 
 
 def batched_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
-    """The rules of a game `phantom_ttt` on arrays."""
+    """Return the rules of a game `phantom_ttt` on arrays."""
     params = game.get_parameters()
     turns = params["obstype"] == "reveal-numturns"
     return BatchedPhantomRules(
@@ -44,7 +44,7 @@ def batched_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
 
 
 def batched_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
-    """The rules of a game `dark_hex` on arrays; None for very large boards.
+    """Return the rules of a game `dark_hex` on arrays; None for very large boards.
 
     Also None for boards of one row or column, where OpenSpiel 2.0.2 does not notice
     that a single stone touches both sides.
@@ -129,23 +129,23 @@ class BatchedPhantomRules:
         self._movers = _SEQUENCES + base.NUM_PLAYERS * self._tries.width
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the empty board."""
+        """Return the empty board."""
         states = np.zeros((1, self._movers + self._sees_turns), np.int64)
         states[:, _WINNER] = _GOES_ON
         return states
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns who is to try a cell, or TERMINAL; int64 [n]."""
+        """Return who is to try a cell, or TERMINAL; int64 [n]."""
         goes_on = states[:, _WINNER] == _GOES_ON
         return np.where(goes_on, states[:, _PLAYER], base.TERMINAL)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, cells], those that the player to act has not tried."""
+        """Return bool [n, cells], those that the player to act has not tried."""
         tried = _of(states, _TRIED, states[:, _PLAYER])
         return tried[:, None] >> self._cells & 1 == 0
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one try each."""
+        """Return the states after one try each."""
         after = states.copy()
         player = states[:, _PLAYER]
         bit = 1 << actions
@@ -170,7 +170,7 @@ class BatchedPhantomRules:
         return after
 
     def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns which tries would succeed, and 1 where another stone is met.
+        """Return which tries would succeed, and 1 where another stone is met.
 
         Both are [n, cells]. None where more is seen than that: where a failed try ends
         the turn, or turns are revealed. The number of turns in the strings of
@@ -184,7 +184,7 @@ class BatchedPhantomRules:
         return (stones[:, None] >> self._cells & 1) + taken == 0, taken
 
     def abrupt_board(self) -> tuple[int, Callable[..., np.ndarray]] | None:
-        """Returns the number of cells, and who wins; None of the classical variants.
+        """Return the number of cells, and who wins; None of the classical variants.
 
         Also None where turns are revealed: players know more then.
         """
@@ -197,11 +197,11 @@ class BatchedPhantomRules:
         return slice(start, start + self._tries.width)
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, int64 [n]."""
+        """Return player 0's utilities at the end, int64 [n]."""
         return np.array([1, -1, 0])[states[:, _WINNER]]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, k]: own tries and what they met, and turns if shown."""
+        """Return int64 [n, k]: own tries and what they met, and turns if shown."""
         columns = [states[:, self._try_columns(player)]]
         if self._counts_turns:
             columns.append(states[:, _TURN, None])
@@ -210,7 +210,7 @@ class BatchedPhantomRules:
         return np.concatenate(columns, axis=1)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Returns OpenSpiel's strings: own view of the board, turns, own tries."""
+        """Return OpenSpiel's strings: own view of the board, turns, own tries."""
         num_cells = len(self._cells)
         tries = self._tries.unpack(states[:, self._try_columns(player)], num_cells)
         turns = states[:, _TURN].tolist()
@@ -221,7 +221,7 @@ class BatchedPhantomRules:
         return [self._text(player, *row) for row in rows]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, bool [n, F]: the own view of the board, own tries.
+        """Return OpenSpiel's, bool [n, F]: the own view of the board, own tries.
 
         Where turns are revealed, all moves in order, those of the other one unknown.
         """
@@ -243,7 +243,7 @@ class BatchedPhantomRules:
     def _all_moves(
         self, states: np.ndarray, player: int, player_tries: np.ndarray
     ) -> np.ndarray:
-        """bool [n, turns, 1 + cells + 1]: player 1's, the cell, not known which.
+        """Return bool [n, turns, 1 + cells + 1]: player 1's, the cell, not known which.
 
         Args:
           states: some.
@@ -300,7 +300,7 @@ _LINES = tuple(
 
 
 def _three_in_a_row(stones: np.ndarray, player: int) -> np.ndarray:
-    """bool [n]; the same for both players."""
+    """Return bool [n]; the same for both players."""
     del player
     return np.any([stones & line == line for line in _LINES], axis=0)
 
@@ -318,7 +318,7 @@ class _Hex:
         self._not_last = ~_bits(cells[:, -1])
 
     def connects(self, stones: np.ndarray, player: int) -> np.ndarray:
-        """bool [n], of the stones of a player."""
+        """Return bool [n], of the stones of a player."""
         reached = stones & self._from[player]
         while True:
             left, right = reached & self._not_first, reached & self._not_last

@@ -57,7 +57,7 @@ class BetSizes(NamedTuple):
 
 
 def read_bets(text: str) -> BetSizes:
-    """Reads clauses.
+    """Read clauses.
 
     Raises:
       ValueError: one cannot be read; says which word, and what to write.
@@ -104,7 +104,7 @@ def _places(words: list[str]) -> tuple[list[list[str]], list[str]]:
 
 
 def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
-    """The sizes of a clause; `raises`: it holds for nothing else."""
+    """Return the sizes of a clause; `raises`: it holds for nothing else."""
     if words == ["none"]:
         return ()
     if words in ([], [""]):

@@ -67,7 +67,7 @@ class Bets(NamedTuple):
     children: tuple[dict[int, int], ...]
 
     def path(self, node: int) -> list[int]:
-        """The nodes from below the root to this one."""
+        """Return the nodes from below the root to this one."""
         nodes = []
         while node:
             nodes.append(node)
@@ -76,10 +76,10 @@ class Bets(NamedTuple):
 
 
 def lay_out(stakes: Stakes) -> Bets:
-    """All bets, breadth first, each node's actions in ascending order.
+    """Return all bets, breadth first, each node's actions in ascending order.
 
     Raises:
-      ValueError: there are too many.
+      ValueError: If there are too many.
     """
     start = _Place(stakes.first, (0, 0), 0, 1, 0, bool(stakes.first), -1, 0)
     waiting = collections.deque([(-1, -1, "", start)])
@@ -178,7 +178,7 @@ def _amounts(place: _Place, stakes: Stakes) -> list[int]:
 
 
 def _raise_by(size: Size, place: _Place, stakes: Stakes, other: int) -> int | None:
-    """Chips that a size is more than a call; None: it does not hold there."""
+    """Return chips that a size is more than a call; None: it does not hold there."""
     pot = stakes.pot + 2 * other  # after a call
     if size.unit == "allin":
         left = stakes.stack - other

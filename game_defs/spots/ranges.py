@@ -28,10 +28,10 @@ _SUITED = HANDS.cards[:, 0] % len(SUITS) == HANDS.cards[:, 1] % len(SUITS)
 
 
 def read_range(text: str) -> np.ndarray:
-    """The weight of each hand of `HANDS`, float64 [1326].
+    """Return the weight of each hand of `HANDS`, float64 [1326].
 
     Raises:
-      ValueError: a piece cannot be read; says which one, and what to write.
+      ValueError: If a piece cannot be read; says which one, and what to write.
     """
     weights = np.zeros(len(HANDS))
     for piece in re.split(r"[,\s]+", text.strip(", \t\n")):
@@ -46,7 +46,7 @@ def read_range(text: str) -> np.ndarray:
 
 
 def _chosen(hands: str, piece: str) -> np.ndarray:
-    """bool [1326], the hands of a piece without its weight."""
+    """Return bool [1326], the hands of a piece without its weight."""
     if hands == "random":
         return np.ones(len(HANDS), bool)
     if combo := _COMBO.fullmatch(hands):
@@ -79,7 +79,7 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
 
 
 def _ranks(first: str, second: str, suits: str, piece: str) -> tuple[int, int]:
-    """The higher rank and the lower one."""
+    """Return the higher rank and the lower one."""
     if first == second and suits:
         raise ValueError(
             f"ranges: {piece!r}: a pair is neither s nor o; write {first}{second}"
@@ -91,7 +91,7 @@ def _ranks(first: str, second: str, suits: str, piece: str) -> tuple[int, int]:
 def _between(
     first: tuple[int, int], last: tuple[int, int], piece: str
 ) -> list[tuple[int, int]]:
-    """All pairs of ranks from one to the other, both included."""
+    """Return all pairs of ranks from one to the other, both included."""
     gaps = first[0] - first[1], last[0] - last[1]
     same_gap, same_high = gaps[0] == gaps[1], first[0] == last[0] and min(gaps) > 0
     if not (same_gap or same_high):

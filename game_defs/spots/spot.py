@@ -80,7 +80,7 @@ class Spot(base.Shared):
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
-        """Reads the parameters of the game.
+        """Read the parameters of the game.
 
         Raises:
           ValueError: one cannot be read, or no hands can be dealt.
@@ -116,7 +116,7 @@ class Spot(base.Shared):
         return _spot, tuple(sorted(self._params.items()))
 
     def deal_probabilities(self, dealt: tuple[int, ...]) -> list[tuple[int, float]]:
-        """Outcomes of the next deal, and their probabilities.
+        """Return outcomes of the next deal, and their probabilities.
 
         Args:
           dealt: the outcomes so far.
@@ -134,7 +134,7 @@ class Spot(base.Shared):
         return list(zip(hands.tolist(), chances.tolist(), strict=True))
 
     def board_text(self, dealt: tuple[int, ...]) -> str:
-        """All public cards."""
+        """Return all public cards."""
         board = self.deals.rules.board
         return str(DECK.text([*board, *dealt[base.NUM_PLAYERS :]]))
 
@@ -145,7 +145,7 @@ def _spot(*items: tuple[str, Any]) -> Spot:
 
 
 def _read_board(text: str) -> tuple[int, ...]:
-    """The cards of a flop, a turn or a river."""
+    """Return the cards of a flop, a turn or a river."""
     pairs = _CARD.findall(text)
     if "".join(pairs) != text.replace(" ", ""):
         raise ValueError(
@@ -163,7 +163,7 @@ def _read_board(text: str) -> tuple[int, ...]:
 
 
 def _read_ranges(text: str) -> np.ndarray:
-    """float64 [2, hands], the weights of both players."""
+    """Return float64 [2, hands], the weights of both players."""
     parts = text.split(";")
     if len(parts) != base.NUM_PLAYERS:
         raise ValueError(
@@ -190,15 +190,15 @@ class SpotGame(base.Game):
         )
 
     def max_chance_nodes_in_history(self) -> int:
-        """Returns the number of deals."""
+        """Return the number of deals."""
         return base.NUM_PLAYERS + self.spot.stakes.deal
 
     def new_initial_state(self) -> "SpotState":
-        """Returns the state before the first deal."""
+        """Return the state before the first deal."""
         return SpotState(self)
 
     def signal_declaration(self) -> Declaration:
-        """Returns the game by public actions and dealt hands."""
+        """Return the game by public actions and dealt hands."""
         return declare(self.spot.deals, lambda boards: self.spot.bets.tree, SpotReader)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -214,7 +214,7 @@ class SpotReader(HandReader):
         return hands, dealt[base.NUM_PLAYERS :]
 
     def chosen(self, player: int, round: int, text: str) -> np.ndarray:
-        """bool [n], the signals of the hands of a range.
+        """Return bool [n], the signals of the hands of a range.
 
         Raises:
           ValueError: it cannot be read, has weights, or has some of several hands that
@@ -258,7 +258,7 @@ class SpotState(base.State):
         self.node = 0
 
     def current_player(self) -> int:
-        """Returns the player to act, CHANCE before a deal, or TERMINAL."""
+        """Return the player to act, CHANCE before a deal, or TERMINAL."""
         tree = self.spot.bets.tree
         if len(self.dealt) < base.NUM_PLAYERS + tree.dealt[self.node]:
             return base.CHANCE
@@ -268,7 +268,7 @@ class SpotState(base.State):
         return list(self.spot.bets.children[self.node])
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Returns what can be dealt, with the probabilities."""
+        """Return what can be dealt, with the probabilities."""
         return self.spot.deal_probabilities(self.dealt)
 
     def _apply_action(self, action: int) -> None:
@@ -284,7 +284,7 @@ class SpotState(base.State):
         return f"Deal {hand_text(action) if hand else DECK.text([action])}"
 
     def is_terminal(self) -> bool:
-        """Returns True after a fold and at a showdown."""
+        """Return True after a fold and at a showdown."""
         return self.current_player() == base.TERMINAL
 
     def _utility(self) -> float:
@@ -299,7 +299,7 @@ class SpotState(base.State):
         return float(tree.stake[self.node]) * np.sign(int(first) - int(second))
 
     def bets_text(self) -> str:
-        """Returns the names of the players' actions so far."""
+        """Return the names of the players' actions so far."""
         path = self.spot.bets.path(self.node)
         names = (self.spot.bets.names[node] for node in path)
         return " ".join(name.replace(" ", "-").lower() for name in names)
@@ -311,7 +311,7 @@ class SpotState(base.State):
 
 
 def hand_text(hand: int) -> str:
-    """A hand as people write it, the higher card first."""
+    """Return a hand as people write it, the higher card first."""
     return str(DECK.text(HANDS.cards[hand][::-1]))
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.games.public_tree.payoff_matrices import (
     HandMatrix,
     PayoffMatrix,
@@ -26,9 +26,9 @@ class Outcomes(NamedTuple):
     Attributes:
       weights: for each round float64 [H], how likely each signal is; they sum to 1.
       strengths: float64 [H of the last round, n], columns that clusters are made by,
-        one per kernel of the last round in which somebody compares hands: the player's
+        one per matrix of the last round in which somebody compares hands: the player's
         own utility per unit of stake, averaged over the opponent's signals. Where there
-        is one such kernel this is twice the win probability (ties count half), minus 1.
+        is one such matrix this is twice the win probability (ties count half), minus 1.
     """
 
     weights: tuple[np.ndarray, ...]
@@ -73,18 +73,29 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
       InvalidGameError: nothing is paid in the last round.
     """
     last = game.num_rounds - 1
-    kernels = [kernel for kernel in game.kernels if kernel.round == last]
-    if not kernels:
+    payoff_matrices = [
+        payoff_matrix
+        for payoff_matrix in game.payoff_matrices
+        if payoff_matrix.round == last
+    ]
+    if not payoff_matrices:
         raise InvalidGameError(
             f"{game.game}: nothing is paid in its last round {last}, so its signals "
             "cannot be told apart by what they win; partition them by "
             "gameshrink.lossless_partition"
         )
     everything = np.ones(game.num_private_states(1 - player)[last])
-    dealt = max((_dealt(kernel, player) for kernel in kernels), key=np.sum)
-    compared = [kernel for kernel in kernels if compares(kernel)] or kernels
+    dealt = max(
+        (_dealt(payoff_matrix, player) for payoff_matrix in payoff_matrices), key=np.sum
+    )
+    compared = [
+        payoff_matrix for payoff_matrix in payoff_matrices if compares(payoff_matrix)
+    ] or payoff_matrices
     divisor = np.where(dealt != 0, dealt, 1.0)
-    columns = [_times(kernel, player, everything) / divisor for kernel in compared]
+    columns = [
+        _times(payoff_matrix, player, everything) / divisor
+        for payoff_matrix in compared
+    ]
     weights = [dealt / dealt.sum()]
     for r in range(last, 0, -1):
         count = game.num_private_states(player)[r - 1]
@@ -92,31 +103,31 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
     return Outcomes(tuple(weights), np.stack(columns, axis=1))
 
 
-def _dealt(kernel: PayoffMatrix, player: int) -> np.ndarray:
+def _dealt(payoff_matrix: PayoffMatrix, player: int) -> np.ndarray:
     """float64 [H], sums of absolute entries, of hands that of who can have what."""
-    if isinstance(kernel, HandMatrix):
-        folded = dataclasses.replace(kernel, showdown=False)
-        return np.abs(_times(folded, player, np.ones(kernel.shape[1 - player])))
-    rows, columns, values = kernel.coordinates()
+    if isinstance(payoff_matrix, HandMatrix):
+        folded = dataclasses.replace(payoff_matrix, showdown=False)
+        return np.abs(_times(folded, player, np.ones(payoff_matrix.shape[1 - player])))
+    rows, columns, values = payoff_matrix.coordinates()
     states = rows if player == 0 else columns
-    return np.bincount(states, np.abs(values), kernel.shape[player])
+    return np.bincount(states, np.abs(values), payoff_matrix.shape[player])
 
 
-def _times(kernel: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
+def _times(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
     """The player's utility against weights of the opponent's signals.
 
     Args:
-      kernel: see `games.public_tree.game`.
+      matrix: see `games.public_tree.game`.
       player: whose.
       other: float64 [H of the opponent].
 
     Returns:
       float64 [H].
     """
-    if isinstance(kernel, HandMatrix):
+    if isinstance(payoff_matrix, HandMatrix):
         with jax.enable_x64(True):
-            product = lay_out(kernel, player)
+            product = make_operator(payoff_matrix, player)
             return np.asarray(product.apply(jax.numpy.asarray(other[None])))[0]
-    rows, columns, values = kernel.coordinates()
-    matrix = sparse.csr_array((values, (rows, columns)), shape=kernel.shape)
+    rows, columns, values = payoff_matrix.coordinates()
+    matrix = sparse.csr_array((values, (rows, columns)), shape=payoff_matrix.shape)
     return (matrix if player == 0 else -matrix.T) @ other

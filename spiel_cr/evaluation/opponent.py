@@ -34,7 +34,8 @@ from spiel_cr.games.phantom.abrupt import abrupt_game
 from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.phantom.hidden import estimate_phantom_worlds, phantom_rules
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
-from spiel_cr.games.public_tree.declaring.public_tree_rules import declares
+from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.compiler import Game, build_tree
@@ -43,9 +44,8 @@ from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_policies import BotPolicy
-from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import AdaptedPolicy, JointPolicy, probe
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.queries import normalised, query, rules_for
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks, lock
@@ -109,10 +109,8 @@ class Opponent(NamedTuple):
           ValueError: there is no form of the game, or as `locks.lock`.
         """
         laid: HasSequenceForm | None = self.tree
-        if laid is None and isinstance(self.policy, PublicTreePolicy):
-            laid = self.policy.signals
-        elif laid is None and isinstance(self.policy, PhantomPolicy):
-            laid = self.policy.worlds
+        if laid is None and isinstance(self.policy, FormPolicy):
+            laid = self.policy.form
         if self.form is None or laid is None or self.bots is not None:
             raise ValueError(
                 f"locks: {self.name} on {self.game} is answered in matches, where "
@@ -124,10 +122,8 @@ class Opponent(NamedTuple):
         """Strategies on the form as a policy of both players."""
         if self.tree is not None:
             return conversions.tabular_policy(self.tree, behaviours)
-        if isinstance(self.policy, PhantomPolicy):
-            return PhantomPolicy(self.policy.worlds, behaviours)
-        assert isinstance(self.policy, PublicTreePolicy)
-        return PublicTreePolicy(self.policy.signals, behaviours)
+        assert isinstance(self.policy, FormPolicy)
+        return FormPolicy(self.policy.form, behaviours)
 
     def response_policy(
         self, player: int, response: np.ndarray
@@ -195,7 +191,7 @@ def open_opponent(
     if is_object and not spec.needs_tree:
         # What belongs to another game is rejected before any work.
         policy = as_policy_source(spec, loaded, seed=seed)
-    of_signals = isinstance(policy, PublicTreePolicy)
+    of_signals = _is_of_public_tree(policy)
     if spec.file is not None:
         of_signals = spec.file.is_of_public_tree
     whole = spec.needs_tree
@@ -240,14 +236,15 @@ def open_opponent(
                 laid, policy, deadline=until, executor=executor, progress=progress
             )
             if isinstance(laid, PhantomGame):
-                target = target._replace(policy=PhantomPolicy(laid, behaviour))
+                target = target._replace(policy=FormPolicy(laid, behaviour))
             return target._replace(form=laid.sequence_form, behaviour=behaviour)
         bot = not is_object and isinstance(policy, BotPolicy)
         if signals and seconds == math.inf and not bot:
             asked = _asked_by_signals(opened, policy, memory_limit, progress)
             policy = policy if asked is None else asked
             target = target._replace(policy=policy)
-        if signals and isinstance(policy, PublicTreePolicy):
+        if signals and _is_of_public_tree(policy):
+            assert isinstance(policy, FormPolicy)
             return _on_signals(target, policy, memory_limit)
         if signals and seconds == math.inf:
             abrupt = abrupt_game(opened, memory_limit)
@@ -343,7 +340,7 @@ def _asked_by_signals(
     policy: openspiel_policy.Policy,
     memory_limit: Limit,
     progress: bool,
-) -> PublicTreePolicy | None:
+) -> FormPolicy | None:
     """Query a policy at all private states; None: the game declares none."""
     if opened.rules is None or not declares(opened.rules):
         return None
@@ -357,12 +354,14 @@ def _asked_by_signals(
     )
     if not at_once and infosets > _MOST_QUERIED:
         return None
-    return PublicTreePolicy(signals, query(signals, policy, progress=progress))
+    return FormPolicy(signals, query(signals, policy, progress=progress))
 
 
-def _on_signals(
-    target: Opponent, policy: PublicTreePolicy, memory_limit: Limit
-) -> Opponent:
+def _is_of_public_tree(policy: object) -> bool:
+    return isinstance(policy, FormPolicy) and isinstance(policy.form, PublicTreeGame)
+
+
+def _on_signals(target: Opponent, policy: FormPolicy, memory_limit: Limit) -> Opponent:
     """Evaluate on the public-tree form of the policy's game; no tree is built.
 
     Raises:
@@ -372,13 +371,13 @@ def _on_signals(
     if not same_game(policy.game, target.game):
         policy = _moved(policy, target.game, memory_limit)
         target = target._replace(policy=policy)
-    sizes = [footprint.size_of(policy.signals, player) for player in range(2)]
-    need = footprint.peak_bytes(policy.signals, np.float32)
+    sizes = [footprint.size_of(policy.form, player) for player in range(2)]
+    need = footprint.peak_bytes(policy.form, np.float32)
     need += 8 * _VECTORS * sum(size.sequences for size in sizes)
     what = f"a best response on {policy.game} in the form of signals"
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(what, need, memory_limit, remedy)
-    form = policy.signals.sequence_form
+    form = policy.form.sequence_form
     first, second = (
         normalised(decisions.num_actions, behaviour)
         for decisions, behaviour in zip(form.decisions, policy.behaviour, strict=True)
@@ -386,20 +385,18 @@ def _on_signals(
     return target._replace(form=form, behaviour=(first, second))
 
 
-def _moved(
-    policy: PublicTreePolicy, game: pyspiel.Game, memory_limit: Limit
-) -> PublicTreePolicy:
+def _moved(policy: FormPolicy, game: pyspiel.Game, memory_limit: Limit) -> FormPolicy:
     """Return the same strategy on another game with equal decisions.
 
     Raises:
       OtherGameError: If the games differ in public actions or private states.
     """
-    error = other_game("policy: a PublicTreePolicy", policy.game, game)
+    error = other_game("policy: a FormPolicy", policy.game, game)
     opened = open_game(game)
     if not declared(opened):
         raise error
     signals = public_tree_game(opened, memory_limit=memory_limit)
     for other in (signals, merged(signals)):
-        if other.decisions_id == policy.signals.decisions_id:
-            return PublicTreePolicy(other, policy.behaviour)
+        if other.decisions_id == policy.form.decisions_id:
+            return FormPolicy(other, policy.behaviour)
     raise error

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.best_responses import action_values
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.policies.public_node_names import find_node, names_at
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
+from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
 
 
 class HandAnswers(NamedTuple):
@@ -80,7 +80,7 @@ def json_number(value: Any) -> float | None:
 
 
 def answers(
-    policy: PublicTreePolicy, node: str = "", *, form: SequenceForm | None = None
+    policy: FormPolicy, node: str = "", *, form: SequenceForm | None = None
 ) -> HandAnswers:
     """What each hand does at a public node, and what it is worth against the opponent.
 
@@ -93,7 +93,7 @@ def answers(
     Raises:
       ValueError: there is no such node, or the game's signals are no hands of cards.
     """
-    signals = policy.signals
+    signals = policy.form
     number, path = find_node(policy, node)
     betting = signals.betting
     player, round = int(betting.player[number]), int(betting.round[number])
@@ -103,7 +103,7 @@ def answers(
     other = 1 - player
     other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
     actions, values = action_values(form, player, other_reach, policy.behaviour[player])
-    decisions = policy.decisions[player]
+    decisions = policy.form.public_decisions[player]
     j = decisions.place(number)
     values = values[decisions.first_infoset[j] : decisions.first_infoset[j + 1]]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -124,22 +124,22 @@ def answers(
         seen * reach[player],
         equity,
         ev,
-        policy.probabilities(number).astype(np.float64),
+        node_probabilities(policy, number).astype(np.float64),
         action_ev,
     )
 
 
-def _reach_at(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
+def _reach_at(policy: FormPolicy, node: int, player: int) -> np.ndarray:
     """float64 [H], how often a player's own actions lead to a node, by signal there."""
-    betting, signals = policy.signals.betting, policy.signals
+    betting, signals = policy.form.betting, policy.form
     round = int(betting.round[node])
     reach = np.ones(signals.num_private_states(player)[round])
     while node:
         above = int(betting.parent[node])
         if betting.player[above] == player:
-            taken = policy.finder.actions(above).index(int(betting.action[node]))
+            taken = policy.form.finder.actions(above).index(int(betting.action[node]))
             behind = signals.ancestors(player, round, int(betting.round[above]))
-            reach = reach * policy.probabilities(above)[behind, taken]
+            reach = reach * node_probabilities(policy, above)[behind, taken]
         node = above
     return reach
 
@@ -158,25 +158,25 @@ def _pairs_and_margins(
     Returns:
       float64 [H] each.
     """
-    kernel = None
+    matrix = None
     if hasattr(signals.reader, "range_weights"):
         later = [
-            kernel
-            for kernel in signals.kernels
-            if isinstance(kernel, HandMatrix) and kernel.round >= round
+            matrix
+            for matrix in signals.payoff_matrices
+            if isinstance(matrix, HandMatrix) and matrix.round >= round
         ]
         # That of the next showdown: cards to come count.
         showdowns = (k for k in later if k.showdown)
-        kernel = min(showdowns, key=lambda k: k.round, default=None)
-    if kernel is None:
+        matrix = min(showdowns, key=lambda k: k.round, default=None)
+    if matrix is None:
         raise ValueError(
             f"{signals.game}: its signals are no hands of cards, so they have no "
             f"equity; give a policy of a spot or another hold'em game"
         )
-    behind = [signals.ancestors(p, kernel.round, round) for p in range(2)]
+    behind = [signals.ancestors(p, matrix.round, round) for p in range(2)]
     sums = []
     for showdown in (False, True):
-        product = lay_out(dataclasses.replace(kernel, showdown=showdown), player)
+        product = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
         with jax.enable_x64(True):
             reach = jnp.asarray(other_reach[behind[1 - player]])[None]
             values = np.asarray(product.apply(reach))[0]

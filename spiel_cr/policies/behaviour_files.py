@@ -23,14 +23,13 @@ from spiel_cr.policies.conversions import (
     check_behaviour,
     tabular_policy,
 )
-from spiel_cr.policies.phantom_policy import PhantomPolicy
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
 
 # Policies of the forms of games, by kind.
 _POLICIES: Mapping[str, Callable[[Any, Behaviours], openspiel_policy.Policy]] = {
     GameTree.kind: tabular_policy,
-    PublicTreeGame.kind: PublicTreePolicy,
-    PhantomGame.kind: PhantomPolicy,
+    PublicTreeGame.kind: FormPolicy,
+    PhantomGame.kind: FormPolicy,
 }
 # What files contain, by their field `kind`.
 TREE_POLICY, PUBLIC_TREE_POLICY, PHANTOM_POLICY = (f"{k} policy" for k in _POLICIES)

@@ -2,16 +2,18 @@
 
 import re
 
+import numpy as np
 import pyspiel
 
+from spiel_cr.common.checks import check_integer
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
 
 # Words for the same move, where a game has only one of them.
 _SAME = {"check": "call", "bet": "raise", "call": "check", "raise": "bet"}
 
 
-def find_node(policy: PublicTreePolicy, words: str) -> tuple[int, tuple[str, ...]]:
+def find_node(policy: FormPolicy, words: str) -> tuple[int, tuple[str, ...]]:
     """A public node by the names or numbers of the actions that lead there.
 
     Args:
@@ -25,7 +27,28 @@ def find_node(policy: PublicTreePolicy, words: str) -> tuple[int, tuple[str, ...
       ValueError: there is no such action, or nobody acts there.
     """
     actions, path = find_actions(policy.game, words)
-    return policy.finder.after(actions), path
+    return policy.form.finder.after(actions), path
+
+
+def node_probabilities(policy: FormPolicy, node: int) -> np.ndarray:
+    """Return the strategy at a public node: a view [H, A], a row per private state.
+
+    Args:
+      policy: A policy of a public-tree game.
+      node: A public node at which a player acts.
+
+    Raises:
+      ValueError: If there is no such node, or no player acts there.
+    """
+    betting = policy.form.betting
+    node = check_integer(node, "node", 0, len(betting) - 1)
+    player = int(betting.player[node])
+    if player not in (0, 1):
+        raise ValueError(f"node={node} is terminal; choose a decision node")
+    block: np.ndarray = policy.form.public_decisions[player].block(
+        policy.behaviour[player], node
+    )
+    return block
 
 
 def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, ...]]:

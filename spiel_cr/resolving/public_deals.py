@@ -25,15 +25,15 @@ class BoardDeal(NamedTuple):
       signals: for each player and each round from `first` on int32, ascending, signals
         of the whole game.
       parents: as of a signal game, in the deal's numbers.
-      kernels: those of its rounds, in the deal's numbers.
-      number: int32 [K of the whole game], the place of each among `kernels`; -1 for
+      payoff_matrices: those of its rounds, in the deal's numbers.
+      number: int32 [K of the whole game], the place of each among `matrices`; -1 for
         those of earlier rounds.
     """
 
     first: int
     signals: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[PayoffMatrix, ...]
+    payoff_matrices: tuple[PayoffMatrix, ...]
     number: np.ndarray
 
     def num_private_states(self, player: int) -> np.ndarray:
@@ -54,8 +54,8 @@ def full_deal(game: PublicTreeGame) -> BoardDeal:
         )
         for player in range(2)
     )
-    number = np.arange(len(game.kernels), dtype=np.int32)
-    return BoardDeal(0, (first, second), game.parents, game.kernels, number)
+    number = np.arange(len(game.payoff_matrices), dtype=np.int32)
+    return BoardDeal(0, (first, second), game.parents, game.payoff_matrices, number)
 
 
 class BoardDeals:
@@ -93,52 +93,54 @@ class BoardDeals:
             signals.append(tuple(kept))
             parents.append(tuple(above))
             places.append(place)
-        kernels: list[PayoffMatrix] = []
-        number = np.full(len(game.kernels), -1, np.int32)
-        for k, kernel in enumerate(game.kernels):
-            if kernel.round < round:
+        payoff_matrices: list[PayoffMatrix] = []
+        number = np.full(len(game.payoff_matrices), -1, np.int32)
+        for k, matrix in enumerate(game.payoff_matrices):
+            if matrix.round < round:
                 continue
-            later = kernel.round - round
-            number[k] = len(kernels)
+            later = matrix.round - round
+            number[k] = len(payoff_matrices)
             both = places[0][later], places[1][later]
             shape = len(signals[0][later]), len(signals[1][later])
-            kernels.append(self._entries(round, k).of(board, later, both, shape))
+            payoff_matrices.append(
+                self._entries(round, k).of(board, later, both, shape)
+            )
         return BoardDeal(
             *(round, (signals[0], signals[1]), (parents[0], parents[1])),
-            *(tuple(kernels), number),
+            *(tuple(payoff_matrices), number),
         )
 
     def _entries(self, round: int, k: int) -> "_Sorted":
         if (round, k) not in self._sorted:
-            kernel = self._d.game.kernels[k]
+            matrix = self._d.game.payoff_matrices[k]
             first, second = (
-                label[self._d.game.ancestors(player, kernel.round, round)]
+                label[self._d.game.ancestors(player, matrix.round, round)]
                 for player, label in enumerate(self._d.boards[round])
             )
-            self._sorted[round, k] = _Sorted(kernel, (first, second))
+            self._sorted[round, k] = _Sorted(matrix, (first, second))
         return self._sorted[round, k]
 
 
 class _Sorted:
-    """A kernel whose entries, or hands, are found board by board."""
+    """A matrix whose entries, or hands, are found board by board."""
 
     def __init__(
-        self, kernel: PayoffMatrix, labels: tuple[np.ndarray, np.ndarray]
+        self, matrix: PayoffMatrix, labels: tuple[np.ndarray, np.ndarray]
     ) -> None:
         """Sorts it.
 
         Args:
-          kernel: of the whole game.
+          matrix: of the whole game.
           labels: for each player int32 [H], the board of each signal.
         """
-        self._kernel = kernel
-        if isinstance(kernel, HandMatrix):
+        self._matrix = matrix
+        if isinstance(matrix, HandMatrix):
             self._hands = [
                 (hands, Groups(label[hands.signal]))
-                for hands, label in zip(kernel.hands, labels, strict=True)
+                for hands, label in zip(matrix.hands, labels, strict=True)
             ]
         else:
-            self._listed = kernel.coordinates()
+            self._listed = matrix.coordinates()
             self._groups = Groups(labels[0][self._listed.rows])
 
     def of(
@@ -148,20 +150,20 @@ class _Sorted:
         places: tuple[np.ndarray, np.ndarray],
         shape: tuple[int, int],
     ) -> PayoffMatrix:
-        """The kernel on the signals of a board only.
+        """The matrix on the signals of a board only.
 
         Args:
           board: the label.
-          round: that of the kernel, as the deal counts.
+          round: that of the matrix, as the deal counts.
           places: for each player int32 [H], number of each signal in the deal.
           shape: how many there are.
         """
-        if isinstance(self._kernel, HandMatrix):
+        if isinstance(self._matrix, HandMatrix):
             first, second = (
                 _pick(hands, groups.of(board), place)
                 for (hands, groups), place in zip(self._hands, places, strict=True)
             )
-            return HandMatrix(round, shape, (first, second), self._kernel.showdown)
+            return HandMatrix(round, shape, (first, second), self._matrix.showdown)
         kept = self._groups.of(board)
         rows, columns, values = (field[kept] for field in self._listed)
         entries = Payoffs(places[0][rows], places[1][columns], values)

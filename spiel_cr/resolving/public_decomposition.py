@@ -167,20 +167,20 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         counts = [game.num_private_states(player)[number] for player in range(2)]
         size = sum(counts)
         links = [np.zeros((2, 0), np.int64)]
-        for kernel in game.kernels:
-            if kernel.round < number:
+        for matrix in game.payoff_matrices:
+            if matrix.round < number:
                 continue
             first, second = (
-                game.ancestors(player, kernel.round, number) for player in range(2)
+                game.ancestors(player, matrix.round, number) for player in range(2)
             )
             second = counts[0] + second
-            if isinstance(kernel, HandMatrix):
+            if isinstance(matrix, HandMatrix):
                 # Hands are linked to the table: as many links as hands, not as pairs.
-                for hands, signals in zip(kernel.hands, (first, second), strict=True):
+                for hands, signals in zip(matrix.hands, (first, second), strict=True):
                     links.append(np.stack([signals[hands.signal], size + hands.board]))
-                size += 1 + max(int(h.board.max(initial=-1)) for h in kernel.hands)
+                size += 1 + max(int(h.board.max(initial=-1)) for h in matrix.hands)
             else:
-                pairs = kernel.coordinates()
+                pairs = matrix.coordinates()
                 links.append(np.stack([first[pairs.rows], second[pairs.columns]]))
         left, right = np.concatenate(links, axis=1)
         graph = sparse.coo_matrix(
@@ -195,8 +195,8 @@ def betting_kinds(game: PublicTreeGame) -> np.ndarray:
     """int32 [P], equal where all below a public node is alike, but for the stakes."""
     betting, terms = game.betting, game.terms
     paid: list[list[int]] = [[] for _ in range(len(betting))]
-    for leaf, kernel in zip(terms.leaf.tolist(), terms.kernel.tolist(), strict=True):
-        paid[leaf].append(kernel)
+    for leaf, matrix in zip(terms.leaf.tolist(), terms.matrix.tolist(), strict=True):
+        paid[leaf].append(matrix)
     below: list[list[int]] = [[] for _ in range(len(betting))]
     kind_of: dict[object, int] = {}
     kinds = np.zeros(len(betting), np.int32)

@@ -80,7 +80,7 @@ class PublicSubgame:
         """
         i, o, deal = self.player, 1 - self.player, self.deal
         if not len(self.augmented):
-            return build(self.sides, deal.parents, deal.kernels, self.terms)
+            return build(self.sides, deal.parents, deal.payoff_matrices, self.terms)
         counts = deal.num_private_states(o)[self.root_round]
         terminate = Constants(
             o,
@@ -91,7 +91,7 @@ class PublicSubgame:
         terms = self.terms._replace(
             weights=(weights, None) if i == 0 else (None, weights)
         )
-        return build(self.sides, deal.parents, deal.kernels, terms, [terminate])
+        return build(self.sides, deal.parents, deal.payoff_matrices, terms, [terminate])
 
     def form_by_beliefs(self, reach: Sequence[Sequence[np.ndarray]]) -> SequenceForm:
         """What a solver solves without a gadget: both ranges are held to be known.
@@ -106,7 +106,7 @@ class PublicSubgame:
             raise ValueError("the subgame has a gadget; cut it with gadget=False")
         weights = [self._weights_of(player, reach[player]) for player in range(2)]
         terms = self.terms._replace(weights=(weights[0], weights[1]))
-        return build(self.sides, self.deal.parents, self.deal.kernels, terms)
+        return build(self.sides, self.deal.parents, self.deal.payoff_matrices, terms)
 
     def _weights(self, player_reach: np.ndarray) -> list[np.ndarray]:
         """For each term float64 [H], i's reach of the root behind each signal."""
@@ -344,7 +344,7 @@ def _terms(
     player, opponent = sequences.player[leaf], sequences.opponent[leaf]
     paid = PublicTerms(
         (player, opponent) if d.player == 0 else (opponent, player),
-        deal.number[terms.kernel[used]],
+        deal.number[terms.matrix[used]],
         terms.stake[used],
     )
     return paid, sequences.top[leaf]

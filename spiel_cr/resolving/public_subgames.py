@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
 from spiel_cr.resolving.public_decomposition import (
     betting_kinds,
@@ -167,9 +167,9 @@ class PublicSubgames:
             deal = self._deals.of_board(round, board)
             shapes = [
                 np.shape(leaf)
-                for kernel in deal.kernels
+                for matrix in deal.payoff_matrices
                 for player in range(2)
-                for leaf in jax.tree.leaves(lay_out(kernel, player))
+                for leaf in jax.tree.leaves(make_operator(matrix, player))
             ]
             counts = [len(s) for signals in deal.signals for s in signals]
             sizes.setdefault((*counts, *shapes), board)

@@ -200,6 +200,8 @@ def make_roles(
 
 def _gadget_bytes(game: PublicTreeGame) -> int:
     """Return the memory for the weights of each term's private states in gadgets."""
-    rounds = np.array([kernel.round for kernel in game.kernels])[game.terms.kernel]
+    rounds = np.array([matrix.round for matrix in game.payoff_matrices])[
+        game.terms.matrix
+    ]
     sizes = np.array([game.num_private_states(player) for player in range(2)])
     return _WEIGHT_BYTES * int(sizes.max(axis=0)[rounds].sum())

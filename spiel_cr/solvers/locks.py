@@ -17,9 +17,9 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.queries import member, query_player
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.policy_files import load_policy
@@ -134,9 +134,9 @@ def _whole(laid: HasSequenceForm, player: int, policy: Any) -> np.ndarray | None
             f"the path of a policy file, or None"
         )
     own = member(adapted, player)
-    if isinstance(laid, PublicTreeGame) and isinstance(own, PublicTreePolicy):
-        if own.signals.decisions_id != laid.decisions_id:
-            raise other_game(f"{name}: a PublicTreePolicy", own.game, laid.game)
+    if isinstance(laid, PublicTreeGame) and isinstance(own, FormPolicy):
+        if own.form.decisions_id != laid.decisions_id:
+            raise other_game(f"{name}: a FormPolicy", own.game, laid.game)
         return np.asarray(own.behaviour[player], np.float64)
     return query_player(laid, adapted, player)
 

@@ -104,22 +104,6 @@ def test_a_table_has_dashes_for_what_is_unknown():
     ]
 
 
-def test_columns_are_values_of_rows():
-    rows = [
-        {"game": "a", "n": 10, "value": 0.5},
-        {"game": "a", "n": 5, "value": 0.25},
-        {"game": "b", "n": 10, "value": 0.125},
-    ]
-    lines = document.pivot(rows, ("game",), "n", "value")
-    columns = {"game": "{game}", **document.columns_across(lines)}
-    assert document.table(lines, columns).splitlines() == [
-        "| game | 5 | 10 |",
-        "| --- | ---: | ---: |",
-        "| a | 0.25 | 0.5 |",
-        "| b | – | 0.125 |",
-    ]
-
-
 def test_seeds_have_medians():
     rows = [{"game": "a", "seed": s, "value": v} for s, v in enumerate((5, 1, 3))]
     (line,) = document.over_seeds([*rows], ("game",))

@@ -7,7 +7,7 @@ import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import deep, devices, exploit, frame, lookahead_players
+from benchmarks import deep, exploit, lookahead_players
 from benchmarks.games import string_of
 from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 
@@ -109,26 +109,6 @@ def test_worlds_are_what_the_player_may_think_possible():
     for action in (1, 0):
         first.apply_action(action)
     assert worlds(first, 0).history()[0] == 1
-
-
-def test_two_devices_have_the_same_iterates(monkeypatch):
-    """Of a CPU that JAX takes for two."""
-    with pytest.raises(RuntimeError, match="no device but the CPU"):
-        devices.measure("kuhn:cfr+", seconds=0.1)
-    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
-    row = frame.in_a_process(devices.measure, run="kuhn:cfr+/float32", seconds=0.1)
-    assert row["apart"] == 0.0 and row["form"] == "tree"
-    assert 0 < row["device_ms"] < 100 and 0 < row["cpu_ms"] < 100
-
-
-@pytest.mark.slow
-def test_networks_are_timed_without_their_compiling(monkeypatch):
-    """An iteration of two matches is short, and its programs take far longer."""
-    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
-    run = "kuhn:mmd(hidden=8,layers=1,episodes=2)"
-    row = frame.in_a_process(devices.measure, run=run, seconds=0.1)
-    for name in ("cpu", "device"):
-        assert 0 < row[f"{name}_ms"] < 200 * row[f"{name}_compile"]
 
 
 def test_names_of_games_are_strings():

@@ -35,7 +35,7 @@ PHASES = {
             "player 0: solving the start",
             "making the bot of seat 1",
             "player 1: warming up layer 1 of 1",
-            "judging",
+            "evaluating",
         ],
     ),
     "best-response": (

@@ -15,7 +15,8 @@ from spiel_cr.games.public_tree import public_tree_game
 from spiel_cr.players.player_specs import prepare
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
+from spiel_cr.policies.public_node_names import node_probabilities
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.representation import GameOptions, Need, choose_form
@@ -47,7 +48,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     assert found["form"] == "public-tree"
     assert found["evaluator"] == "spiel_cr" and "in public-tree form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
-    assert isinstance(loaded, PublicTreePolicy)
+    assert isinstance(loaded, FormPolicy)
     asked = ("--evaluator", "openspiel")
     other, _, _ = told(capsys, "solve", *game, *words, *asked)
     assert other["evaluator"] == "openspiel"
@@ -76,8 +77,8 @@ def test_show_prints_a_grid(capsys, policy_file):
     found, out, _ = told(capsys, "show", *words)
     assert (found["node"], found["player"], found["round"]) == (["call", "call"], 0, 1)
     policy = spiel_cr.load_policy(policy_file, LEDUC)
-    node = policy.finder.after([1, 1])
-    expected = policy.probabilities(node)
+    node = policy.form.finder.after([1, 1])
+    expected = node_probabilities(policy, node)
     rows = [row["probabilities"] for row in found["hands"]]
     assert np.allclose(rows, expected, atol=1e-12)
     assert found["actions"] == ["fold", "call", "raise"]
@@ -114,7 +115,7 @@ def test_rows_and_columns_without_hands_are_not_printed():
 
 
 def test_names_of_kuhn():
-    policy = PublicTreePolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
+    policy = FormPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
     grid = hand_grid.hand_grid(policy, "pass bet")
     assert grid.rows == ("J", "Q", "K") and grid.actions == ("pass", "bet")
     text = hand_grid.text_of(grid).splitlines()
@@ -146,7 +147,7 @@ def test_grids_leave_out_impossible_deals(ranges):
     uniform = [
         conversions.uniform_behaviour(own) for own in signals.sequence_form.decisions
     ]
-    grid = hand_grid.hand_grid(PublicTreePolicy(signals, uniform), "")
+    grid = hand_grid.hand_grid(FormPolicy(signals, uniform), "")
     assert len(grid.hands) == signals.num_private_states(grid.player)[0] <= 6
     assert grid.played == pytest.approx(1 / len(grid.actions))
 
@@ -199,12 +200,12 @@ def test_bots_play_it(policy_file):
         state.apply_action(card)
     assert player.step(state) in state.legal_actions()
     opponent = load_opponent(str(policy_file), LEDUC)
-    assert isinstance(opponent, PublicTreePolicy)
+    assert isinstance(opponent, FormPolicy)
 
 
 def test_best_responses_and_evaluations_take_it(capsys, policy_file):
     exact = spiel_cr.load_policy(policy_file)
-    signals = spiel_cr.solve(exact.signals, "cfr+", 50)
+    signals = spiel_cr.solve(exact.form, "cfr+", 50)
     words = ("best-response", "--game", LEDUC, "--policy", policy_file)
     found, _, _ = told(capsys, *words, "--method", "exact")
     assert found["value"] == pytest.approx(signals.nash_conv(), abs=1e-6)

@@ -43,7 +43,7 @@ def test_numbers(solved, page):
     data = data_of(page)
     nodes = data["nodes"]
     policy = solved.average_policy()
-    assert len(nodes) == int((policy.signals.betting.player >= 0).sum())
+    assert len(nodes) == int((policy.form.betting.player >= 0).sum())
     for entry in nodes:
         found = poker.answers(policy, " ".join(entry["path"]), form=solved.form)
         numbers = np.array(entry["numbers"], float)

@@ -18,7 +18,7 @@ from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import tabular_policy
-from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.queries import query, rules_for
 from spiel_cr.resolving import clock
 from spiel_cr.resolving.leaves import rollout_values
@@ -65,7 +65,7 @@ def phantom_rules():
         owner = side.decisions.owner[1:]
         odds = random.random(len(owner)) + 0.01
         behaviours.append(np.append(1.0, odds / np.bincount(owner, odds)[owner]))
-    return worlds, PhantomPolicy(worlds, behaviours)
+    return worlds, FormPolicy(worlds, behaviours)
 
 
 def decisions(state, told=((), ()), odds=1.0, policy=None, own=0):
@@ -230,7 +230,7 @@ def test_with_many_simulations_the_step_is_the_exact_one(name, simulations, zero
 
 def test_hidden_boards_are_searched_by_their_worlds():
     worlds, policy = phantom_rules()
-    exact = PhantomPolicy(worlds, search_everywhere(worlds, policy.behaviour))
+    exact = FormPolicy(worlds, search_everywhere(worlds, policy.behaviour))
     bots = [SearchBot(HEX, p, SearchBotConfig(policy, 3000), seed=0) for p in (0, 1)]
     root, far, met = worlds.game.new_initial_state(), [], set()
     for state, told, _ in decisions(root, policy=policy):

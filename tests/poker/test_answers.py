@@ -7,13 +7,13 @@ from spiel_cr import poker
 from spiel_cr.games.public_tree import public_tree_game
 from spiel_cr.policies.best_responses import behaviour_value
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from tests.support.kuhn_public_tree import kuhn
 
 RANGES = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
 
 
-def random_policy(board: str) -> PublicTreePolicy:
+def random_policy(board: str) -> FormPolicy:
     """Hands mix differently everywhere."""
     bets = "50%; raises allin; cap 2"
     signals = public_tree_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
@@ -25,10 +25,10 @@ def random_policy(board: str) -> PublicTreePolicy:
         total = np.bincount(own.owner[1:], weights[1:])
         weights[1:] /= total[own.owner[1:]]
         behaviours.append(weights)
-    return PublicTreePolicy(signals, behaviours)
+    return FormPolicy(signals, behaviours)
 
 
-def expected(policy: PublicTreePolicy, words: list[str], player: int) -> dict:
+def expected(policy: FormPolicy, words: list[str], player: int) -> dict:
     """By hand of a player: chance of getting there, sums of utility and of showdowns.
 
     Every deal is played out, state by state.
@@ -60,7 +60,7 @@ def expected(policy: PublicTreePolicy, words: list[str], player: int) -> dict:
                 walk(state.child(action), left, chance * share)
             return
         if not left:
-            hand = policy.signals.reader.signal(state, player)
+            hand = policy.form.reader.signal(state, player)
             found = np.array([1, value(state), showdown(state)]) * chance
             sums[hand] = sums.get(hand, 0) + found
             return
@@ -112,7 +112,7 @@ def test_ranges_and_rows():
     checked = root.played[:, root.actions.index("check")]
     assert after.weight == pytest.approx(root.weight * checked)
     assert after.rows()[0]["probabilities"] == after.played[0].tolist()
-    form = policy.signals.sequence_form
+    form = policy.form.sequence_form
     whole = behaviour_value(form, (policy.behaviour[0], policy.behaviour[1]))
     assert root.mean(root.ev) == pytest.approx(whole, abs=1e-9)
 
@@ -121,9 +121,9 @@ def test_where_nobody_gets():
     policy = random_policy("5c9dJs2h3c")
     bet = poker.answers(policy).actions.index("bet-10")
     behaviour = policy.behaviour[0].copy()
-    block = policy.decisions[0].block(behaviour, 0)
+    block = policy.form.public_decisions[0].block(behaviour, 0)
     block[:, 1 - bet], block[:, bet] = 1.0, 0.0
-    never = PublicTreePolicy(policy.signals, [behaviour, policy.behaviour[1]])
+    never = FormPolicy(policy.form, [behaviour, policy.behaviour[1]])
     found = poker.answers(never, "bet-10")
     assert not found.likelihood.any() and np.isnan(found.mean(found.ev))
     row = found.rows()[0]
@@ -134,11 +134,11 @@ def test_combos_count_suits_that_are_alike():
     game = poker.spot("5c9cJc2c3c", 20, 30, ranges=("AA", "random"), bets="pot")
     signals = public_tree_game(game)
     uniform = [uniform_behaviour(own) for own in signals.sequence_form.decisions]
-    found = poker.answers(PublicTreePolicy(signals, uniform))
+    found = poker.answers(FormPolicy(signals, uniform))
     assert sorted(found.combos) == [3, 3] and len(found.names) == 2
 
 
 def test_other_games_have_no_hands():
-    policy = PublicTreePolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
+    policy = FormPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
     with pytest.raises(ValueError, match="its signals are no hands of cards"):
         poker.answers(policy)

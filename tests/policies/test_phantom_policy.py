@@ -13,7 +13,7 @@ from spiel_cr.common.errors import MoreKnowledgeError
 from spiel_cr.evaluation import opponent
 from spiel_cr.games.phantom import phantom_game, phantom_queries
 from spiel_cr.policies import queries
-from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers.representation import Reason
 from tests.support.hidden_boards import Drawn
@@ -111,7 +111,7 @@ def test_what_is_no_policy_is_refused(solved):
     first, second = solved.average
     for wrong in (first[:-1], first.astype(np.int64), 2 * first, -first):
         with pytest.raises(ValueError, match="behaviour of player 0"):
-            PhantomPolicy(worlds, (wrong, second))
+            FormPolicy(worlds, (wrong, second))
     state = worlds.game.new_initial_state()
     with pytest.raises(ValueError, match="player 0 acts"):
         solved.average_policy().action_probabilities(state, 1)

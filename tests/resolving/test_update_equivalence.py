@@ -11,7 +11,7 @@ import spiel_cr
 from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import tabular_policy
-from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.resolving.update_equivalence import damping, mirror_step
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
@@ -33,7 +33,7 @@ def _random_behaviour(laid, seed):
 
 
 def _policy(laid, behaviour):
-    make = tabular_policy if hasattr(laid, "infosets") else PhantomPolicy
+    make = tabular_policy if hasattr(laid, "infosets") else FormPolicy
     return make(laid, behaviour)
 
 
@@ -181,10 +181,10 @@ def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations
 @pytest.mark.parametrize("player", [0, 1])
 def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
     worlds = phantom_game(HEX)
-    blueprint = PhantomPolicy(worlds, _random_behaviour(worlds, seed=4))
+    blueprint = FormPolicy(worlds, _random_behaviour(worlds, seed=4))
     searched = list(blueprint.behaviour)
     searched[player] = _random_behaviour(worlds, seed=5)[player]
-    both = PhantomPolicy(worlds, searched)
+    both = FormPolicy(worlds, searched)
     gains = Gains(blueprint, player)
 
     def expected(state):

@@ -130,7 +130,7 @@ def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
     save_behaviours(path, changed, behaviours, {})
     again = spiel_cr.load_policy(path, SUITS)
     assert again.signals.game_id == game.game_id != changed.game_id
-    assert spiel_cr.load_policy(path, changed).signals is changed
+    assert spiel_cr.load_policy(path, changed).form is changed
 
 
 def test_buckets_by_number():

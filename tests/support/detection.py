@@ -1,8 +1,8 @@
-"""Signal games from compiled games: public nodes, deals, signals, kernels.
+"""Signal games from compiled games: public nodes, deals, signals, matrices.
 
 Histories with the same players' actions are one public node, chance moves are deals. A
 player's signal is what its infosets tell it of the deal: at every node of a round they
-tell the same. Payoff matrices of leaves that are proportional share a kernel. It is
+tell the same. Payoff matrices of leaves that are proportional share a matrix. It is
 plain Python, for small games; what is no signal game fails an assertion.
 """
 
@@ -21,7 +21,7 @@ from spiel_cr.games.tree.tree import GameTree
 
 # What chance has dealt so far, and what players have done.
 Actions = tuple[int, ...]
-# Matrices whose entries agree that well, largest entry 1, share a kernel.
+# Matrices whose entries agree that well, largest entry 1, share a matrix.
 _SAME = 1e-9
 
 
@@ -108,10 +108,10 @@ def locate(tree: GameTree) -> Detected:
         np.array([table.round[n] for n in table.nodes], np.int8),
     )
     signals, parents = zip(*(_signals(tree, table, p) for p in range(2)), strict=True)
-    kernels, terms = _factors(tree, table, signals)
+    payoff_matrices, terms = _factors(tree, table, signals)
     reader = DealReader((signals[0], signals[1]))
     game = PublicTreeGame(
-        tree.game, betting, (parents[0], parents[1]), kernels, terms, reader
+        tree.game, betting, (parents[0], parents[1]), payoff_matrices, terms, reader
     )
     game.check()
     infosets, sequences = [], []
@@ -168,10 +168,10 @@ def _sure(deals: list[Actions]) -> Actions:
 def _factors(
     tree: GameTree, table: _Sorted, signals: tuple[Any, ...]
 ) -> tuple[tuple[SparseMatrix, ...], Terms]:
-    """The payoff matrices of leaves as kernels times stakes."""
+    """The payoff matrices of leaves as matrices times stakes."""
     h = tree.histories
     chance = np.broadcast_to(h.chance, len(h))
-    kernels: list[SparseMatrix] = []
+    payoff_matrices: list[SparseMatrix] = []
     shapes: list[tuple[np.ndarray, float]] = []
     terms = []
     for place, node in sorted(
@@ -188,24 +188,25 @@ def _factors(
             continue
         normal = matrix / size
         normal *= (sign := np.sign(normal.flat[np.argmax(np.abs(normal) > _SAME)]))
-        kernel = next(
+        payoff_matrix = next(
             (
                 k
                 for k, (other, _) in enumerate(shapes)
-                if kernels[k].round == number and np.abs(other - normal).max() < _SAME
+                if payoff_matrices[k].round == number
+                and np.abs(other - normal).max() < _SAME
             ),
-            len(kernels),
+            len(payoff_matrices),
         )
-        if kernel == len(kernels):
+        if payoff_matrix == len(payoff_matrices):
             # Entries are in units of what is paid at most.
             unit = float(np.abs(h.utility[histories]).max())
             shapes.append((normal, unit / size))
             first, second = (own.astype(np.int32) for own in np.nonzero(matrix))
             values = sign * matrix[first, second] / unit
             entries = Payoffs(first, second, values)
-            kernels.append(SparseMatrix(number, matrix.shape, entries))
-        terms.append((place, kernel, sign * size * shapes[kernel][1]))
-    leaf, kernel, stake = zip(*sorted(terms), strict=True)
-    return tuple(kernels), Terms(
-        np.array(leaf, np.int32), np.array(kernel, np.int32), np.array(stake)
+            payoff_matrices.append(SparseMatrix(number, matrix.shape, entries))
+        terms.append((place, payoff_matrix, sign * size * shapes[payoff_matrix][1]))
+    leaf, payoff_matrix, stake = zip(*sorted(terms), strict=True)
+    return tuple(payoff_matrices), Terms(
+        np.array(leaf, np.int32), np.array(payoff_matrix, np.int32), np.array(stake)
     )

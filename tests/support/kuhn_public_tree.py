@@ -50,18 +50,23 @@ def kuhn() -> PublicTreeGame:
     first, second = np.nonzero(1 - np.eye(3))
     won = np.sign(first - second) / 6
     pairs = [index.astype(np.int32) for index in (first, second)]
-    kernels = tuple(
+    payoff_matrices = tuple(
         SparseMatrix(0, (3, 3), Payoffs(*pairs, values))
         for values in (won, np.full(6, 1 / 6))
     )
     terms = Terms(
         leaf=np.array([node for node, _, _ in ends], np.int32),
-        kernel=np.array([int(who >= 0) for _, _, who in ends], np.int32),
+        matrix=np.array([int(who >= 0) for _, _, who in ends], np.int32),
         stake=np.array(
             [chips * (-1 if who == 1 else 1) for _, chips, who in ends], float
         ),
     )
     none = (np.zeros(3, np.int32),)
     return PublicTreeGame(
-        pyspiel.load_game("kuhn_poker"), betting, (none, none), kernels, terms, Reader()
+        pyspiel.load_game("kuhn_poker"),
+        betting,
+        (none, none),
+        payoff_matrices,
+        terms,
+        Reader(),
     )

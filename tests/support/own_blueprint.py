@@ -30,14 +30,14 @@ import spiel_cr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.form_policy import FormPolicy
 from tests.support.exact_search import expected_returns
 
 
 class Gains:
     """What a player gains on its blueprint, decision by decision."""
 
-    def __init__(self, policy: PhantomPolicy, player: int) -> None:
+    def __init__(self, policy: FormPolicy, player: int) -> None:
         """Knows all values.
 
         Args:
@@ -45,12 +45,12 @@ class Gains:
           player: who searches.
         """
         self._policy, self._player = policy, player
-        values, mass, _ = expected_returns(policy.worlds, policy.behaviour, player)
+        values, mass, _ = expected_returns(policy.form, policy.behaviour, player)
         self._q = np.divide(values, mass, out=np.zeros(len(mass)), where=mass > 0)
 
     def of(self, state: pyspiel.State, played: dict[int, float]) -> float:
         """The gain of one decision, in utilities."""
-        worlds = self._policy.worlds
+        worlds = self._policy.form
         _, infoset = worlds.infoset_of(state)
         first = int(worlds.first_sequences[self._player][infoset]) - 1
         before = self._policy.probabilities_at(state, self._player)
@@ -81,7 +81,7 @@ def main() -> None:
         parser.error(f"--matches {words.matches}: give 4 or more, two for each seat")
     solved = spiel_cr.solve(words.game, "pcfr+", words.iterations)
     policy = solved.average_policy()
-    if not isinstance(policy, PhantomPolicy):
+    if not isinstance(policy, FormPolicy):
         parser.error(f"--game {words.game}: give a game of hidden boards")
     with tempfile.NamedTemporaryFile(suffix=".npz") as file:
         solved.save(file.name)
@@ -97,7 +97,7 @@ def main() -> None:
         other = PolicyBot(1 - seat, policy, seed=number)
         pair = [bots[0], other] if seat == 0 else [other, bots[1]]
         match = play_match(words.game, pair, np.random.default_rng(number))
-        state = policy.worlds.game.new_initial_state()
+        state = policy.form.game.new_initial_state()
         total = 0.0
         for action, odds in zip(match.actions, match.odds, strict=True):
             if state.current_player() == seat:

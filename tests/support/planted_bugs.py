@@ -78,10 +78,11 @@ BUGS = (
     ),
     Bug(
         "spiel_cr/resolving/lookahead/solved_lookahead.py",
-        "behaviour = np.append(1.0, plan.play(nodes, player))",
-        "behaviour = np.append(1.0, getattr(plan, 'plan', plan).play(nodes, player))",
+        "behaviour = np.append(1.0, incumbent.play(nodes, player))",
+        "blueprint = getattr(incumbent, 'incumbent', incumbent)\n"
+        "            behaviour = np.append(1.0, blueprint.play(nodes, player))",
         "tests/resolving/lookahead",
-        "promises are made against the blueprint, not the plan",
+        "constraints are computed against the blueprint, not the incumbent strategy",
     ),
     Bug(
         "spiel_cr/evaluation/responses/ismcts_kernel.py",

@@ -46,21 +46,24 @@ def reaches(game: PublicTreeGame, policy: Policy, player: int) -> list[np.ndarra
     return own
 
 
-def kernel_matrix(game: PublicTreeGame, kernel: int) -> np.ndarray:
+def dense_payoff_matrix(game: PublicTreeGame, payoff_matrix: int) -> np.ndarray:
     """float64 [H0, H1], for games that are small enough."""
-    matrix = np.zeros(game.kernels[kernel].shape)
-    rows, columns, values = game.kernels[kernel].coordinates()
+    matrix = np.zeros(game.payoff_matrices[payoff_matrix].shape)
+    rows, columns, values = game.payoff_matrices[payoff_matrix].coordinates()
     np.add.at(matrix, (rows, columns), values)
     return matrix
 
 
 def value_of_form(game: PublicTreeGame, policy: Policy) -> float:
-    """Player 0's value: stakes times kernels, as the form says."""
+    """Player 0's value: stakes times matrices, as the form says."""
     first, second = (reaches(game, policy, player) for player in range(2))
-    matrices = [kernel_matrix(game, kernel) for kernel in range(len(game.kernels))]
+    matrices = [
+        dense_payoff_matrix(game, payoff_matrix)
+        for payoff_matrix in range(len(game.payoff_matrices))
+    ]
     return sum(
-        stake * (first[leaf] @ matrices[kernel] @ second[leaf])
-        for leaf, kernel, stake in zip(*game.terms, strict=True)
+        stake * (first[leaf] @ matrices[payoff_matrix] @ second[leaf])
+        for leaf, payoff_matrix, stake in zip(*game.terms, strict=True)
     )
 
 

@@ -28,7 +28,7 @@ _MOST_CARDS = 7
 
 
 def batched_universal_poker(game: pyspiel.Game) -> "BatchedLimitPoker | None":
-    """The rules of a `universal_poker` with limited bets on arrays.
+    """Return the rules of a `universal_poker` with limited bets on arrays.
 
     None where bets are not limited, for subgames (`boardCards`, `potSize`,
     `handReaches`), more than two players, two private or seven cards, and for more
@@ -124,12 +124,12 @@ class BatchedLimitPoker:
         self._bets = self._sequences(tree, features - 2 - 2 * count)
 
     def _sequences(self, tree: PublicTree, width: int) -> np.ndarray:
-        """bool [P, width], OpenSpiel's two bits for each move: called, raised.
+        """Return bool [P, width], OpenSpiel's two bits for each move: called, raised.
 
         Deals take up places, too, and have neither bit.
 
         Raises:
-          ValueError: there are more moves than OpenSpiel's tensor has places for.
+          ValueError: If there are more moves than OpenSpiel's tensor has places for.
         """
         bets = np.zeros((len(tree.player), width), bool)
         num_moves = np.zeros(len(tree.player), np.int64)
@@ -145,17 +145,17 @@ class BatchedLimitPoker:
         return bets
 
     def new_initial_states(self) -> np.ndarray:
-        """Returns the state before the first card."""
+        """Return the state before the first card."""
         return np.zeros((1, _COLUMNS), np.int64)
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Returns CHANCE while cards are dealt, who bets, or TERMINAL; int64 [n]."""
+        """Return CHANCE while cards are dealt, who bets, or TERMINAL; int64 [n]."""
         node = states[:, _NODE]
         deals = states[:, _DEALT] < self._cards[node]
         return np.where(deals, base.CHANCE, self._player[node])
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Returns bool [n, A]: fold, call, raise, or the cards that are left."""
+        """Return bool [n, A]: fold, call, raise, or the cards that are left."""
         node = states[:, _NODE]
         legal = self._legal[node]
         deals = states[:, _DEALT] < self._cards[node]
@@ -165,19 +165,19 @@ class BatchedLimitPoker:
         return legal
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """bool [n, cards], those that nobody has been dealt."""
+        """Return bool [n, cards], those that nobody has been dealt."""
         dealt = np.bitwise_or.reduce(states[:, _HANDS:], axis=1)
         return dealt[:, None] & self._bits == 0
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Returns float64 [n, A], the same for each card that is left."""
+        """Return float64 [n, A], the same for each card that is left."""
         probabilities = np.zeros((len(states), self._legal.shape[1]))
         left = self._left(states)
         probabilities[:, : len(self._bits)] = left / left.sum(axis=1, keepdims=True)
         return probabilities
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Returns the states after one card or bet each."""
+        """Return the states after one card or bet each."""
         after = states.copy()
         node, dealt = states[:, _NODE], states[:, _DEALT]
         deals = np.flatnonzero(dealt < self._cards[node])
@@ -189,7 +189,7 @@ class BatchedLimitPoker:
         return after
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """Returns player 0's utilities at the end, in chips, float64 [n]."""
+        """Return player 0's utilities at the end, in chips, float64 [n]."""
         node = states[:, _NODE]
         values = self._stake[node]
         shown = np.flatnonzero(self._showdown[node])
@@ -200,7 +200,7 @@ class BatchedLimitPoker:
         return values
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, 3]: the bets, own cards, and the board."""
+        """Return int64 [n, 3]: the bets, own cards, and the board."""
         return states[:, [_NODE, _HANDS + player, _BOARD]]
 
     def bucket_bytes(self) -> int:
@@ -225,7 +225,7 @@ class BatchedLimitPoker:
           tick: called now and then while they are made.
 
         Raises:
-          ValueError: there is not a number from 1 to 65 536 for each round, or the
+          ValueError: If there is not a number from 1 to 65 536 for each round, or the
             arrays are of other buckets.
         """
         rounds = len(self._rules.deals)
@@ -238,7 +238,7 @@ class BatchedLimitPoker:
         return BucketedLimitPoker(self, tuple(counts), arrays, tick)
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns OpenSpiel's, bool [n, F]: who one is, own cards, board, bets."""
+        """Return OpenSpiel's, bool [n, F]: who one is, own cards, board, bets."""
         cards = states[:, _HANDS + player, None] & self._bits != 0
         board = states[:, _BOARD, None] & self._bits != 0
         observer = np.broadcast_to(np.arange(2) == player, (len(states), 2))
@@ -266,7 +266,7 @@ class BucketedLimitPoker(BatchedLimitPoker):
         self.buckets, self.beats = buckets.on_board, buckets.beats
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Returns int64 [n, 2]: the bets, and the bucket in this round."""
+        """Return int64 [n, 2]: the bets, and the bucket in this round."""
         node = states[:, _NODE]
         hands, boards = states[:, _HANDS + player], states[:, _BOARD]
         bucket = self._buckets(hands, boards, self._round[node])

@@ -2,7 +2,7 @@
 
 Bets do not depend on cards, so one deal shows all of them. Two are played side by
 side: one that player 0 wins, and the same with hands swapped. That tells folds from
-showdowns, and holds OpenSpiel to what a kernel needs: the winner gets the same either
+showdowns, and holds OpenSpiel to what a matrix needs: the winner gets the same either
 way.
 """
 
@@ -61,7 +61,7 @@ class Deal(NamedTuple):
 
 
 def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
-    """Walks all bets.
+    """Walk all bets.
 
     Args:
       game: a `universal_poker`.
@@ -101,7 +101,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
 
 
 def _after_hands(game: pyspiel.Game, rules: Rules, deal: Deal) -> pyspiel.State:
-    """The state after the private cards."""
+    """Return the state after the private cards."""
     state = game.new_initial_state()
     if rules.reaches is None:
         for card in [*deal.hands[0], *deal.hands[1]]:
@@ -120,7 +120,7 @@ def encode(rules: Rules, hands: tuple[list[int], list[int]]) -> int:
 
 
 def decode(rules: Rules, code: int) -> list[int]:
-    """The cards of `encode`."""
+    """Return the cards of `encode`."""
     cards = []
     for _ in range(base.NUM_PLAYERS * rules.hole):
         code, card = divmod(code, len(rules.deck))
@@ -129,7 +129,7 @@ def decode(rules: Rules, code: int) -> list[int]:
 
 
 def _deal_board(state: pyspiel.State, deal: Deal, dealt: int) -> int:
-    """Deals public cards as long as the state asks for them; how many there are."""
+    """Deal public cards as long as the state asks for them; how many there are."""
     while state.is_chance_node():
         state.apply_action(deal.board[dealt])
         dealt += 1
@@ -137,7 +137,7 @@ def _deal_board(state: pyspiel.State, deal: Deal, dealt: int) -> int:
 
 
 def _paid(states: list[pyspiel.State]) -> tuple[float, bool]:
-    """The stake, and whether there was a showdown."""
+    """Return the stake, and whether there was a showdown."""
     value, other_value = (state.returns()[0] for state in states)
     if value == other_value:  # A fold, or a tie for both assignments of hands.
         return value, False

@@ -59,7 +59,7 @@ class Buckets:
           tick: called now and then while hands are compared.
 
         Raises:
-          ValueError: the arrays are of other shapes.
+          ValueError: If the arrays are of other shapes.
         """
         deck = rules.deck
         self._cards = strengths.card_bits(deck.num_suits)[: len(deck)]
@@ -163,7 +163,7 @@ class Buckets:
         return beats.astype(np.float32)
 
     def _grow(self) -> None:
-        """Boards of one card more, ascending, and how many each stands for."""
+        """Return boards of one card more, ascending, and how many each stands for."""
         boards, weight = self._boards[-1][:, None], self._weights[-1][:, None]
         fits = boards & self._cards == 0
         ordered, _ = self._in_order((boards | self._cards)[fits])
@@ -174,7 +174,7 @@ class Buckets:
         self._weights.append(mass / np.bitwise_count(grown[0]))
 
     def _compare(self) -> None:
-        """Fills the buckets of all rounds, from the last one to the first."""
+        """Fill the buckets of all rounds, from the last one to the first."""
         levels = np.empty(self._labels[-1].shape, np.uint16)
         for some in self._chunks(-1):
             levels[some] = self._levels(some)
@@ -197,7 +197,7 @@ class Buckets:
         self._known[:] = True
 
     def _chunks(self, size: int) -> Iterator[slice]:
-        """Boards of so many cards that are looked at together."""
+        """Return boards of so many cards that are looked at together."""
         for begin in range(0, len(self._boards[size]), _TOGETHER):
             self._tick()
             yield slice(begin, begin + _TOGETHER)
@@ -214,7 +214,7 @@ class Buckets:
         return levels
 
     def _means(self, size: int, numbers: _Numbers) -> _Numbers:
-        """Means over the next card, on boards of so many cards."""
+        """Return means over the next card, on boards of so many cards."""
         boards, grown = self._boards[size], self._boards[size + 1]
         levels = np.empty((len(boards), len(self._hands)), np.int32)
         for some in self._chunks(size):
@@ -234,7 +234,7 @@ class Buckets:
         return _Numbers(levels, np.arange(_LEVELS, dtype=np.float32) / (_LEVELS - 1))
 
     def _percentiles(self, size: int, numbers: _Numbers, count: int) -> np.ndarray:
-        """The bucket of each level, int64, by how likely boards are."""
+        """Return the bucket of each level, int64, by how likely boards are."""
         boards, weight = self._boards[size], self._weights[size]
         mass = np.zeros(len(numbers.values))
         for some in self._chunks(size):
@@ -251,7 +251,7 @@ class Buckets:
         return bucket
 
     def _in_order(self, boards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Boards with their suits in ascending order, and rows of `_orders`."""
+        """Return boards with their suits in ascending order, and rows of `_orders`."""
         suits = self._orders.shape[1]
         masks = strengths.split(boards)[..., :suits]
         order = np.argsort(masks, axis=-1, kind="stable")
@@ -261,7 +261,7 @@ class Buckets:
 
 
 def _joined(masks: np.ndarray) -> np.ndarray:
-    """Sets int64 [...] of the masks int16 [..., suits] of up to four suits."""
+    """Join masks int16 [..., suits] of up to four suits into sets int64 [...]."""
     four = np.zeros((*masks.shape[:-1], strengths.NUM_SUITS), np.int16)
     four[..., : masks.shape[-1]] = masks
     sets: np.ndarray = four.view("<i8")[..., 0]

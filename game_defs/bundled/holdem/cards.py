@@ -24,17 +24,17 @@ class Deck(NamedTuple):
         return self.num_ranks * self.num_suits
 
     def cards(self, text: str) -> list[int]:
-        """The cards of a text such as "5c9dJs"."""
+        """Return the cards of a text such as "5c9dJs"."""
         pairs = zip(text[::2], text[1::2], strict=True)
         return [RANKS.index(r) * self.num_suits + SUITS.index(s) for r, s in pairs]
 
     def text(self, cards: Iterable[int]) -> str:
-        """Cards as people write them, in the order given."""
+        """Return cards as people write them, in the order given."""
         split = (divmod(int(card), self.num_suits) for card in cards)
         return "".join(RANKS[rank] + SUITS[suit] for rank, suit in split)
 
     def permuted(self, cards: np.ndarray, suits: Sequence[int]) -> np.ndarray:
-        """The cards [...] with suit s replaced by suits[s]."""
+        """Return the cards [...] with suit s replaced by suits[s]."""
         rank, suit = np.divmod(cards, self.num_suits)
         return rank * self.num_suits + np.array(suits)[suit]
 
@@ -53,7 +53,7 @@ class Sets:
     """
 
     def __init__(self, cards: Sequence[int], sizes: Sequence[int], deck: Deck) -> None:
-        """Lists them.
+        """List them.
 
         Args:
           cards: that sets are made of, ascending.
@@ -79,13 +79,13 @@ class Sets:
         return len(self.cards)
 
     def _code(self, ascending: np.ndarray) -> np.ndarray:
-        """int64 [n], in lexicographic order; fewer than twelve cards fit."""
+        """Return int64 [n], in lexicographic order; fewer than twelve cards fit."""
         powers = self._base ** np.arange(ascending.shape[1])[::-1]
         code: np.ndarray = ascending @ powers
         return code
 
     def find(self, cards: np.ndarray) -> np.ndarray:
-        """The numbers of rows int [m, cards], each set in any order; int64 [m].
+        """Return the numbers of rows int [m, cards], each set in any order; int64 [m].
 
         Raises:
           KeyError: one is not listed.
@@ -99,6 +99,6 @@ class Sets:
 
 
 def bits(cards: np.ndarray) -> np.ndarray:
-    """Sets of cards int [n, size] as masks, int64 [n]."""
+    """Return sets of cards int [n, size] as masks, int64 [n]."""
     masks: np.ndarray = np.left_shift(np.int64(1), cards).sum(axis=1)
     return masks

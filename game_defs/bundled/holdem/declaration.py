@@ -1,4 +1,4 @@
-"""Declares a `universal_poker` as a signal game: betting, signals, kernels, payoffs.
+"""Declares a `universal_poker` as a signal game: betting, signals, matrices, payoffs.
 
 The classes have the fields of those in `spiel_cr.games.public_tree.game`, which turns
 them into its own; this package does not know it.
@@ -55,16 +55,16 @@ class Kernel(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What is paid at ends: player 0 gets stake times kernel.
+    """What is paid at ends: player 0 gets stake times matrix.
 
     Attributes:
       leaf: int32 [T], the public node.
-      kernel: int32 [T], number of the kernel.
+      matrix: int32 [T], number of the matrix.
       stake: float64 [T], in chips.
     """
 
     leaf: np.ndarray
-    kernel: np.ndarray
+    matrix: np.ndarray
     stake: np.ndarray
 
 
@@ -74,14 +74,14 @@ class Declaration(NamedTuple):
     Attributes:
       betting: the public tree.
       parents: for each player and round int32 [n], the signal of the round before.
-      kernels: how signals compare.
+      payoff_matrices: how signals compare.
       terms: what is paid.
       reader: finds the signals of states, and names them.
     """
 
     betting: PublicTree
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[Kernel, ...]
+    payoff_matrices: tuple[Kernel, ...]
     terms: Terms
     reader: HandReader
 
@@ -89,7 +89,7 @@ class Declaration(NamedTuple):
 def public_tree_of_universal_poker(
     game: pyspiel.Game, *, suits: bool = True
 ) -> Declaration:
-    """Declares a game with two players and at most one deal of public cards to come.
+    """Declare a game with two players and at most one deal of public cards to come.
 
     Args:
       game: a `universal_poker`.
@@ -97,7 +97,7 @@ def public_tree_of_universal_poker(
         the game is the same and larger; it is there for comparison.
 
     Raises:
-      ValueError: the game has another shape, or is too large; says what to do.
+      ValueError: If the game has another shape, or is too large; says what to do.
     """
     rules = rules_of(game)
     deals = Deals(rules, suits=suits)
@@ -113,7 +113,7 @@ def declare(
     bets: Callable[[Boards], PublicTree],
     reader: type[HandReader] = HandReader,
 ) -> Declaration:
-    """Declares a game of hands and bets.
+    """Declare a game of hands and bets.
 
     Args:
       deals: what can be dealt.
@@ -121,7 +121,7 @@ def declare(
       reader: finds signals in the game's states.
 
     Raises:
-      ValueError: there are too many signals or bets; says what to do.
+      ValueError: If there are too many signals or bets; says what to do.
     """
     rules = deals.rules
     seen = [deals.boards(rules.deals[: r + 1]) for r in range(len(rules.deals))]
@@ -130,12 +130,12 @@ def declare(
     ]
     tree = bets(seen[-1])
     ends = np.flatnonzero(tree.stake != 0)
-    kinds, kernel = np.unique(
+    kinds, matrix = np.unique(
         np.stack([tree.round[ends], tree.showdown[ends]], axis=1),
         axis=0,
         return_inverse=True,
     )
-    kernels = []
+    payoff_matrices = []
     for round, showdown in kinds.tolist():
         signals, boards = (
             [by_round[round] for by_round in rounds],
@@ -145,19 +145,23 @@ def declare(
         if to_come:  # In which order makes no difference any more.
             boards = deals.boards((*rules.deals[: round + 1], to_come))
         behind = dealing.earlier_board(boards, seen[round])
-        kernels.append(_kernel(deals, round, signals, boards, behind, bool(showdown)))
+        payoff_matrices.append(
+            _matrix(deals, round, signals, boards, behind, bool(showdown))
+        )
     terms = Terms(
-        ends.astype(np.int32), kernel.reshape(-1).astype(np.int32), tree.stake[ends]
+        ends.astype(np.int32),
+        matrix.reshape(-1).astype(np.int32),
+        tree.stake[ends],
     )
     parents = tuple(dealing.parents_of(seen, by_round) for by_round in rounds)
     hand_reader = reader(deals, seen, rounds)
     return Declaration(
-        tree, (parents[0], parents[1]), tuple(kernels), terms, hand_reader
+        tree, (parents[0], parents[1]), tuple(payoff_matrices), terms, hand_reader
     )
 
 
 def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
-    """int32 [b, H], of all hands on some canonical boards."""
+    """Return int32 [b, H], of all hands on some canonical boards."""
     suits = deals.rules.deck.num_suits
     public = boards.every.cards[boards.canonical[board]]
     first = np.broadcast_to(
@@ -170,7 +174,7 @@ def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
 
 
 def _decisive(deals: Deals, boards: Boards) -> Deal:
-    """A deal that player 0 wins, or any deal if every showdown is a tie."""
+    """Return a deal that player 0 wins, or any deal if every showdown is a tie."""
     tie = None
     for board in range(len(boards.canonical)):
         public = boards.every.cards[boards.canonical[board]]
@@ -192,7 +196,7 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
     return tie
 
 
-def _kernel(
+def _matrix(
     deals: Deals,
     round: int,
     signals: list[Signals],

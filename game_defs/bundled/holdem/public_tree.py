@@ -80,14 +80,14 @@ class Deals:
     """
 
     def __init__(self, rules: Rules, *, suits: bool = True) -> None:
-        """Lists hands.
+        """List hands.
 
         Args:
           rules: of the game.
           suits: treat what only differs by suits as one; False is for comparison.
 
         Raises:
-          ValueError: there are too many deals.
+          ValueError: If there are too many deals.
         """
         self.rules = rules
         deck = rules.deck
@@ -109,7 +109,7 @@ class Deals:
         self.symmetry = self._symmetry(suits)
 
     def _symmetry(self, suits: bool) -> Symmetry:
-        """Those that keep the first board and the ranges."""
+        """Return those that keep the first board and the ranges."""
         deck, kept, images = self.rules.deck, [], []
         for suit in deck.permutations() if suits else deck.permutations()[:1]:
             board = deck.permuted(np.array([self.rules.board], np.int64), suit)
@@ -124,7 +124,7 @@ class Deals:
         """The sum over both players' hands of their weights, if they share no card.
 
         Raises:
-          ValueError: it is 0.
+          ValueError: If it is 0.
         """
         total = float(self.reaches[0] @ self.meets @ self.reaches[1])
         if total <= 0:
@@ -134,13 +134,13 @@ class Deals:
         return total
 
     def boards(self, sizes: Sequence[int]) -> Boards:
-        """The public cards to come, and those that stand for others.
+        """Return the public cards to come, and those that stand for others.
 
         Args:
           sizes: cards of each deal.
 
         Raises:
-          ValueError: there are too many.
+          ValueError: If there are too many.
         """
         deck = self.rules.deck
         left = [card for card in range(len(deck)) if not self.board_mask >> card & 1]
@@ -200,7 +200,7 @@ class Deals:
 
 
 def num_deals(left: int, sizes: Sequence[int]) -> float:
-    """How many deals of sets of these sizes there are, of so many cards."""
+    """Return how many deals of sets of these sizes there are, of so many cards."""
     count = 1.0
     for size in sizes:
         count *= math.comb(left, size)

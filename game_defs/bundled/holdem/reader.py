@@ -19,7 +19,7 @@ class HandReader:
         boards: Sequence[Boards],
         signals: Sequence[Sequence[Signals]],
     ) -> None:
-        """Keeps what there is to look up.
+        """Keep what there is to look up.
 
         Args:
           deals: what can be dealt.
@@ -29,7 +29,7 @@ class HandReader:
         self._deals, self._boards, self._signals = deals, boards, signals
 
     def signal(self, state: pyspiel.State, player: int) -> int:
-        """The player's signal at a decision or an end.
+        """Return the player's signal at a decision or an end.
 
         An end is in the round of the last bet: cards that are dealt after it do not
         count.
@@ -49,7 +49,7 @@ class HandReader:
           public: those that were dealt after the first ones, deal by deal.
 
         Raises:
-          ValueError: the deal has probability 0.
+          ValueError: If the deal has probability 0.
         """
         round = self._deals.rules.round_of(len(public))
         boards, signals = self._boards[round], self._signals[player][round]
@@ -67,7 +67,7 @@ class HandReader:
         return signal
 
     def name(self, player: int, round: int, signal: int) -> str:
-        """The hand and, after a bar, the public cards, such as "KhQd | 5c9dJs".
+        """Return the hand and, after a bar, the public cards, such as "KhQd | 5c9dJs".
 
         Where several differ by suits only, one of them.
         """
@@ -79,7 +79,7 @@ class HandReader:
         return f"{deck.text(hand)} | {public}" if public else deck.text(hand)
 
     def _cards(self, state: pyspiel.State) -> tuple[list[list[int]], list[int]]:
-        """Both players' hands, and the public cards dealt before the last bet.
+        """Return both players' hands, and the public cards dealt before the last bet.
 
         At a decision all of them count.
         """
@@ -102,11 +102,11 @@ class HandReader:
         return [dealt[:first], dealt[first:second]], dealt[second:]
 
     def combos(self, player: int, round: int) -> np.ndarray:
-        """int64 [n], how many hands each signal stands for, on a board."""
+        """Return int64 [n], how many hands each signal stands for, on a board."""
         number = self._signals[player][round].number
         return np.bincount(number[number >= 0])
 
     def range_weights(self, player: int, round: int) -> np.ndarray:
-        """float64 [n], the given weight of each signal's hand."""
+        """Return float64 [n], the given weight of each signal's hand."""
         hands, reaches = self._signals[player][round].hand, self._deals.rules.reaches
         return np.ones(len(hands)) if reaches is None else reaches[player, hands]

@@ -31,13 +31,13 @@ class Rules(NamedTuple):
     reaches: np.ndarray | None
 
     def round_of(self, dealt: int) -> int:
-        """The round, from 0, in which so many public cards were dealt."""
+        """Return the round, from 0, in which so many public cards were dealt."""
         totals = itertools.accumulate(self.deals)
         return max(0, sum(cards <= dealt for cards in totals) - 1)
 
 
 def rules_of(game: pyspiel.Game) -> Rules:
-    """Reads them off the parameters.
+    """Read them off the parameters.
 
     Raises:
       ValueError: this is no signal game, or not one that is supported; says why.
@@ -76,7 +76,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
 
 
 def _deals(params: dict, shown: int) -> list[int]:
-    """How many public cards are dealt before each round of bets that is left.
+    """Return how many public cards are dealt before each round of bets that is left.
 
     As OpenSpiel does, a subgame begins in the round that its last card belongs to.
     """

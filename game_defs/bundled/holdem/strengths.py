@@ -47,7 +47,7 @@ _FLUSHES = np.where(np.bitwise_count(np.arange(_MASKS)) >= 5, _TOP[5], 0)
 
 
 def suit_masks(cards: np.ndarray, num_suits: int) -> np.ndarray:
-    """Sets of cards as masks of ranks.
+    """Return sets of cards as masks of ranks.
 
     Args:
       cards: integers [..., c], rank times `num_suits` plus suit, all different.
@@ -71,13 +71,13 @@ def card_bits(num_suits: int) -> np.ndarray:
 
 
 def split(sets: np.ndarray) -> np.ndarray:
-    """The four masks int16 [..., 4] of sets of `card_bits`, int64 [...]."""
+    """Return the four masks int16 [..., 4] of sets of `card_bits`, int64 [...]."""
     masks: np.ndarray = np.asarray(sets, "<i8")[..., None].view("<i2")
     return masks
 
 
 def strengths(masks: np.ndarray) -> np.ndarray:
-    """How strong hands are; the best five of up to seven cards count.
+    """Return how strong hands are; the best five of up to seven cards count.
 
     With fewer than five cards there are no straights and no flushes.
 
@@ -121,7 +121,7 @@ def strengths(masks: np.ndarray) -> np.ndarray:
 def _value(
     category: int | np.ndarray, first: int | np.ndarray, second: int | np.ndarray
 ) -> np.ndarray:
-    """Orders by category, then by two masks; of equally many ranks, the higher wins."""
+    """Order by category, then by two masks; of equally many ranks, the higher wins."""
     value: np.ndarray = np.asarray(
         (category << 2 * NUM_RANKS) | (first << NUM_RANKS) | second, np.int32
     )

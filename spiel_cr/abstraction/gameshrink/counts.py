@@ -1,6 +1,6 @@
-"""Kernels as exact integers: how many deals lie behind every entry.
+"""Matrices as exact integers: how many deals lie behind every entry.
 
-Entries of kernels are sums of probabilities of deals, which floating point rounds.
+Entries of matrices are sums of probabilities of deals, which floating point rounds.
 Whether two signals may be played alike is a question of equality, so it is asked of
 integers.
 """
@@ -22,7 +22,7 @@ _CLOSE = 1e-10
 # The smallest entry is taken for this many units at most.
 _MOST_UNITS = 5040
 _LARGEST = 2.0**53
-# All entries of a kernel together, so that no sum of some of them wraps, nor does the
+# All entries of a matrix together, so that no sum of some of them wraps, nor does the
 # difference of two.
 _MOST_DEALS = 2.0**62
 # As many pairs of hands are listed; they take about 50 bytes each.
@@ -30,43 +30,43 @@ _MOST_PAIRS = 50_000_000
 
 
 class DealCounts(NamedTuple):
-    """A signal game's kernels and chances as integers; shared factors are left out.
+    """A signal game's matrices and chances as integers; shared factors are left out.
 
     Attributes:
-      kernels: for each kernel an int64 matrix [H0, H1], its entries times one factor
-        per round.
+      payoff_matrices: For each payoff matrix int64 [H0, H1], its entries times one
+        factor per round.
       weights: for each player and round int64 [H], at least 1: how often each signal is
         dealt, up to one factor per round. They are the row sums of absolute entries of
-        the kernel of the round for which these are largest: in games where somebody can
+        the matrix of the round for which these are largest: in games where somebody can
         fold, or where nobody ever draws, the number of deals. In a round without
-        kernels they are the sums over the signals that refine a signal.
+        matrices they are the sums over the signals that refine a signal.
     """
 
-    kernels: tuple[sparse.csr_array, ...]
+    payoff_matrices: tuple[sparse.csr_array, ...]
     weights: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
 
 
 def count(game: PublicTreeGame) -> DealCounts:
-    """Counts what lies behind the entries of all kernels.
+    """Counts what lies behind the entries of all matrices.
 
     Raises:
       InvalidGameError: the entries of some round are no multiples of one number.
-      GameTooLargeError: those of a kernel sum to 2^62 or more; see also `list_entries`.
+      GameTooLargeError: those of a matrix sum to 2^62 or more; see also `list_entries`.
     """
-    kernels = _integers(game)
+    payoff_matrices = _integers(game)
     weights: list[list[np.ndarray]] = [[], []]
     for r in reversed(range(game.num_rounds)):
         totals = [
             (int(abs(matrix).sum()), -k)
-            for k, (kernel, matrix) in enumerate(
-                zip(game.kernels, kernels, strict=True)
+            for k, (payoff_matrix, matrix) in enumerate(
+                zip(game.payoff_matrices, payoff_matrices, strict=True)
             )
-            if kernel.round == r
+            if payoff_matrix.round == r
         ]
         for player in range(2):
             parent = game.parents[player][r]
             if totals:
-                largest = kernels[-max(totals)[1]]
+                largest = payoff_matrices[-max(totals)[1]]
                 weight = abs(largest).sum(axis=1 - player)
             elif r + 1 < game.num_rounds:
                 weight = np.zeros(len(parent), np.int64)
@@ -75,38 +75,38 @@ def count(game: PublicTreeGame) -> DealCounts:
                 weight = np.ones(len(parent), np.int64)
             # What is never dealt is no part of the game; any weight will do.
             weights[player].insert(0, np.maximum(weight, 1))
-    return DealCounts(tuple(kernels), (tuple(weights[0]), tuple(weights[1])))
+    return DealCounts(tuple(payoff_matrices), (tuple(weights[0]), tuple(weights[1])))
 
 
-def list_entries(kernel: PayoffMatrix) -> Payoffs:
-    """The entries of a kernel.
+def list_entries(payoff_matrix: PayoffMatrix) -> Payoffs:
+    """The entries of a matrix.
 
     Raises:
       GameTooLargeError: it compares more than 50 million pairs of hands or signals.
     """
-    if isinstance(kernel, HandMatrix):
-        pairs = num_pairs(kernel)
+    if isinstance(payoff_matrix, HandMatrix):
+        pairs = num_pairs(payoff_matrix)
         if pairs > _MOST_PAIRS:
             raise GameTooLargeError(
-                f"a kernel of round {kernel.round} compares {pairs:,} pairs of hands, "
-                f"more than the {_MOST_PAIRS:,} that are listed; partition the signals "
-                "of a smaller game, such as one of fewer boards"
+                f"a matrix of round {payoff_matrix.round} compares {pairs:,} "
+                f"pairs of hands, more than the {_MOST_PAIRS:,} that are listed; "
+                f"partition the signals of a smaller game, such as one of fewer boards"
             )
-    return kernel.coordinates()
+    return payoff_matrix.coordinates()
 
 
-def num_pairs(kernel: HandMatrix) -> int:
+def num_pairs(payoff_matrix: HandMatrix) -> int:
     """How many pairs of hands meet on a board, those with a card in common, too."""
-    first, second = kernel.hands
+    first, second = payoff_matrix.hands
     boards = 1 + max(first.board.max(initial=0), second.board.max(initial=0))
     meet = [np.bincount(hands.board, minlength=boards) for hands in (first, second)]
     return int(meet[0] @ meet[1])
 
 
 def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
-    """The kernels' entries as integers, with one factor per round."""
-    entries = [list_entries(kernel) for kernel in game.kernels]
-    rounds = [kernel.round for kernel in game.kernels]
+    """The matrices' entries as integers, with one factor per round."""
+    entries = [list_entries(payoff_matrix) for payoff_matrix in game.payoff_matrices]
+    rounds = [payoff_matrix.round for payoff_matrix in game.payoff_matrices]
     units = {
         r: _unit(
             [e.values for e, other in zip(entries, rounds, strict=True) if other == r],
@@ -114,21 +114,23 @@ def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
         )
         for r in set(rounds)
     }
-    kernels = []
-    for kernel, (rows, columns, values) in zip(game.kernels, entries, strict=True):
-        integers = np.rint(values / units[kernel.round]).astype(np.int64)
+    payoff_matrices = []
+    for payoff_matrix, (rows, columns, values) in zip(
+        game.payoff_matrices, entries, strict=True
+    ):
+        integers = np.rint(values / units[payoff_matrix.round]).astype(np.int64)
         deals = np.abs(integers).sum(dtype=np.float64)
         if deals >= _MOST_DEALS:
             raise GameTooLargeError(
-                f"{game.game}: a kernel of round {kernel.round} counts {deals:.3g} "
-                f"deals, whose sums do not fit into 64 bits (at most "
+                f"{game.game}: a matrix of round {payoff_matrix.round} counts "
+                f"{deals:.3g} deals, whose sums do not fit into 64 bits (at most "
                 f"{_MOST_DEALS:.3g}); use the game without a partition, or partition "
                 "the signals of a game with fewer deals, or more equal ones"
             )
-        kernels.append(
-            sparse.csr_array((integers, (rows, columns)), shape=kernel.shape)
+        payoff_matrices.append(
+            sparse.csr_array((integers, (rows, columns)), shape=payoff_matrix.shape)
         )
-    return kernels
+    return payoff_matrices
 
 
 def _unit(values: Sequence[np.ndarray], name: str) -> float:

@@ -4,7 +4,7 @@ Let a(s) be a signal's share of its class: its weight over that of all signals o
 class. A partition is *equitable* if, for both players and all rounds, for each signal s
 of a class c,
 
-  1. the entries of each kernel between s and the opponent's signals of a class d sum to
+  1. the entries of each matrix between s and the opponent's signals of a class d sum to
      a(s) times those between all of c and d, and
   2. the signals of each class below c that refine s have the share a(s) of that class.
 
@@ -21,7 +21,7 @@ over actions of sums of such values; where cards are dealt, by 2, a sum over the
 e below c of the shares of e that refine s, which are a(s), times the value of e. Over
 all signals of a class of round 0 the shares sum to 1, so a best response wins the same
 in both games. The lifted strategies themselves are worth the same in both, since the
-kernels of classes are sums. NashConv is the difference.
+matrices of classes are sums. NashConv is the difference.
 
 Of all equitable partitions (for one choice of weights) there is a coarsest, since two
 of them have a join, which is equitable too. It is found by splitting classes until none
@@ -54,7 +54,7 @@ class UnequalSignals(NamedTuple):
       player: whose.
       round: of both.
       signals: the two.
-      kernel: number of the kernel that tells them apart; -1: the signals that refine
+      matrix: number of the matrix that tells them apart; -1: the signals that refine
         them do.
       other: the class of the opponent's signals, or of the own signals of the next
         round, that meets both differently.
@@ -65,7 +65,7 @@ class UnequalSignals(NamedTuple):
     player: int
     round: int
     signals: tuple[int, int]
-    kernel: int
+    matrix: int
     other: int
     shares: tuple[float, float]
 
@@ -91,7 +91,7 @@ def lossless_partition(
     scales = [
         [_inverse(weight) for weight in counts.weights[player]] for player in range(2)
     ]
-    turned = [[matrix, matrix.T.tocsr()] for matrix in counts.kernels]
+    turned = [[matrix, matrix.T.tocsr()] for matrix in counts.payoff_matrices]
     unsigned = [[side.astype(np.uint64) for side in sides] for sides in turned]
     rng = np.random.default_rng(0)
     partition = Partition(
@@ -137,9 +137,9 @@ def difference(
             sums = []
             if r + 1 < game.num_rounds:
                 sums.append((-1, _refining(game, counts, partition, player, r)))
-            for k, kernel in enumerate(game.kernels):
-                if kernel.round == r:
-                    matrix = counts.kernels[k]
+            for k, payoff_matrix in enumerate(game.payoff_matrices):
+                if payoff_matrix.round == r:
+                    matrix = counts.payoff_matrices[k]
                     matrix = matrix if player == 0 else matrix.T.tocsr()
                     other = indicator(partition.labels[1 - player][r])
                     sums.append((k, matrix @ other))
@@ -202,7 +202,7 @@ def _split(
     game: PublicTreeGame,
     counts: DealCounts,
     scales: list[list[np.ndarray]],
-    kernels: list[list[sparse.csr_array]],
+    payoff_matrices: list[list[sparse.csr_array]],
     partition: Partition,
     rng: np.random.Generator,
 ) -> Partition:
@@ -212,7 +212,7 @@ def _split(
       game: the game.
       counts: of the game.
       scales: for each player and round uint64 [H], see `_inverse`.
-      kernels: for each kernel uint64 [H0, H1] and its transpose.
+      payoff_matrices: for each matrix uint64 [H0, H1] and its transpose.
       partition: so far.
       rng: consumed.
     """
@@ -230,9 +230,9 @@ def _split(
         for r, parent in enumerate(game.parents[player]):
             scale = scales[player][r]
             keys = partition.labels[player][r]
-            for k, kernel in enumerate(game.kernels):
-                if kernel.round == r:
-                    sums = kernels[k][player] @ colours[1 - player][r]
+            for k, payoff_matrix in enumerate(game.payoff_matrices):
+                if payoff_matrix.round == r:
+                    sums = payoff_matrices[k][player] @ colours[1 - player][r]
                     keys = number_classes(keys, (sums * scale).view(np.int64))
             if r + 1 < game.num_rounds:
                 weight = counts.weights[player][r + 1].astype(np.uint64)

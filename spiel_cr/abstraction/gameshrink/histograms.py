@@ -25,9 +25,9 @@ def histogram_partition(
 ) -> Partition:
     """Partitions the signals by GameShrink's test.
 
-    A histogram has, for each kernel of the round, the share of deals that win and the
+    A histogram has, for each matrix of the round, the share of deals that win and the
     share that lose; draws, and in games of cards all that a fold can tell, are what
-    remains. Kernels must not have cancelled wins against losses: two signals compare
+    remains. Matrices must not have cancelled wins against losses: two signals compare
     alike in all deals.
 
     Args:
@@ -58,8 +58,10 @@ def _from_the_last(
     for r in reversed(range(game.num_rounds)):
         weight = counts.weights[player][r]
         keys = np.zeros(len(weight), np.int32)
-        for kernel, matrix in zip(game.kernels, counts.kernels, strict=True):
-            if kernel.round == r:
+        for payoff_matrix, matrix in zip(
+            game.payoff_matrices, counts.payoff_matrices, strict=True
+        ):
+            if payoff_matrix.round == r:
                 for sign in (1, -1):
                     deals = matrix.multiply(matrix * sign > 0).sum(axis=1 - player)
                     keys = number_classes(keys, _ratio(deals, weight))

@@ -83,7 +83,7 @@ def _payoff_nonzeros(game: PublicTreeGame) -> int:
     for number, leaf in enumerate(terms.leaf):
         pair = int(last[0][leaf]), int(last[1][leaf])
         meetings.setdefault(pair, []).append(number)
-    # Terms of one kernel alone are alike up to their stakes.
+    # Terms of one matrix alone are alike up to their stakes.
     nonzeros: dict[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], int] = {}
     total = 0
     for pair, numbers in meetings.items():
@@ -93,8 +93,8 @@ def _payoff_nonzeros(game: PublicTreeGame) -> int:
         )
         stakes: dict[int, float] = {}
         for number in numbers:
-            kernel = int(terms.kernel[number])
-            stakes[kernel] = stakes.get(kernel, 0.0) + float(terms.stake[number])
+            matrix = int(terms.matrix[number])
+            stakes[matrix] = stakes.get(matrix, 0.0) + float(terms.stake[number])
         if len(stakes) == 1:
             stakes = {k: float(stake != 0) for k, stake in stakes.items()}
         key = rounds, tuple(sorted(stakes.items()))
@@ -118,9 +118,9 @@ def _last_sequences(game: PublicTreeGame) -> np.ndarray:
 def _nonzeros(
     game: PublicTreeGame, rounds: tuple[int, ...], stakes: dict[int, float]
 ) -> int:
-    """Entries of a sum of kernels, between the signals of the last own decisions."""
+    """Entries of a sum of matrices, between the signals of the last own decisions."""
     tables = [
-        (stake, _between(game, game.kernels[k], rounds))
+        (stake, _between(game, game.payoff_matrices[k], rounds))
         for k, stake in stakes.items()
         if stake != 0
     ]
@@ -132,12 +132,12 @@ def _nonzeros(
 
 
 def _between(
-    game: PublicTreeGame, kernel: PayoffMatrix, rounds: tuple[int, ...]
+    game: PublicTreeGame, matrix: PayoffMatrix, rounds: tuple[int, ...]
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """A kernel, and its absolute entries, summed over what refines earlier signals."""
-    entries = list_entries(kernel)
+    """A matrix, and its absolute entries, summed over what refines earlier signals."""
+    entries = list_entries(matrix)
     rows, columns = (
-        game.ancestors(player, kernel.round, rounds[player])[signals]
+        game.ancestors(player, matrix.round, rounds[player])[signals]
         for player, signals in enumerate((entries.rows, entries.columns))
     )
     shape = tuple(

@@ -13,13 +13,13 @@ from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 def merged(signals: PublicTreeGame) -> PublicTreeGame:
     """The game without distinctions that make no difference, where these are found.
 
-    Its signals are numbered board by board, so that kernels are made of blocks of
-    neighbours (`games.public_tree.kernel_blocks.BlockRuns`).
+    Its signals are numbered board by board, so that matrices are made of blocks of
+    neighbours (`games.public_tree.block_operators.BlockRuns`).
 
-    Kernels of hands, which know of suits already, and deals that are not equally likely
-    are left as they are.
+    Matrices of hands, which take account of suits already, and deals that are not
+    equally likely are left as they are.
     """
-    if any(isinstance(kernel, HandMatrix) for kernel in signals.kernels):
+    if any(isinstance(matrix, HandMatrix) for matrix in signals.payoff_matrices):
         return signals
     try:
         partition = lossless_partition(signals)
@@ -35,17 +35,19 @@ def board_by_board(signals: PublicTreeGame, partition: Partition) -> Partition:
     """The same classes, those that meet each other numbered side by side.
 
     Args:
-      signals: the game; its kernels are listed.
+      signals: the game; its matrices are listed.
       partition: of its signals.
     """
     labels: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for r in range(signals.num_rounds):
         first, second = partition.labels[0][r], partition.labels[1][r]
         count = 1 + int(first.max(initial=-1))
-        kernels = [k.coordinates() for k in signals.kernels if k.round == r]
+        payoff_matrices = [
+            k.coordinates() for k in signals.payoff_matrices if k.round == r
+        ]
         none = [np.zeros(0, np.int64)]
-        rows = np.concatenate([*(first[k.rows] for k in kernels), *none])
-        columns = np.concatenate([*(second[k.columns] for k in kernels), *none])
+        rows = np.concatenate([*(first[k.rows] for k in payoff_matrices), *none])
+        columns = np.concatenate([*(second[k.columns] for k in payoff_matrices), *none])
         shape = count, 1 + int(second.max(initial=-1))
         parts = joint_components(rows, columns, shape)
         for player_labels, classes, boards in (

@@ -3,7 +3,7 @@
 A partition puts each player's signals of a round into classes. `coarsen` makes the game
 in which players are told classes only; `lift` turns its strategies into strategies of
 the original game. Whoever lifts loses nothing against another lifted strategy: the
-kernels of the smaller game are the sums of the original ones over classes, so both
+matrices of the smaller game are the sums of the original ones over classes, so both
 games pay the same. Against a best response the partition matters; see `equitable`.
 """
 
@@ -16,7 +16,7 @@ import pyspiel
 from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries, num_pairs
-from spiel_cr.games.public_tree import kernel_boards, public_nodes
+from spiel_cr.games.public_tree import hands_by_board, public_nodes
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
     HandMatrix,
@@ -117,7 +117,7 @@ def coarsen(game: PublicTreeGame, partition: Partition) -> PublicTreeGame:
       partition: of its signals.
 
     Returns:
-      The same public tree and stakes; its kernels are the original ones, chances
+      The same public tree and stakes; its matrices are the original ones, chances
       included, summed over the classes of both players. So two strategies of this game
       are worth what they are worth when they are lifted.
 
@@ -128,7 +128,9 @@ def coarsen(game: PublicTreeGame, partition: Partition) -> PublicTreeGame:
     return dataclasses.replace(
         game,
         parents=_class_parents(game, partition),
-        kernels=tuple(_summed(kernel, partition) for kernel in game.kernels),
+        payoff_matrices=tuple(
+            _summed(matrix, partition) for matrix in game.payoff_matrices
+        ),
         reader=_ClassReader(game.reader, partition, game.finder),
     )
 
@@ -146,13 +148,13 @@ def _class_parents(game: PublicTreeGame, partition: Partition) -> Labels:
     return parents[0], parents[1]
 
 
-def _summed(kernel: PayoffMatrix, partition: Partition) -> SparseMatrix:
-    """A kernel summed over classes."""
-    if isinstance(kernel, HandMatrix) and num_pairs(kernel) > _MANY_PAIRS:
-        first, second = (classes[kernel.round] for classes in partition.labels)
-        return kernel_boards.summed(kernel, (first, second))
-    rows, columns, values = list_entries(kernel)
-    first, second = (classes[kernel.round] for classes in partition.labels)
+def _summed(matrix: PayoffMatrix, partition: Partition) -> SparseMatrix:
+    """A matrix summed over classes."""
+    if isinstance(matrix, HandMatrix) and num_pairs(matrix) > _MANY_PAIRS:
+        first, second = (classes[matrix.round] for classes in partition.labels)
+        return hands_by_board.summed(matrix, (first, second))
+    rows, columns, values = list_entries(matrix)
+    first, second = (classes[matrix.round] for classes in partition.labels)
     shape = (1 + int(first.max(initial=-1)), 1 + int(second.max(initial=-1)))
     total = sparse.csr_array((values, (first[rows], second[columns])), shape=shape)
     # Where wins and losses cancel, rounding may leave a little of them.
@@ -161,7 +163,7 @@ def _summed(kernel: PayoffMatrix, partition: Partition) -> SparseMatrix:
     total.eliminate_zeros()
     entries = total.tocoo()
     return SparseMatrix(
-        kernel.round,
+        matrix.round,
         shape,
         Payoffs(
             entries.coords[0].astype(np.int32),

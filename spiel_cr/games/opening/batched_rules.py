@@ -57,7 +57,7 @@ class BatchedRules(Protocol):
 
     (see `games.simulation.boards.BoardRules`). One whose actions
     are all public may declare what was dealt to whom (see
-    `games.public_tree.declaring.rules`).
+    `games.public_tree.declaration.rules`).
     """
 
     def new_initial_states(self) -> np.ndarray:

@@ -5,7 +5,7 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyspiel
@@ -123,6 +123,13 @@ class PhantomGame:
         """For each player int32 [S], the infoset at which each sequence ends."""
         first, second = (decisions.owner for decisions in self.decisions)
         return first, second
+
+    @functools.cached_property
+    def world_rules(self) -> Any:
+        """Batched rules (`PhantomWorldRules`) on worlds and infosets."""
+        from spiel_cr.games.phantom.phantom_world_rules import PhantomWorldRules
+
+        return PhantomWorldRules(self)
 
     def label(self, player: int, infoset: int) -> str:
         """Return a player's moves before an infoset, each with the answer to it."""

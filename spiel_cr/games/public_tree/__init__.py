@@ -4,7 +4,7 @@ Their payoffs factor, so an iteration costs public nodes × signals instead of h
 """
 
 from spiel_cr.games.public_tree.comparison import check_tree
-from spiel_cr.games.public_tree.declaring.public_tree_rules import PublicTreeRules
+from spiel_cr.games.public_tree.declaration.public_tree_rules import PublicTreeRules
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
     HandMatrix,

@@ -41,7 +41,7 @@ def check_tree(public_tree_game: PublicTreeGame, tree: GameTree) -> None:
         public_tree_game.betting, public_tree_game.terms
     )
     declared = public_terms.list_payoffs(
-        sides, public_tree_game.parents, public_tree_game.kernels, terms
+        sides, public_tree_game.parents, public_tree_game.payoff_matrices, terms
     )
     difference = sum_payoffs(
         np.concatenate([declared.rows, expected.rows]),

@@ -2,7 +2,7 @@
 
 An infoset is a public decision and a signal. In the solvers' arrays the infosets of one
 public decision lie side by side, signal by signal, so whole *slices* of them move
-between levels (`treeplex.Slices`), and a leaf's values are a kernel applied to a slice
+between levels (`treeplex.Slices`), and a leaf's values are a matrix applied to a slice
 of the opponent's reach. All else (regrets, averages, checkpoints, best responses) is
 the code that solves compiled games.
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.games.public_tree import kernels as kernel_forms
+from spiel_cr.games.public_tree import matrix_operators
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.places import (
     Places,
@@ -46,7 +46,7 @@ from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.treeplex import Slices
 
-# As many entries are faster one by one than as products of kernels.
+# As many entries are faster one by one than as products of matrices.
 _FEW_PAYOFFS = 200_000
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
@@ -54,7 +54,7 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 def build_sequence_form(
     betting: Betting,
     parents: Parents,
-    kernels: Sequence[PayoffMatrix],
+    payoff_matrices: Sequence[PayoffMatrix],
     terms: Terms,
     *,
     products: bool | None = None,
@@ -64,7 +64,7 @@ def build_sequence_form(
     Args:
       betting: See `PublicTreeGame`.
       parents: See `PublicTreeGame`.
-      kernels: See `PublicTreeGame`.
+      payoff_matrices: See `PublicTreeGame`.
       terms: See `PublicTreeGame`.
       products: Whether leaf values are products of payoff matrices. If False, the
         entries of the coupling are listed one by one, as those of a built game tree;
@@ -75,11 +75,11 @@ def build_sequence_form(
     """
     sides, by_sequence = public_form(betting, terms)
     if products is None:
-        pairs = np.array([_num_entries(kernel) for kernel in kernels])
-        products = bool(pairs[terms.kernel].sum() > _FEW_PAYOFFS)
+        pairs = np.array([_num_entries(matrix) for matrix in payoff_matrices])
+        products = bool(pairs[terms.matrix].sum() > _FEW_PAYOFFS)
     if products:
-        return build(sides, parents, kernels, by_sequence)
-    payoffs = list_payoffs(sides, parents, kernels, by_sequence)
+        return build(sides, parents, payoff_matrices, by_sequence)
+    payoffs = list_payoffs(sides, parents, payoff_matrices, by_sequence)
     return layout.build(_decisions(sides, parents), payoffs)
 
 
@@ -91,26 +91,26 @@ def _decisions(
     return first, second
 
 
-def _num_entries(kernel: PayoffMatrix) -> float:
-    """How many entries a kernel has, or at most has."""
-    if isinstance(kernel, HandMatrix):
-        return float(np.prod(kernel.shape))
-    return float(len(kernel.coordinates().values))
+def _num_entries(matrix: PayoffMatrix) -> float:
+    """How many entries a matrix has, or at most has."""
+    if isinstance(matrix, HandMatrix):
+        return float(np.prod(matrix.shape))
+    return float(len(matrix.coordinates().values))
 
 
 def build(
     sides: tuple[PublicSide, PublicSide],
     parents: Parents,
-    kernels: Sequence[PayoffMatrix],
+    payoff_matrices: Sequence[PayoffMatrix],
     terms: PublicTerms,
     constants: Sequence[Constants] = (),
 ) -> layout.SequenceForm:
-    """Lays out both players' public decisions by signals, with kernels as coupling.
+    """Lays out both players' public decisions by signals, with matrices as coupling.
 
     Args:
       sides: the players' public decisions; parents may come in any order.
       parents: of signals, for each player and round.
-      kernels: how signals compare.
+      payoff_matrices: how signals compare.
       terms: what is paid.
       constants: what is paid besides.
     """
@@ -118,13 +118,15 @@ def build(
     arrays = []
     for player in range(2):
         coupling = _Coupling(player, plans, terms)
-        coupling.add_terms(kernels)
+        coupling.add_terms(payoff_matrices)
         for constant in constants:
             coupling.add_constants(constant)
         arrays.append(coupling.build())
     return layout.SequenceForm(
         functools.partial(_decisions, sides, parents),
-        functools.partial(list_payoffs, sides, parents, kernels, terms, constants),
+        functools.partial(
+            list_payoffs, sides, parents, payoff_matrices, terms, constants
+        ),
         (layout_of(plans[0]), layout_of(plans[1])),
         (arrays[0], arrays[1]),
     )
@@ -159,37 +161,39 @@ class _Coupling:
         self.starts.append(self.size + np.cumsum(widths) - widths)
         self.size += int(widths.sum())
 
-    def add_terms(self, kernels: Sequence[PayoffMatrix]) -> None:
-        """Adds what is paid by kernels."""
+    def add_terms(self, payoff_matrices: Sequence[PayoffMatrix]) -> None:
+        """Adds what is paid by matrices."""
         player_sequence = self.terms.sequences[self.player]
         opponent_sequence = self.terms.sequences[1 - self.player]
-        # Terms of one product have one kernel and one round of either sequence, that
-        # of the empty one being -1: key = (kernel * base + 1 + own) * base + 1 + other.
+        # Terms of one product have one matrix and one round of either sequence, that
+        # of the empty one being -1: key = (matrix * base + 1 + own) * base + 1 + other.
         base = 1 + len(self.plan.parents)
-        keys = np.asarray(self.terms.kernel, np.int64) * base + 1
+        keys = np.asarray(self.terms.matrix, np.int64) * base + 1
         keys = (keys + self.plan.side.sequence_rounds[player_sequence]) * base + 1
         keys += self.other.side.sequence_rounds[opponent_sequence]
         for key in np.unique(keys).tolist():
             number, player_round = divmod(key // base, base)
             chosen = np.flatnonzero(keys == key)
             chosen = chosen[np.argsort(player_sequence[chosen], kind="stable")]
-            self._add_product(kernels[number], chosen, player_round - 1, key % base - 1)
+            self._add_product(
+                payoff_matrices[number], chosen, player_round - 1, key % base - 1
+            )
 
     def _add_product(
         self,
-        kernel: PayoffMatrix,
+        matrix: PayoffMatrix,
         chosen: np.ndarray,
         player_round: int,
         opponent_round: int,
     ) -> None:
-        """Adds terms of a kernel, sorted by own sequence, of one pair of rounds."""
+        """Adds terms of a matrix, sorted by own sequence, of one pair of rounds."""
         terms, other = self.terms, self.other
         player_sequence = terms.sequences[self.player][chosen]
         opponent_sequence = terms.sequences[1 - self.player][chosen]
         sequences, row = np.unique(player_sequence, return_inverse=True)
         hands = num_private_states(self.plan.parents, player_round)
         width = num_private_states(other.parents, opponent_round)
-        scaled, exponent = kernel_forms.in_units(kernel)
+        scaled, exponent = matrix_operators.in_units(matrix)
         stake = np.ldexp(terms.stake[chosen, None], exponent)
         most = np.abs(terms.stake[chosen])
         weights = terms.weights[1 - self.player]
@@ -198,13 +202,13 @@ class _Coupling:
             most = most * np.array([weights[t].max(initial=0) for t in chosen.tolist()])
         shared = len(sequences) < len(chosen)
         above = behind = None
-        if player_round != kernel.round:
-            above = ancestors(self.plan.parents, kernel.round, player_round)
-        if opponent_round != kernel.round:
-            behind = typed(ancestors(other.parents, kernel.round, opponent_round))
+        if player_round != matrix.round:
+            above = ancestors(self.plan.parents, matrix.round, player_round)
+        if opponent_round != matrix.round:
+            behind = typed(ancestors(other.parents, matrix.round, opponent_round))
         zeros_shape = len(sequences), hands
         product = Product(
-            kernel=kernel_forms.lay_out(scaled, self.player),
+            matrix=matrix_operators.make_operator(scaled, self.player),
             reach=slices_of(other.position[opponent_sequence], width),
             stake=typed(stake),
             rows=slices_of(row * width, width) if shared else None,
@@ -214,7 +218,7 @@ class _Coupling:
             player_zeros=None if above is None else typed(np.zeros(zeros_shape)),
         )
         self._add(product, sequences, np.full(len(sequences), hands, np.int64))
-        sums = absolute_row_sums(kernel, self.player)
+        sums = absolute_row_sums(matrix, self.player)
         if above is not None:
             sums = np.bincount(above, sums, minlength=hands)
         stakes = np.bincount(row, most)
@@ -340,23 +344,27 @@ def _level(
     )
 
 
-def absolute_row_sums(kernel: PayoffMatrix, player: int) -> np.ndarray:
-    """float64 [H], sums of |entry| of one player's rows of a kernel.
+def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
+    """float64 [H], sums of |entry| of one player's rows of a matrix.
 
     Of hands that tie at a showdown it counts the pairs, too: an upper bound.
     """
-    if not isinstance(kernel, HandMatrix):
-        entries = kernel.coordinates()
+    if not isinstance(matrix, HandMatrix):
+        entries = matrix.coordinates()
         sums: np.ndarray = np.bincount(
-            entries[player], np.abs(entries.values), minlength=kernel.shape[player]
+            entries[player],
+            np.abs(entries.values),
+            minlength=matrix.shape[player],
         )
         return sums
-    hands, opponent_hands = kernel.hands[player], kernel.hands[1 - player]
+    hands, opponent_hands = matrix.hands[player], matrix.hands[1 - player]
     boards = 1 + max(hands.board.max(initial=0), opponent_hands.board.max(initial=0))
     total = np.bincount(opponent_hands.board, opponent_hands.weight, minlength=boards)
     # All hands of the board; a bound is all that is asked for.
     sums = np.bincount(
-        hands.signal, hands.weight * total[hands.board], minlength=kernel.shape[player]
+        hands.signal,
+        hands.weight * total[hands.board],
+        minlength=matrix.shape[player],
     )
     return sums
 

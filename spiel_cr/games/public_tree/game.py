@@ -4,12 +4,12 @@ In many games every action is public and private information is only dealt. A pl
 *signal* in a round is all that its cards have told it so far, public cards included. A
 player's infoset is then a public node and a signal, and the payoff coupling factors
 into A = sum over k of S_k ⊗ K_k: S_k says what is at stake at the public leaves, K_k,
-a *kernel*, how two signals compare. A public card is only block structure of a kernel
+a *matrix*, how two signals compare. A public card is only block structure of a matrix
 (Johanson et al. 2011, "Accelerating best response calculation in large extensive
 games"; Farina & Sandholm 2022, "Fast payoff matrix sparsification techniques").
 
 Legend for shapes: P public nodes, R rounds, H signals of one player in one round, T
-terms, K kernels.
+terms, K matrices.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class PublicTreeGame:
       betting: the public tree.
       parents: for each player and round int32 [H], the signal of the round before that
         each signal refines; zeros in round 0, before which there is a single one.
-      kernels: how signals compare.
+      payoff_matrices: how signals compare.
       terms: what is paid at the leaves.
       reader: finds the signals of states.
     """
@@ -62,7 +62,7 @@ class PublicTreeGame:
     game: pyspiel.Game
     betting: Betting
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[PayoffMatrix, ...]
+    payoff_matrices: tuple[PayoffMatrix, ...]
     terms: Terms
     reader: Reader
 
@@ -78,7 +78,7 @@ class PublicTreeGame:
 
     def build_sequence_form(self, *, products: bool | None = None) -> SequenceForm:
         """Build the game in sequence form; arguments as of `form`'s function."""
-        parts = self.betting, self.parents, self.kernels, self.terms
+        parts = self.betting, self.parents, self.payoff_matrices, self.terms
         return form.build_sequence_form(*parts, products=products)
 
     @functools.cached_property
@@ -159,7 +159,7 @@ class PublicTreeGame:
         The reader is not part of it: two games of equal hash have the same strategies.
         """
         digest = hashlib.sha256()
-        for part in (self.betting, self.parents, self.kernels, self.terms):
+        for part in (self.betting, self.parents, self.payoff_matrices, self.terms):
             _feed(digest, part)
         return digest.hexdigest()
 
@@ -229,7 +229,7 @@ class PublicTreeGame:
         yield "a node's round has no signals", _outside(rounds, self.num_rounds)
 
     def _signal_problems(self) -> Iterator[tuple[str, bool]]:
-        """The same of signals, kernels and terms."""
+        """The same of signals, matrices and terms."""
         betting, terms = self.betting, self.terms
         for player in range(2):
             counts = [1, *self.num_private_states(player)]
@@ -237,17 +237,17 @@ class PublicTreeGame:
             for r, parent in enumerate(self.parents[player]):
                 problem = f"a signal of player {player} in round {r} refines none"
                 yield problem, _outside(parent, counts[r])
-        for number, kernel in enumerate(self.kernels):
-            name = f"kernel {number}"
-            yield f"{name} has no round", not 0 <= kernel.round < self.num_rounds
-            shape = tuple(len(side[kernel.round]) for side in self.parents)
+        for number, matrix in enumerate(self.payoff_matrices):
+            name = f"matrix {number}"
+            yield f"{name} has no round", not 0 <= matrix.round < self.num_rounds
+            shape = tuple(len(side[matrix.round]) for side in self.parents)
             problem = f"{name} does not fit the signals of its round"
-            yield problem, tuple(kernel.shape) != shape
-            if isinstance(kernel, HandMatrix):
-                numbers = [side.signal for side in kernel.hands]
-                values = [side.weight for side in kernel.hands]
+            yield problem, tuple(matrix.shape) != shape
+            if isinstance(matrix, HandMatrix):
+                numbers = [side.signal for side in matrix.hands]
+                values = [side.weight for side in matrix.hands]
             else:
-                rows, columns, entries = kernel.coordinates()
+                rows, columns, entries = matrix.coordinates()
                 numbers, values = [rows, columns], [entries]
             for side, count in zip(numbers, shape, strict=True):
                 yield f"{name} has entries of unknown signals", _outside(side, count)
@@ -255,13 +255,13 @@ class PublicTreeGame:
             yield f"{name} has entries that are not finite", not finite
         unknown = _outside(terms.leaf, len(betting))
         yield "a term's leaf is no public node", unknown
-        unknown = _outside(terms.kernel, len(self.kernels))
-        yield "a term's kernel is none", unknown
+        unknown = _outside(terms.matrix, len(self.payoff_matrices))
+        yield "a term's matrix is none", unknown
         ends = betting.player[terms.leaf] == TERMINAL
         yield "a payoff is at a decision", not ends.all()
-        rounds = np.array([kernel.round for kernel in self.kernels], int)
-        other = rounds[terms.kernel] != betting.round[terms.leaf]
-        yield "a kernel is of another round than its leaf", other.any()
+        rounds = np.array([matrix.round for matrix in self.payoff_matrices], int)
+        other = rounds[terms.matrix] != betting.round[terms.leaf]
+        yield "a matrix is of another round than its leaf", other.any()
         yield "a stake is not finite", not np.isfinite(terms.stake).all()
 
 

@@ -42,7 +42,7 @@ class PayoffMatrix(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class SparseMatrix:
-    """A kernel by its entries; see `PayoffMatrix`.
+    """A matrix by its entries; see `PayoffMatrix`.
 
     Attributes:
       round: whose signals it compares.
@@ -80,7 +80,7 @@ class Hands(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class HandMatrix:
-    """A kernel of hands that share a deck; see `PayoffMatrix`.
+    """A matrix of hands that share a deck; see `PayoffMatrix`.
 
     The entry of two signals is the sum, over the pairs of hands h of the first and g of
     the second that lie on the same board and have no card in common, of weight[h] ·
@@ -115,11 +115,11 @@ class HandMatrix:
         return _entries(total)
 
 
-def compares(kernel: PayoffMatrix) -> bool:
+def compares(matrix: PayoffMatrix) -> bool:
     """Whether signals win as well as lose by it; else somebody has folded."""
-    if isinstance(kernel, HandMatrix):
-        return kernel.showdown
-    values = kernel.coordinates().values
+    if isinstance(matrix, HandMatrix):
+        return matrix.showdown
+    values = matrix.coordinates().values
     return bool((values > 0).any() and (values < 0).any())
 
 

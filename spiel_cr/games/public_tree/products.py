@@ -1,4 +1,4 @@
-"""Leaf values of signal games: kernels, and what does not depend on the opponent.
+"""Leaf values of signal games: matrices, and what does not depend on the opponent.
 
 Each class is a part of a treeplex's coupling (see `treeplex.Coupling`).
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from spiel_cr.common.jax_utils import unfused
-from spiel_cr.games.public_tree.kernels import LaidOut
+from spiel_cr.games.public_tree.matrix_operators import MatrixOperator
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Slices
 
@@ -20,10 +20,10 @@ from spiel_cr.games.sequence_form.treeplex import Slices
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """The terms of one kernel for one player; see `treeplex.Coupling`.
+    """The terms of one matrix for one player; see `treeplex.Coupling`.
 
     Attributes:
-      kernel: laid out for the player.
+      matrix: laid out for the player.
       reach: the opponent's reach at each term.
       stake: float [T, 1], or [T, H'] where the opponent's reach is weighted.
       rows: the row of leaf values of each term, [L, H'] of them; None where each term
@@ -35,7 +35,7 @@ class Product:
       player_zeros: float [L, H]; None if `player_states` is None.
     """
 
-    kernel: LaidOut
+    matrix: MatrixOperator
     reach: Slices
     stake: jax.Array
     rows: Slices | None
@@ -57,14 +57,14 @@ class Product:
             x = self.rows.add_to(self.zeros, x.reshape(-1)).reshape(-1, width)
         if self.opponent_states is not None:
             x = x[:, self.opponent_states]
-        y = self.kernel.apply(x)
+        y = self.matrix.apply(x)
         if self.player_states is not None and self.player_zeros is not None:
             y = self.player_zeros.at[:, self.player_states].add(y)
         return y
 
     def largest(self) -> float:
         """The largest |payoff|."""
-        return float(np.abs(self.stake).max(initial=0)) * self.kernel.largest()
+        return float(np.abs(self.stake).max(initial=0)) * self.matrix.largest()
 
     def rescaled(self, exponent: int) -> "Product":
         """The same with payoffs over 2^exponent."""
@@ -73,7 +73,7 @@ class Product:
     @property
     def num_payoffs(self) -> int:
         """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
-        return self.stake.shape[0] * self.kernel.nbytes // 8
+        return self.stake.shape[0] * self.matrix.nbytes // 8
 
     @property
     def written_out_rows(self) -> int:

@@ -57,16 +57,16 @@ class Betting:
 
 
 class Terms(NamedTuple):
-    """What is paid at leaves: player 0 gets stake · kernel; several terms add up.
+    """What is paid at leaves: player 0 gets stake · matrix; several terms add up.
 
     Attributes:
       leaf: int32 [T], a public node that is TERMINAL.
-      kernel: int32 [T], number of the kernel; its round is that of the leaf.
+      matrix: int32 [T], number of the matrix; its round is that of the leaf.
       stake: float64 [T], in the game's units.
     """
 
     leaf: np.ndarray
-    kernel: np.ndarray
+    matrix: np.ndarray
     stake: np.ndarray
 
 

@@ -51,12 +51,12 @@ class PublicSide(NamedTuple):
 
 
 class PublicTerms(NamedTuple):
-    """What is paid, by the players' last public sequences: stake · kernel.
+    """What is paid, by the players' last public sequences: stake · matrix.
 
     Attributes:
       sequences: for each player int32 [T], public sequences; their rounds are not later
-        than that of the kernel.
-      kernel: int32 [T].
+        than that of the matrix.
+      matrix: int32 [T].
       stake: float64 [T], player 0's utility.
       weights: for each player None, or what its reach is multiplied by before the
         opponent's values are taken: T arrays [H of the sequence's round]. The player's
@@ -64,7 +64,7 @@ class PublicTerms(NamedTuple):
     """
 
     sequences: tuple[np.ndarray, np.ndarray]
-    kernel: np.ndarray
+    matrix: np.ndarray
     stake: np.ndarray
     weights: tuple[Sequence[np.ndarray] | None, Sequence[np.ndarray] | None] = (
         None,
@@ -111,14 +111,14 @@ def public_form(
             sequence[at_depth] = np.where(acts[above], after, sequence[above])
         sides.append(PublicSide(sequence[nodes], num_actions, betting.round[nodes]))
         last.append(sequence[terms.leaf])
-    by_sequence = PublicTerms((last[0], last[1]), terms.kernel, terms.stake)
+    by_sequence = PublicTerms((last[0], last[1]), terms.matrix, terms.stake)
     return (sides[0], sides[1]), by_sequence
 
 
 def list_payoffs(
     sides: tuple[PublicSide, PublicSide],
     parents: Parents,
-    kernels: Sequence[PayoffMatrix],
+    payoff_matrices: Sequence[PayoffMatrix],
     terms: PublicTerms,
     constants: Sequence[Constants] = (),
 ) -> Payoffs:
@@ -127,25 +127,27 @@ def list_payoffs(
     Raises:
       GameTooLargeError: there are more than 50 million entries.
     """
-    entries = [kernel.coordinates() for kernel in kernels]
+    entries = [matrix.coordinates() for matrix in payoff_matrices]
     sizes = np.array([len(entry.values) for entry in entries], np.int64)
-    count = int(sizes[terms.kernel].sum())
+    count = int(sizes[terms.matrix].sum())
     if count > _MOST_LISTED:
         raise GameTooLargeError(
             f"the payoff coupling has {count:,} entries, more than the {_MOST_LISTED:,}"
-            f" that are listed; use what works by kernels, such as cfr+ instead of lp"
+            f" that are listed; use what works by matrices, such as cfr+ instead of lp"
         )
     starts = [
         logical_starts(side, above) for side, above in zip(sides, parents, strict=True)
     ]
     rounds = [side.sequence_rounds for side in sides]
     parts: list[list[np.ndarray]] = [[], [], []]
-    for t, k in enumerate(terms.kernel):
+    for t, k in enumerate(terms.matrix):
         values = terms.stake[t] * entries[k].values
         for p in range(2):
             public = terms.sequences[p][t]
             signal = entries[k][p]
-            above = ancestors(parents[p], kernels[k].round, int(rounds[p][public]))
+            above = ancestors(
+                parents[p], payoff_matrices[k].round, int(rounds[p][public])
+            )
             signal = above[signal]
             start, stride = starts[p][public]
             parts[p].append((start + signal * stride).astype(np.int32))

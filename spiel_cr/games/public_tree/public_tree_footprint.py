@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.kernel_hands import KEPT
+from spiel_cr.games.public_tree.hand_operators import KEPT
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 
 # What a process holds that solves the smallest game; and of XLA, for all programs, for
@@ -25,7 +25,7 @@ _STATES = 1.6
 _VECTORS = 1
 # How often the game's arrays are there: as declared, laid out for both players, cast.
 _GAMES = 3
-# Of kernels of hands, for each hand: laid out for both players, on the host and cast;
+# Of matrices of hands, for each hand: laid out for both players, on the host and cast;
 # and the hands that it is compared with, one by one.
 _HAND, _BLOCK = 120, 64
 
@@ -49,8 +49,8 @@ def size_of(signals: PublicTreeGame, player: int) -> Size:
 
 
 def game_bytes(signals: PublicTreeGame) -> int:
-    """What the arrays of a signal game take, its kernels included."""
-    parts = signals.betting, signals.parents, signals.kernels, signals.terms
+    """What the arrays of a signal game take, its matrices included."""
+    parts = signals.betting, signals.parents, signals.payoff_matrices, signals.terms
     return sum(map(_bytes, parts))
 
 
@@ -84,17 +84,17 @@ def num_kinds(signals: PublicTreeGame) -> int:
     return count
 
 
-def _hand_bytes(kernel: PayoffMatrix, itemsize: int) -> float:
-    """What a kernel of hands takes laid out for both players, and cast; 0 of others.
+def _hand_bytes(matrix: PayoffMatrix, itemsize: int) -> float:
+    """What a matrix of hands takes laid out for both players, and cast; 0 of others.
 
     With what programs keep to multiply by, in numbers of so many bytes.
     """
-    if not isinstance(kernel, HandMatrix):
+    if not isinstance(matrix, HandMatrix):
         return 0.0
-    hands = sum(len(side.board) for side in kernel.hands)
-    cards = 1 + len(np.unique(np.concatenate([h.cards.ravel() for h in kernel.hands])))
+    hands = sum(len(side.board) for side in matrix.hands)
+    cards = 1 + len(np.unique(np.concatenate([h.cards.ravel() for h in matrix.hands])))
     # Into sums by card and back; at a showdown, pairs of a block, too.
-    kept = hands * (2 * cards + (_BLOCK if kernel.showdown else 0))
+    kept = hands * (2 * cards + (_BLOCK if matrix.showdown else 0))
     return float(_HAND * hands + itemsize * (kept if kept <= 2 * KEPT else 0))
 
 
@@ -112,7 +112,7 @@ def peak_bytes(signals: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
     host = float(_INFOSET * infosets + _SEQUENCE * sequences)
     host += _GAMES * game_bytes(signals)
     itemsize = np.dtype(dtype).itemsize
-    host += sum(_hand_bytes(kernel, itemsize) for kernel in signals.kernels)
+    host += sum(_hand_bytes(matrix, itemsize) for matrix in signals.payoff_matrices)
     vectors = 8 * _VECTORS * sequences
     return _BASE + program_bytes(signals) + host + _STATES * state + vectors
 

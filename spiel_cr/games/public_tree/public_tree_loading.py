@@ -17,8 +17,8 @@ import pyspiel
 from spiel_cr.common import memory
 from spiel_cr.common.plugins import registered
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
-from spiel_cr.games.public_tree.declaring import declaration
-from spiel_cr.games.public_tree.declaring.public_tree_rules import declares
+from spiel_cr.games.public_tree.declaration import declaration
+from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
 from spiel_cr.games.public_tree.public_nodes import Betting, Terms
@@ -34,8 +34,9 @@ def public_tree_game(
 ) -> PublicTreeGame:
     """Builds the signal game that is declared for an OpenSpiel game.
 
-    A game declares its signals by its vectorised rules (see `declaring.rules`). Others
-    are declared by entry points of the group `spiel_cr.public_tree`.
+    A game declares its private states by its batched rules (see
+    `declaration.public_tree_rules`). Others are declared by entry points of the group
+    `spiel_cr.public_tree`.
 
     Args:
       game: OpenSpiel game string, game or open game: two players, zero-sum.
@@ -111,7 +112,7 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
     Args:
       game: that is declared.
       declared: an object with the fields of a `PublicTreeGame`, all but `game`; its
-        kernels have those of `HandMatrix`.
+        matrices have those of `HandMatrix`.
     """
     tree = declared.betting
     betting = Betting(tree.player, tree.parent, tree.action, tree.round)
@@ -120,13 +121,13 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
         game=game,
         betting=betting,
         parents=(tuple(first), tuple(second)),
-        kernels=tuple(map(_kernel, declared.kernels)),
+        payoff_matrices=tuple(map(_matrix, declared.payoff_matrices)),
         terms=Terms(*declared.terms),
         reader=declared.reader,
     )
 
 
-def _kernel(declared: Any) -> HandMatrix:
+def _matrix(declared: Any) -> HandMatrix:
     first, second = declared.hands
     hands = Hands(*first), Hands(*second)
     return HandMatrix(declared.round, declared.shape, hands, declared.showdown)

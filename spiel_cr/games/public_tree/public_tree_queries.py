@@ -8,7 +8,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import MoreKnowledgeError
-from spiel_cr.games.public_tree.declaring.declaration import DealtReader
+from spiel_cr.games.public_tree.declaration.declaration import DealtReader
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_nodes import Betting
 from spiel_cr.games.query_batch import QueryBatch

@@ -12,7 +12,7 @@ from spiel_cr.common.checks import check_dtype
 from spiel_cr.common.jax_utils import cast as cast_arrays
 from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.common.memory import trim
-from spiel_cr.games.public_tree.kernel_hands import ready
+from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import behaviour_from_reach

@@ -50,9 +50,9 @@ class _Game:
         self.other = blocks(game, 1 - player, other)
         self.own = None if own is None else blocks(game, player, own)
         self.matrices = []
-        for kernel in game.kernels:
-            rows, columns, values = kernel.coordinates()
-            matrix = np.zeros(kernel.shape)
+        for payoff_matrix in game.payoff_matrices:
+            rows, columns, values = payoff_matrix.coordinates()
+            matrix = np.zeros(payoff_matrix.shape)
             np.add.at(matrix, (rows, columns), values)
             self.matrices.append(matrix if player == 0 else -matrix.T)
         self.children = [[] for _ in range(len(game.betting))]
@@ -60,8 +60,8 @@ class _Game:
             if node:
                 self.children[above].append(node)
         self.terms = {}
-        for leaf, kernel, stake in zip(*game.terms, strict=True):
-            self.terms.setdefault(int(leaf), []).append((kernel, stake))
+        for leaf, payoff_matrix, stake in zip(*game.terms, strict=True):
+            self.terms.setdefault(int(leaf), []).append((payoff_matrix, stake))
 
     def value(self):
         hands = len(self.game.parents[1 - self.player][0])
@@ -72,8 +72,8 @@ class _Game:
         acts = self.game.betting.player[node]
         if acts == TERMINAL:
             total = np.zeros(len(self.game.parents[self.player][self.round(node)]))
-            for kernel, stake in self.terms.get(node, []):
-                total += stake * (self.matrices[kernel] @ reach)
+            for payoff_matrix, stake in self.terms.get(node, []):
+                total += stake * (self.matrices[payoff_matrix] @ reach)
             return total
         values = []
         for k, child in enumerate(self.children[node]):

@@ -1,4 +1,4 @@
-"""Kernels as integers: exact, or refused."""
+"""Matrices as integers: exact, or refused."""
 
 import dataclasses
 
@@ -23,8 +23,8 @@ def test_numbers_of_deals(game):
     """30, 120 and 360 deals of two, three and four cards, over common factors."""
     counts = gameshrink.count(game)
     assert [int(w.sum()) for w in counts.weights[0]] == [15, 60, 180]
-    for kernel, whole in zip(game.kernels, counts.kernels, strict=True):
-        rows, columns, values = kernel.coordinates()
+    for matrix, whole in zip(game.payoff_matrices, counts.payoff_matrices, strict=True):
+        rows, columns, values = matrix.coordinates()
         units = values / whole[rows, columns]
         np.testing.assert_allclose(units, units[0], rtol=1e-12)
 
@@ -33,13 +33,20 @@ def without_round_0(game):
     terms = game.terms
     kept = [term[game.betting.round[terms.leaf] > 0] for term in terms]
     return dataclasses.replace(
-        game, kernels=game.kernels[1:], terms=type(terms)(kept[0], kept[1] - 1, kept[2])
+        game,
+        payoff_matrices=game.payoff_matrices[1:],
+        terms=type(terms)(kept[0], kept[1] - 1, kept[2]),
     )
 
 
 def test_rounds_without_kernels(game):
     """A signal is dealt as often as those that refine it."""
-    assert [kernel.round for kernel in game.kernels] == [0, 1, 2, 2]
+    assert [matrix.round for matrix in game.payoff_matrices] == [
+        0,
+        1,
+        2,
+        2,
+    ]
     fewer = without_round_0(game)
     fewer.check()
     found = gameshrink.count(fewer).weights[1][0]
@@ -50,24 +57,26 @@ def test_rounds_without_kernels(game):
 
 
 def with_last(game, values, entries=None):
-    """The same with another last kernel, in the places of its first entries."""
-    last = game.kernels[-1]
+    """The same with another last matrix, in the places of its first entries."""
+    last = game.payoff_matrices[-1]
     entries = Payoffs(*(e[: len(values)] for e in last.coordinates()))
-    kernel = SparseMatrix(last.round, last.shape, entries._replace(values=values))
-    return dataclasses.replace(game, kernels=(*game.kernels[:-1], kernel))
+    matrix = SparseMatrix(last.round, last.shape, entries._replace(values=values))
+    return dataclasses.replace(
+        game, payoff_matrices=(*game.payoff_matrices[:-1], matrix)
+    )
 
 
 def test_what_is_no_count_is_refused(game):
-    unit = game.kernels[-1].coordinates().values
+    unit = game.payoff_matrices[-1].coordinates().values
     fine = with_last(game, np.abs(unit).min() * np.array([1.0, 2 / 3]))
-    assert gameshrink.count(fine).kernels[-1].sum() == 5
+    assert gameshrink.count(fine).payoff_matrices[-1].sum() == 5
     with pytest.raises(InvalidGameError, match="the chances of round 2 are no multip"):
         gameshrink.count(with_last(game, np.abs(unit).min() * np.array([1.0, np.pi])))
 
 
 def test_what_does_not_fit_is_refused(game):
     """Differences of products beyond 64 bits are not trusted."""
-    small = np.abs(game.kernels[-1].coordinates().values).min()
+    small = np.abs(game.payoff_matrices[-1].coordinates().values).min()
     huge = with_last(game, small * np.array([1.0, 2.0**50]))
     with pytest.raises(GameTooLargeError, match="do not fit into 64 bits"):
         gameshrink.difference(huge, alone(game))
@@ -83,14 +92,14 @@ def test_sums_of_counts_that_wrap_are_refused(player):
     pairs, shape = (own, other), (2, count)
     if player:
         pairs, shape = (other, own), (count, 2)
-    kernel = SparseMatrix(0, shape, Payoffs(*pairs, values))
+    matrix = SparseMatrix(0, shape, Payoffs(*pairs, values))
     parents = [(np.zeros(size, np.int32),) for size in shape]
     game = kuhn()
     game = dataclasses.replace(
         game,
         parents=(parents[0], parents[1]),
-        kernels=(kernel,),
-        terms=game.terms._replace(kernel=np.zeros_like(game.terms.kernel)),
+        payoff_matrices=(matrix,),
+        terms=game.terms._replace(matrix=np.zeros_like(game.terms.matrix)),
     )
     game.check()
     for refused in (gameshrink.count, gameshrink.lossless_partition):
@@ -102,8 +111,10 @@ def test_too_many_hands_are_refused(game):
     """Ten thousand hands on one board."""
     n = np.zeros(10_000, np.int32)
     hands = Hands(n, n, np.arange(10_000)[:, None] % 100, n, np.ones(10_000))
-    kernel = HandMatrix(2, game.kernels[-1].shape, (hands, hands), True)
-    large = dataclasses.replace(game, kernels=(*game.kernels[:-1], kernel))
+    matrix = HandMatrix(2, game.payoff_matrices[-1].shape, (hands, hands), True)
+    large = dataclasses.replace(
+        game, payoff_matrices=(*game.payoff_matrices[:-1], matrix)
+    )
     for refused in (gameshrink.count, gameshrink.lp_size):
         with pytest.raises(GameTooLargeError, match="compares 100,000,000 pairs of"):
             refused(large)

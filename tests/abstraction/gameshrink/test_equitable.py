@@ -28,7 +28,7 @@ def reference(game, deals):
     """Numbers of classes by plain splitting, in fractions of chances.
 
     Args:
-      game: a game in which the first kernel of each round has the chances themselves:
+      game: a game in which the first matrix of each round has the chances themselves:
         somebody has folded.
       deals: how many deals there are.
     """
@@ -39,14 +39,16 @@ def reference(game, deals):
     weights = [
         [collections.Counter() for _ in range(game.num_rounds)] for _ in range(2)
     ]
-    rows = [[collections.defaultdict(list) for _ in game.kernels] for _ in range(2)]
-    for k, kernel in enumerate(game.kernels):
-        fold = k == [other.round for other in game.kernels].index(kernel.round)
-        for i, j, entry in zip(*kernel.coordinates(), strict=True):
+    rows = [
+        [collections.defaultdict(list) for _ in game.payoff_matrices] for _ in range(2)
+    ]
+    for k, matrix in enumerate(game.payoff_matrices):
+        fold = k == [other.round for other in game.payoff_matrices].index(matrix.round)
+        for i, j, entry in zip(*matrix.coordinates(), strict=True):
             for player, (mine, other) in enumerate([(i, j), (j, i)]):
                 rows[player][k][mine].append((other, exact(entry)))
                 if fold:
-                    weights[player][kernel.round][mine] += abs(exact(entry))
+                    weights[player][matrix.round][mine] += abs(exact(entry))
     labels = [[[0] * len(p) for p in own] for own in game.parents]
     while True:
         finer = []
@@ -56,8 +58,8 @@ def reference(game, deals):
                 keys = []
                 for s in range(len(parent)):
                     sums = collections.Counter()
-                    for k, kernel in enumerate(game.kernels):
-                        if kernel.round == r:
+                    for k, matrix in enumerate(game.payoff_matrices):
+                        if matrix.round == r:
                             for other, x in rows[player][k][s]:
                                 sums[k, labels[1 - player][r][other]] += x
                     if r + 1 < game.num_rounds:
@@ -134,7 +136,7 @@ def test_one_class_too_few_is_noticed():
         assert found is not None and found.shares[0] != found.shares[1]
         if found.player == 0 and found.round == 2:
             signals = sorted(labels[list(found.signals)].tolist())
-            assert signals == [other, one] and found.kernel in (2, 3)
+            assert signals == [other, one] and found.matrix in (2, 3)
         merged += 1
     assert merged > 10
 
@@ -149,7 +151,7 @@ def test_random_partitions_lose():
 
 
 def test_what_a_class_says_of_cards_to_come_counts():
-    """Kernels alike, cards to come not: one signal is refined by a strong one."""
+    """Matrices alike, cards to come not: one signal is refined by a strong one."""
     game = public_tree_game(SMALL)
     partition = gameshrink.lossless_partition(game)
     labels = partition.labels[0][0]
@@ -158,7 +160,7 @@ def test_what_a_class_says_of_cards_to_come_counts():
     one = changed(partition, 0, 0, np.minimum(labels, 1))
     found = gameshrink.difference(game, one)
     assert found is not None and (found.player, found.round) == (0, 0)
-    assert found.kernel == -1 and below[found.other] >= 0
+    assert found.matrix == -1 and below[found.other] >= 0
 
 
 def whole_deck(num_ranks, num_suits):
@@ -175,7 +177,7 @@ def whole_deck(num_ranks, num_suits):
     parents = (np.zeros(size, np.int32), cards[1].astype(np.int32))
     parents = (*parents, number[turns[:, 0], turns[:, 1]])
     strengths = [np.zeros(size), np.zeros(len(flops)), strength[tuple(turns.T)]]
-    kernels = []
+    payoff_matrices = []
     for r, showdown in ((0, False), (1, False), (2, False), (2, True)):
         weight = math.perm(size, r + 2) ** -0.5
         hands = Hands(
@@ -186,12 +188,12 @@ def whole_deck(num_ranks, num_suits):
             np.full(len(cards[r]), weight),
         )
         shape = (len(cards[r]), len(cards[r]))
-        kernels.append(HandMatrix(r, shape, (hands, hands), showdown))
+        payoff_matrices.append(HandMatrix(r, shape, (hands, hands), showdown))
     # The public tree and what is paid are no matter to partitions.
     return dataclasses.replace(
         detection.detect(games.compiled("kuhn")),
         parents=(parents, parents),
-        kernels=tuple(kernels),
+        payoff_matrices=tuple(payoff_matrices),
     ), string
 
 

@@ -93,15 +93,15 @@ def test_not_sufficient():
 
 
 def test_rounds_after_which_nothing_is_paid():
-    """Signals of the last round, without kernels, are as alike as their parents."""
+    """Signals of the last round, without matrices, are as alike as their parents."""
     game = public_tree_game(SMALL)
     kept = game.betting.round[game.terms.leaf] < 2
-    first, middle = game.kernels[:2]
+    first, middle = game.payoff_matrices[:2]
     rows, columns, values = middle.coordinates()
     signed = Payoffs(rows, columns, np.where(rows % 2, -values, values))
     short = dataclasses.replace(
         game,
-        kernels=(first, SparseMatrix(middle.round, middle.shape, signed)),
+        payoff_matrices=(first, SparseMatrix(middle.round, middle.shape, signed)),
         terms=type(game.terms)(*(term[kept] for term in game.terms)),
     )
     short.check()

@@ -30,10 +30,10 @@ def test_fewer_signals_and_the_same_game():
 
 def test_signals_that_meet_are_neighbours():
     game = merged(public_tree_game(DECK))
-    kernels = [k.coordinates() for k in game.kernels if k.round == 2]
+    payoff_matrices = [k.coordinates() for k in game.payoff_matrices if k.round == 2]
     count = game.num_private_states(0)[2]
-    rows = np.concatenate([entries.rows for entries in kernels])
-    columns = np.concatenate([entries.columns for entries in kernels])
+    rows = np.concatenate([entries.rows for entries in payoff_matrices])
+    columns = np.concatenate([entries.columns for entries in payoff_matrices])
     meet = sparse.coo_array(
         (np.ones(len(rows)), (rows, count + columns)), shape=(2 * count, 2 * count)
     )

@@ -83,7 +83,7 @@ def reach_of(game, behaviours):
 
 def test_single_signals_change_nothing(game):
     same = gameshrink.coarsen(game, alone(game))
-    for one, other in zip(game.kernels, same.kernels, strict=True):
+    for one, other in zip(game.payoff_matrices, same.payoff_matrices, strict=True):
         assert one.shape == other.shape
         for mine, given in zip(one.coordinates(), other.coordinates(), strict=True):
             np.testing.assert_allclose(given, mine, rtol=1e-15)

@@ -14,7 +14,7 @@ from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.batched_rules import CheckedRules, of_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
-from spiel_cr.games.public_tree.declaring import (
+from spiel_cr.games.public_tree.declaration import (
     deals,
     declaration,
     public_tree,
@@ -89,9 +89,11 @@ def coupling(game):
             node = above
         return None
 
-    for leaf, kernel, stake in zip(*game.terms, strict=True):
+    for leaf, matrix, stake in zip(*game.terms, strict=True):
         later = betting.round[leaf]
-        for one, other, value in zip(*game.kernels[kernel].coordinates(), strict=True):
+        for one, other, value in zip(
+            *game.payoff_matrices[matrix].coordinates(), strict=True
+        ):
             pair = last(0, leaf, one, later), last(1, leaf, other, later)
             total[pair] = total.get(pair, 0.0) + stake * value
     return total
@@ -248,9 +250,11 @@ def test_rhode_island_holdem_has_its_published_size():
     for node in range(1, len(betting)):
         above = betting.parent[node]
         reach[node] = reach[above] / children[above]
-    total = np.array([kernel.coordinates().values.sum() for kernel in game.kernels])
-    leaf, kernel, stake = game.terms
-    value = (reach[leaf] * stake * total[kernel]).sum()
+    total = np.array(
+        [matrix.coordinates().values.sum() for matrix in game.payoff_matrices]
+    )
+    leaf, matrix, stake = game.terms
+    value = (reach[leaf] * stake * total[matrix]).sum()
     assert value == pytest.approx(1.781322, abs=5e-7)
     assert linear_program_rows(game) == 6_889_976
     # No suit is exchanged: every card and board.
@@ -266,7 +270,7 @@ def test_two_dice_of_five_sides():
     # Lists of rising bids, and doubts after all but the empty one.
     assert (game.betting.player != TERMINAL).sum() == 2**20
     assert len(game.terms.leaf) == 2**20 - 1
-    assert len(game.kernels) == 20
+    assert len(game.payoff_matrices) == 20
 
 
 def test_signals_of_states_and_their_names():
@@ -415,7 +419,9 @@ def test_payoffs_that_no_stake_explains_take_more_kernels():
             return Changed(super().batched_rules(), returns=by_own_card(returns))
 
     game = loading.public_tree_game(Odd())
-    assert len(game.kernels) > len(loading.public_tree_game(LEDUC).kernels)
+    assert len(game.payoff_matrices) > len(
+        loading.public_tree_game(LEDUC).payoff_matrices
+    )
     check_equal(Odd(), game)
 
 
@@ -484,15 +490,15 @@ class OnePile:
 
 
 def test_a_game_without_deals():
-    """One signal that tells nothing, and one kernel: player 0 wins 1 or loses it."""
+    """One signal that tells nothing, and one matrix: player 0 wins 1 or loses it."""
     game = declaration.build(
         pyspiel.load_game("kuhn_poker"), OnePile(), np.random.default_rng(0)
     )
     # Ways to write 0 to 5 as ordered sums of ones and twos: Fibonacci's numbers.
     assert len(game.betting) == 1 + 1 + 2 + 3 + 5 + 8
     assert game.num_private_states(0) == game.num_private_states(1) == [1]
-    (kernel,) = game.kernels
-    assert [part.tolist() for part in kernel.coordinates()] == [[0], [0], [1]]
+    (matrix,) = game.payoff_matrices
+    assert [part.tolist() for part in matrix.coordinates()] == [[0], [0], [1]]
     # Three or five takes of player 0 and 1 in turn: the first one took the last.
     takes = np.zeros(len(game.betting), int)
     for node in range(1, len(takes)):
@@ -632,8 +638,8 @@ def test_a_round_may_be_left_out():
     # Check, all-in; fold and call; pass and fold in the round after the check.
     assert pairs == [(-1, 0), (0, 1), (1, 0), (0, 2), (1, 1), (0, 0), (1, 2)]
     value = 0.0
-    for _, kernel, stake in zip(*game.terms, strict=True):
-        entries = game.kernels[kernel].coordinates().values
+    for _, matrix, stake in zip(*game.terms, strict=True):
+        entries = game.payoff_matrices[matrix].coordinates().values
         value += 0.25 * stake * entries.sum()
     expected = uniform_value(rules, rules.new_initial_states())
     assert value == pytest.approx(expected, abs=1e-12)

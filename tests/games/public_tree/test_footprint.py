@@ -39,7 +39,7 @@ def test_kernels_of_hands_count_as_they_are_laid_out():
 
 
 def test_what_programs_keep_counts():
-    """A turn of few bets: its process took 763 MB, a quarter of it for kernels."""
+    """A turn of few bets: its process took 763 MB, a quarter of it for matrices."""
     turn = public_tree_game(
         "python_poker_spot(board=5c9dJs2h,bets=none; river allin; turn allin; cap 1)"
     )

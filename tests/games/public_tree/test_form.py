@@ -49,28 +49,28 @@ def random_parts(sizes, *, weighted, rng, decisions=5):
                 np.array(rounds, np.int8),
             )
         )
-    kernels = []
+    payoff_matrices = []
     for round in (0, 1, 2, 2):
         shape = sizes[0][round], sizes[1][round]
         rows, columns = np.nonzero(rng.random(shape) < 0.7)
         values = rng.standard_normal(len(rows))
         entries = Payoffs(rows.astype(np.int32), columns.astype(np.int32), values)
-        kernels.append(SparseMatrix(round, shape, entries))
+        payoff_matrices.append(SparseMatrix(round, shape, entries))
     last_rounds = [side.sequence_rounds for side in sides]
     terms = []
     while len(terms) < 24:
         pair = [int(rng.integers(0, len(rounds))) for rounds in last_rounds]
-        kernel = int(rng.integers(0, len(kernels)))
+        matrix = int(rng.integers(0, len(payoff_matrices)))
         played = [rounds[s] for rounds, s in zip(last_rounds, pair, strict=True)]
-        if max(played) <= kernels[kernel].round:
-            terms.append((*pair, kernel))
-    first, second, kernel = np.array(terms, np.int32).T
+        if max(played) <= payoff_matrices[matrix].round:
+            terms.append((*pair, matrix))
+    first, second, matrix = np.array(terms, np.int32).T
     weights = None
     if weighted:
         signals = [(1, *counts) for counts in sizes]
         weights = [rng.random(signals[1][1 + last_rounds[1][s]]) for s in second]
-    stake = rng.standard_normal(len(kernel))
-    paid = PublicTerms((first, second), kernel, stake, (None, weights))
+    stake = rng.standard_normal(len(matrix))
+    paid = PublicTerms((first, second), matrix, stake, (None, weights))
     constants = []
     for player, counts in enumerate(sizes):
         sequences = rng.choice(np.arange(1, len(last_rounds[player])), 3, replace=False)
@@ -78,7 +78,13 @@ def random_parts(sizes, *, weighted, rng, decisions=5):
             rng.standard_normal(counts[last_rounds[player][s]]) for s in sequences
         ]
         constants.append(Constants(player, sequences, values))
-    return (sides[0], sides[1]), (parents[0], parents[1]), kernels, paid, constants
+    return (
+        (sides[0], sides[1]),
+        (parents[0], parents[1]),
+        payoff_matrices,
+        paid,
+        constants,
+    )
 
 
 def random_reach(decisions, rng):
@@ -148,10 +154,10 @@ def test_iterates_are_those_of_the_listed_payoffs(algorithm):
 
 def test_weights_are_seen_by_the_opponent_only():
     rng = np.random.default_rng(7)
-    sides, parents, kernels, terms, constants = random_parts(
+    sides, parents, payoff_matrices, terms, constants = random_parts(
         WIDE, weighted=True, rng=rng
     )
-    parts = sides, parents, kernels
+    parts = sides, parents, payoff_matrices
     weighted = form.build(*parts, terms, constants)
     plain = form.build(*parts, terms._replace(weights=(None, None)), constants)
     reach = [random_reach(own, rng) for own in weighted.decisions]
@@ -180,12 +186,12 @@ def test_too_many_payoffs_are_not_listed(monkeypatch):
 def test_weights_that_are_small_throughout_change_no_strategy():
     """The tolerance for rounding errors goes with them."""
     parts = random_parts(WIDE, weighted=True, rng=np.random.default_rng(3))
-    sides, parents, kernels, terms, _ = parts
+    sides, parents, payoff_matrices, terms, _ = parts
     found = []
     for scale in (0, -60):
         weights = [np.ldexp(own, scale) for own in terms.weights[1]]
         scaled = terms._replace(weights=(None, weights))
-        game = form.build(sides, parents, kernels, scaled)
+        game = form.build(sides, parents, payoff_matrices, scaled)
         solver = cfr.make_solver(game, config=find("cfr+").config, compile="fast")
         solver.run(10)
         found.append(solver.average(0))

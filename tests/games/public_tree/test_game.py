@@ -1,4 +1,4 @@
-"""What does not fit in a signal game is refused; units of kernels are no matter."""
+"""What does not fit in a signal game is refused; units of matrices are no matter."""
 
 import dataclasses
 
@@ -25,14 +25,14 @@ def changed(part, field, index, value):
 
 
 def with_entry(part, value):
-    """Kuhn poker with the first entry of its first kernel changed."""
+    """Kuhn poker with the first entry of its first matrix changed."""
     game = kuhn()
-    kernel = game.kernels[0]
-    array = getattr(kernel.entries, part).copy()
+    matrix = game.payoff_matrices[0]
+    array = getattr(matrix.entries, part).copy()
     array[0] = value
-    entries = kernel.entries._replace(**{part: array})
-    other = dataclasses.replace(kernel, entries=entries)
-    return dataclasses.replace(game, kernels=(other, *game.kernels[1:]))
+    entries = matrix.entries._replace(**{part: array})
+    other = dataclasses.replace(matrix, entries=entries)
+    return dataclasses.replace(game, payoff_matrices=(other, *game.payoff_matrices[1:]))
 
 
 BROKEN = {
@@ -47,7 +47,7 @@ BROKEN = {
     "entries of unknown signals": lambda: with_entry("rows", 3),
     "entries that are not finite": lambda: with_entry("values", np.nan),
     "leaf is no public node": lambda: changed("terms", "leaf", 0, -6),
-    "kernel is none": lambda: changed("terms", "kernel", 0, -2),
+    "matrix is none": lambda: changed("terms", "matrix", 0, -2),
     "a payoff is at a decision": lambda: changed("terms", "leaf", 0, 1),
     "a stake is not finite": lambda: changed("terms", "stake", 0, np.inf),
 }
@@ -71,17 +71,17 @@ def test_signals_that_refine_none_are_refused():
 def test_units_of_kernels_and_stakes_are_no_matter():
     """In float32, where neither could be held."""
     game = kuhn()
-    kernels = tuple(
+    payoff_matrices = tuple(
         dataclasses.replace(
-            kernel,
-            entries=kernel.entries._replace(
-                values=np.ldexp(kernel.entries.values, -200)
+            matrix,
+            entries=matrix.entries._replace(
+                values=np.ldexp(matrix.entries.values, -200)
             ),
         )
-        for kernel in game.kernels
+        for matrix in game.payoff_matrices
     )
     stakes = game.terms._replace(stake=np.ldexp(game.terms.stake, 200))
-    other = dataclasses.replace(game, kernels=kernels, terms=stakes)
+    other = dataclasses.replace(game, payoff_matrices=payoff_matrices, terms=stakes)
     found = []
     for one in (game, other):
         solver = cfr.make_solver(

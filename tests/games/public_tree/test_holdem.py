@@ -110,7 +110,7 @@ def test_value_of_random_policies(parameters):
 
 @pytest.mark.parametrize("parameters", [SMALL[-1], *map(slowly, SMALL[:-1] + LARGER)])
 def test_best_responses(parameters):
-    """Exact best responses to uniform play, by kernels, gain what OpenSpiel's do."""
+    """Exact best responses to uniform play, by matrices, gain what OpenSpiel's do."""
     game = public_tree_game(parameters)
     form = game.build_sequence_form(products=True)
     uniform = [uniform_behaviour(own) for own in form.decisions]
@@ -158,9 +158,9 @@ def test_ranges_weigh_deals():
         "bettingAbstraction=fc," + NO_LIMIT + FULL + TURN + "," + ranges
     )
     # Only checks, so all that is compared is a showdown after a river.
-    (kernel,) = game.kernels
+    (matrix,) = game.payoff_matrices
     weights: list[dict] = [{}, {}]
-    for weight, hands in zip(weights, kernel.hands, strict=True):
+    for weight, hands in zip(weights, matrix.hands, strict=True):
         for cards, one in zip(hands.cards.tolist(), hands.weight, strict=True):
             weight[tuple(cards)] = one
     met = 0
@@ -184,8 +184,10 @@ def test_ranges_are_proportions(factors):
     rng = RNG(8)
     for row in reach:
         row[rng.choice(1326, 40, replace=False)] = rng.random(40)
-    (plain,) = public_tree_game(game + reach_text(reach)).kernels
-    (scaled,) = public_tree_game(game + reach_text(reach * np.c_[factors].T)).kernels
+    (plain,) = public_tree_game(game + reach_text(reach)).payoff_matrices
+    (scaled,) = public_tree_game(
+        game + reach_text(reach * np.c_[factors].T)
+    ).payoff_matrices
     for hands, expected in zip(scaled.hands, plain.hands, strict=True):
         # All of one power of two, which the other player's weights make up for.
         ratio = hands.weight / expected.weight
@@ -209,10 +211,10 @@ def test_weights_of_hands_that_are_never_dealt():
     reach[0, place_of("KhKs")] = reach[1, place_of("AcAs")] = 1e-300
     parameters = "bettingAbstraction=fc," + NO_LIMIT + FULL + RIVER
     game = public_tree_game(parameters + "," + reach_text(reach))
-    (kernel,) = game.kernels
+    (matrix,) = game.payoff_matrices
     assert game.num_private_states(0) == game.num_private_states(1) == [1]
     # Aces win.
-    assert kernel.coordinates().values == pytest.approx([-1])
+    assert matrix.coordinates().values == pytest.approx([-1])
 
 
 def test_hands_that_leave_the_other_player_none():
@@ -235,14 +237,17 @@ def test_hands_that_leave_the_other_player_none():
         river.reader.find(0, deck.cards("KhKs"), [])
 
 
-def entry(kernel: HandMatrix, first: int, second: int) -> float:
+def entry(matrix: HandMatrix, first: int, second: int) -> float:
     """Of two signals."""
     chosen = [
         Hands(*(column[hands.signal == signal] for column in hands))
-        for hands, signal in zip(kernel.hands, (first, second), strict=True)
+        for hands, signal in zip(matrix.hands, (first, second), strict=True)
     ]
     one = HandMatrix(
-        kernel.round, kernel.shape, (chosen[0], chosen[1]), kernel.showdown
+        matrix.round,
+        matrix.shape,
+        (chosen[0], chosen[1]),
+        matrix.showdown,
     )
     return float(one.coordinates().values.sum())
 
@@ -257,7 +262,7 @@ def entry(kernel: HandMatrix, first: int, second: int) -> float:
     ids=["no-limit river", "limit turn"],
 )
 def test_returns_of_random_play(parameters, ways):
-    """At random ends, stake times kernel is returns times the deal's probability."""
+    """At random ends, stake times matrix is returns times the deal's probability."""
     game, rng = public_tree_game(parameters), RNG(5)
     kinds = set()
     for _ in range(150):
@@ -269,14 +274,14 @@ def test_returns_of_random_play(parameters, ways):
                 node = below[game.betting.action[below] == action][0]
             state.apply_action(action)
         (term,) = np.flatnonzero(game.terms.leaf == node)
-        kernel = game.kernels[game.terms.kernel[term]]
+        matrix = game.payoff_matrices[game.terms.matrix[term]]
         signals = [game.reader.signal(state, player) for player in range(2)]
-        paid = game.terms.stake[term] * entry(kernel, *signals)
-        last = kernel.round == game.num_rounds - 1
+        paid = game.terms.stake[term] * entry(matrix, *signals)
+        last = matrix.round == game.num_rounds - 1
         chance = 1 / ways if last else 44 / ways
         assert abs(paid - state.returns()[0] * chance) < 1e-9 * chance
-        kinds.add((kernel.round, kernel.showdown))
-    assert len(kinds) == len(game.kernels)
+        kinds.add((matrix.round, matrix.showdown))
+    assert len(kinds) == len(game.payoff_matrices)
 
 
 def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) -> list:
@@ -354,13 +359,16 @@ def check_suits(parameters: str, size: int) -> None:
     policy = walks.random_policy(short, RNG(6))
     lifts = [lift(short, long, player, size) for player in range(2)]
     matrices = [
-        [walks.kernel_matrix(game, kernel) for kernel in range(len(game.kernels))]
+        [
+            walks.dense_payoff_matrix(game, matrix)
+            for matrix in range(len(game.payoff_matrices))
+        ]
         for game in (short, long)
     ]
     for player in range(2):
         reach = walks.reaches(short, policy, 1 - player)
-        for leaf, kernel, stake in zip(*short.terms, strict=True):
-            few, many = (each[kernel] for each in matrices)
+        for leaf, matrix, stake in zip(*short.terms, strict=True):
+            few, many = (each[matrix] for each in matrices)
             if player == 1:
                 few, many = few.T, many.T
             round = short.betting.round[leaf]
@@ -434,10 +442,10 @@ def test_ranges_tell_suits_apart():
         == [28 + 8 * 13 + 78 + 91]
     )
     assert apart.num_private_states(0) == apart.num_private_states(1) == [1081]
-    (kernel,) = apart.kernels
+    (matrix,) = apart.payoff_matrices
     signal = apart.reader.find(1, Deck(13, 4).cards("2d3h"), [])
-    weights = kernel.hands[1].weight
-    light = kernel.hands[1].signal == signal
+    weights = matrix.hands[1].weight
+    light = matrix.hands[1].signal == signal
     assert light.sum() == 1
     assert abs(weights[light] / weights[~light] - 0.5).max() < 1e-12
 

@@ -10,7 +10,8 @@ from open_spiel.python.algorithms import exploitability
 from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.policies import conversions
 from spiel_cr.policies.behaviour_files import read_policy, save_behaviours
-from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.form_policy import FormPolicy
+from spiel_cr.policies.public_node_names import node_probabilities
 from spiel_cr.policies.queries import query
 from tests.support import games
 from tests.support.kuhn_public_tree import BET, PASS, kuhn
@@ -33,13 +34,13 @@ def equilibrium(dtype=np.float64):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_openspiel_judges_it(dtype):
     """The equilibrium stays one, read state by state."""
-    policy = PublicTreePolicy(kuhn(), equilibrium(dtype))
+    policy = FormPolicy(kuhn(), equilibrium(dtype))
     found = exploitability.nash_conv(pyspiel.load_game("kuhn_poker"), policy)
     assert abs(found) < (1e-12 if dtype is np.float64 else 1e-6)
 
 
 def test_it_is_the_table_of_the_compiled_game():
-    tree, policy = games.compiled("kuhn"), PublicTreePolicy(kuhn(), equilibrium())
+    tree, policy = games.compiled("kuhn"), FormPolicy(kuhn(), equilibrium())
     behaviour = query(tree, policy)
     table = conversions.tabular_policy(tree, behaviour)
     state = tree.game.new_initial_state()
@@ -48,12 +49,12 @@ def test_it_is_the_table_of_the_compiled_game():
     assert policy.action_probabilities(state, 0) == {PASS: 0.0, BET: 1.0}
     assert policy.action_probabilities(state) == table.action_probabilities(state)
     # Cards in the rows, whatever the numbers of the compiled game.
-    bets = policy.probabilities(policy.finder.after([PASS]))[:, BET]
+    bets = node_probabilities(policy, policy.form.finder.after([PASS]))[:, BET]
     assert np.allclose(bets, _SECOND["p"], atol=1e-15)
 
 
 def test_states_of_other_games_and_players_are_refused():
-    policy = PublicTreePolicy(kuhn(), equilibrium())
+    policy = FormPolicy(kuhn(), equilibrium())
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     with pytest.raises(ValueError, match="ask for the player who acts"):
         policy.action_probabilities(state)
@@ -79,42 +80,42 @@ def test_public_nodes_are_found_by_actions():
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])
 def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
-    monkeypatch.setattr("spiel_cr.policies.public_tree_policy._CHUNK", chunk)
-    PublicTreePolicy(kuhn(), equilibrium())
+    monkeypatch.setattr("spiel_cr.policies.form_policy._CHUNK", chunk)
+    FormPolicy(kuhn(), equilibrium())
     wrong = equilibrium()
     wrong[0][1 + 6 + 2] += 0.25  # after pass and bet, with a queen
-    where = r"actions \[0, 1\] with signal 1"
+    where = "at the infoset '0 1: "
     with pytest.raises(ValueError, match=where):
-        PublicTreePolicy(kuhn(), wrong)
+        FormPolicy(kuhn(), wrong)
     wrong = equilibrium()
     wrong[0][1 + 6 + 2 :][:2] = [np.nan, 0.5]
     with pytest.raises(ValueError, match=where):
-        PublicTreePolicy(kuhn(), wrong)
+        FormPolicy(kuhn(), wrong)
     wrong[0][1 + 6 + 2 :][:2] = [-1, 2]
     with pytest.raises(ValueError, match=where):
-        PublicTreePolicy(kuhn(), wrong)
+        FormPolicy(kuhn(), wrong)
     with pytest.raises(ValueError, match="has shape"):
-        PublicTreePolicy(kuhn(), [wrong[0][:-1], wrong[1]])
+        FormPolicy(kuhn(), [wrong[0][:-1], wrong[1]])
     with pytest.raises(ValueError, match="empty sequence"):
-        PublicTreePolicy(kuhn(), [0 * wrong[0], wrong[1]])
+        FormPolicy(kuhn(), [0 * wrong[0], wrong[1]])
     with pytest.raises(ValueError, match="1 arrays were given; give two"):
-        PublicTreePolicy(kuhn(), equilibrium()[:1])
+        FormPolicy(kuhn(), equilibrium()[:1])
     with pytest.raises(ValueError, match="player 0 is of type list"):
-        PublicTreePolicy(kuhn(), [own.tolist() for own in equilibrium()])
+        FormPolicy(kuhn(), [own.tolist() for own in equilibrium()])
 
 
 @pytest.mark.parametrize("node", [9, -1, -10, 1.5, None])
 def test_nodes_that_are_none_are_refused(node):
-    policy = PublicTreePolicy(kuhn(), equilibrium())
-    assert policy.probabilities(np.int32(0)).shape == (3, 2)
+    policy = FormPolicy(kuhn(), equilibrium())
+    assert node_probabilities(policy, np.int32(0)).shape == (3, 2)
     with pytest.raises(ValueError, match="must be a whole number from 0 to 8"):
-        policy.probabilities(node)
+        node_probabilities(policy, node)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_file_gives_the_same_bits(tmp_path, dtype):
     path = tmp_path / "kuhn.npz"
-    policy = PublicTreePolicy(kuhn(), equilibrium(dtype))
+    policy = FormPolicy(kuhn(), equilibrium(dtype))
     save_behaviours(path, kuhn(), policy.behaviour, {"algorithm": "by hand"})
     again = read_policy(path, kuhn())
     for mine, found in zip(policy.behaviour, again.behaviour, strict=True):
@@ -127,7 +128,7 @@ def test_files_of_other_forms_are_refused(tmp_path):
     # Other payoffs change nothing about policies; other private states do.
     terms = kuhn().terms
     paid = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))
-    assert read_policy(path, paid).signals is paid
+    assert read_policy(path, paid).form is paid
     parents = tuple((own[0][:2], *own[1:]) for own in kuhn().parents)
     other = dataclasses.replace(kuhn(), parents=parents)
     with pytest.raises(ValueError, match="policy of kuhn_poker.* was given for"):

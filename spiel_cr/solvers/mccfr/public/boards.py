@@ -1,7 +1,7 @@
 """Boards: what all players see of the deals, found from who can meet whom.
 
 Two signals lie on one board where they can come together, directly or through others.
-Kernels, reach and values fall apart by boards, so a trajectory that samples public
+Matrices, reach and values fall apart by boards, so a trajectory that samples public
 cards looks at the hands of one board per round only.
 
 Legend for shapes: H signals of one player in one round, B boards of a round, h the most
@@ -46,19 +46,19 @@ class Boards:
     Attributes:
       rounds: top to bottom.
       mass: float64 [M, h, h], how much can be at stake between two hands (player 0's,
-        then 1's), per unit of stake: with a kernel of folds the probability of their
+        then 1's), per unit of stake: with a matrix of folds the probability of their
         deals. Round by round.
       first: int64 [R], the first board of each round in `mass`.
-      kernels: float64 [K', h, h], the kernels' entries, kernel by kernel and board by
-        board of its round.
-      kernel_first: int64 [K], where each kernel begins.
+      payoff_matrices: float64 [K', h, h], entries, matrix by matrix and board by board
+        of its round.
+      matrix_first: int64 [K], where each matrix begins.
     """
 
     rounds: tuple[Round, ...]
     mass: np.ndarray
     first: np.ndarray
-    kernels: np.ndarray
-    kernel_first: np.ndarray
+    payoff_matrices: np.ndarray
+    matrix_first: np.ndarray
 
     @property
     def hands(self) -> int:
@@ -86,38 +86,42 @@ def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
             above = tuple(b[up] for b, up in zip(before, parents, strict=True))
         rounds.append(_round(matrix, above))
     sizes = np.array([part.size for part in rounds])
-    of_kernel = np.array([sizes[kernel.round] for kernel in game.kernels])
+    of_matrix = np.array(
+        [sizes[payoff_matrix.round] for payoff_matrix in game.payoff_matrices]
+    )
     hands = max(part.signals[p].shape[1] for part in rounds for p in range(2))
-    need = 8.0 * hands * hands * float(sizes.sum() + of_kernel.sum())
+    need = 8.0 * hands * hands * float(sizes.sum() + of_matrix.sum())
     size = memory.parse_limit(memory_limit)
     if need > size:
         raise memory.too_large(
             game.game,
-            f"has hands and boards whose kernels take {memory.describe_bytes(need)}",
+            f"has hands and boards whose matrices take {memory.describe_bytes(need)}",
             *(memory_limit, size),
         )
     blocks = [
         _blocks(matrix.tocoo(), part, hands)
         for matrix, part in zip(stakes, rounds, strict=True)
     ]
-    kernels = []
-    for kernel in game.kernels:
-        entries = kernel.coordinates()
+    payoff_matrices = []
+    for payoff_matrix in game.payoff_matrices:
+        entries = payoff_matrix.coordinates()
         coordinates = (entries.rows, entries.columns)
-        listed = scipy.sparse.coo_array((entries.values, coordinates), kernel.shape)
-        kernels.append(_blocks(listed, rounds[kernel.round], hands))
+        listed = scipy.sparse.coo_array(
+            (entries.values, coordinates), payoff_matrix.shape
+        )
+        payoff_matrices.append(_blocks(listed, rounds[payoff_matrix.round], hands))
     return Boards(
         tuple(rounds),
         np.concatenate(blocks),
         np.cumsum(sizes) - sizes,
-        np.concatenate([*kernels, np.zeros((0, hands, hands))]),
-        np.cumsum(of_kernel) - of_kernel,
+        np.concatenate([*payoff_matrices, np.zeros((0, hands, hands))]),
+        np.cumsum(of_matrix) - of_matrix,
     )
 
 
 def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
-    """For each round [H0, H1], the most that any kernel of it says of two signals, or
-    that kernels of later rounds say of what they become."""
+    """For each round [H0, H1], the most that any matrix of it says of two signals, or
+    that matrices of later rounds say of what they become."""
     found: list[scipy.sparse.csr_array] = []
     counts = [game.num_private_states(p) for p in range(2)]
     for number in reversed(range(game.num_rounds)):
@@ -130,9 +134,9 @@ def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
                 game.parents[1][number + 1][below.col],
             )
             matrix = scipy.sparse.coo_array((below.data, up), shape).tocsr()
-        for kernel in game.kernels:
-            if kernel.round == number:
-                entries = kernel.coordinates()
+        for payoff_matrix in game.payoff_matrices:
+            if payoff_matrix.round == number:
+                entries = payoff_matrix.coordinates()
                 at = (entries.rows, entries.columns)
                 here = scipy.sparse.coo_array((np.abs(entries.values), at), shape)
                 matrix = matrix.maximum(here.tocsr())

@@ -35,13 +35,13 @@ class Places(NamedTuple):
       odds: float [X], below deals the probability with which a trajectory goes there.
       map: int32 [X], below deals the row of `up`; 0 elsewhere.
       term: int32 [X, 2], leaves: the first of the place's terms, and one past the last.
-      term_kernel: int32 [T], in `kernels`.
+      term_matrix: int32 [T], in `matrices`.
       term_stake: float [T].
       up: for each player int32 [U, h], the hand before the deal that each hand comes
         from.
       there: for each player float [M, h], 1 where there is such a hand.
       start: float [2, h], both players' reach at place 0.
-      mass, kernels: see `Boards`.
+      mass, matrices: see `Boards`.
       legal: float [Y + 1, A], 1 for legal actions; the last row is no decision.
       parent: int32 [Y, h], the entry of the own sequence before each infoset in a
         vector [Y · A · h + 2]; its last two entries are the empty sequences.
@@ -55,13 +55,13 @@ class Places(NamedTuple):
     odds: jax.Array
     map: jax.Array
     term: jax.Array
-    term_kernel: jax.Array
+    term_matrix: jax.Array
     term_stake: jax.Array
     up: tuple[jax.Array, jax.Array]
     there: tuple[jax.Array, jax.Array]
     start: jax.Array
     mass: jax.Array
-    kernels: jax.Array
+    payoff_matrices: jax.Array
     legal: jax.Array
     parent: jax.Array
 
@@ -259,13 +259,13 @@ def _finish(make: _Builder) -> Layout:
         _number(odds),
         _whole(maps),
         _whole(term),
-        _whole(boards.kernel_first[terms.kernel[number]] + np.repeat(within, many)),
+        _whole(boards.matrix_first[terms.matrix[number]] + np.repeat(within, many)),
         _number(terms.stake[number]),
         (_whole(ups[0]), _whole(ups[1])),
         (_number(there[0]), _number(there[1])),
         _number(there[:, board[0]]),
         _number(boards.mass),
-        _number(boards.kernels),
+        _number(boards.payoff_matrices),
         _number(legal),
         _whole(parent),
     )

@@ -287,9 +287,9 @@ def _climb(
     sign = 1 - 2 * player
 
     def pay(term: jax.Array, total: jax.Array) -> jax.Array:
-        kernel = at(places.kernels, at(places.term_kernel, term))
+        payoff_matrix = at(places.payoff_matrices, at(places.term_matrix, term))
         stake = sign * at(places.term_stake, term)
-        return total + stake * _product(kernel, reach[1 - player], player)
+        return total + stake * _product(payoff_matrix, reach[1 - player], player)
 
     term = at(places.term, place)
     paid = jax.lax.fori_loop(term[0], term[1], pay, jnp.zeros_like(values[0]))

@@ -1,7 +1,7 @@
 """Is each signal really one? What it merges must be alike for the whole game.
 
 Two informations of a player may share a signal if they stand in the same relation to
-the other player's signals: per probability, each kernel pays them alike against each of
+the other player's signals: per probability, each matrix pays them alike against each of
 these, and each signal of the next round follows them equally likely. Then whatever the
 other player does (as long as it acts by its signals) both have the same values, so the
 player loses nothing by acting by its own. This is seen from one sum over all deals with
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.public_tree.declaring.line import Line
-from spiel_cr.games.public_tree.declaring.numbers import Numbers
-from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
+from spiel_cr.games.public_tree.declaration.line import Line
+from spiel_cr.games.public_tree.declaration.numbers import Numbers
+from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
 # How far sums of at most one unit of payoff may be apart.
 _TOLERANCE = 1e-10
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
       outcomes: int32 [n, c], of the moves of chance.
       probabilities: float64 [n], of all of them together.
       signals: int64 [2, n], of both players.
-      paid: float64 [kernels, n], player 0's utility by kernels times the odds.
+      paid: float64 [matrices, n], player 0's utility by matrices times the odds.
       above: int64 [2, n], what `Symmetry.see` has given in the round before.
     """
 
@@ -63,12 +63,12 @@ class _Table:
 class _Informations:
     """What is summed for the informations of one player in one round."""
 
-    def __init__(self, num_kernels: int) -> None:
+    def __init__(self, num_matrices: int) -> None:
         self.numbers = Numbers()
         self.signal = np.zeros(0, np.int64)
         self.examples: list[np.ndarray] = []
         self.probabilities = _Table()
-        self.paid = [_Table() for _ in range(num_kernels)]
+        self.paid = [_Table() for _ in range(num_matrices)]
         self.next = _Table()
 
 
@@ -79,7 +79,7 @@ class Symmetry:
         self,
         tree: PublicTree,
         line: Line,
-        kernels: list[int],
+        payoff_matrices: list[int],
         num_deals: list[float],
         random: np.random.Generator,
     ) -> None:
@@ -88,7 +88,7 @@ class Symmetry:
         Args:
           tree: the public tree.
           line: of bets, which deals are played along.
-          kernels: how many there are in each round.
+          payoff_matrices: how many there are in each round.
           num_deals: how many deals enter each round, about.
           random: consumed, for weights, and to choose signals where deals are many.
         """
@@ -98,7 +98,7 @@ class Symmetry:
             tuple(_to_decision(tree, node, player) for player in range(2))
             for node in line.nodes
         ]
-        self._seen = [(_Informations(n), _Informations(n)) for n in kernels]
+        self._seen = [(_Informations(n), _Informations(n)) for n in payoff_matrices]
         self._draws: dict[tuple[int, int, str], np.ndarray] = {}
 
     def _drawn(

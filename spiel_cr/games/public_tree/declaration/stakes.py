@@ -1,7 +1,7 @@
 """Which leaves of a declared game pay alike, up to a stake.
 
 Leaves are compared on a sample of deals, or on all of them where they are few. Payoffs
-that are a stake times the payoffs of another leaf share its kernel. What was found is
+that are a stake times the payoffs of another leaf share its matrix. What was found is
 then checked on other deals.
 """
 
@@ -11,23 +11,23 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranks
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.public_tree.declaring.line import Deals
-from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
-from spiel_cr.games.public_tree.declaring.public_tree_replay import Comparison, replay
+from spiel_cr.games.public_tree.declaration.line import Deals
+from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
+from spiel_cr.games.public_tree.declaration.public_tree_replay import Comparison, replay
 from spiel_cr.games.public_tree.public_nodes import Terms
 
 # How far two payoffs may be apart that ought to be equal, as a share of the larger.
 _TOLERANCE = 1e-12
-# More kernels than this are no factorisation.
-_MOST_KERNELS = 4096
+# More matrices than this are no factorisation.
+_MOST_MATRICES = 4096
 
 
 class Stakes(NamedTuple):
     """How leaves pay.
 
     Attributes:
-      terms: leaves, kernels and stakes.
-      leaf: int64 [K], a leaf of each kernel, which pays `unit` times the kernel.
+      terms: leaves, matrices and stakes.
+      leaf: int64 [K], a leaf of each matrix, which pays `unit` times the matrix.
       unit: float64 [K].
     """
 
@@ -42,7 +42,7 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
     Args:
       tree: the public tree.
       deals: the sample.
-      prefer: bool [P], nodes that are to stand for a kernel where there is a choice.
+      prefer: bool [P], nodes that are to stand for a matrix where there is a choice.
 
     Raises:
       InvalidGameError: there are thousands of different ways to pay.
@@ -54,12 +54,12 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
     group = np.full(len(one), -1)
     stake = np.zeros(len(one))
     group[~paid.any(axis=1)] = -2  # nothing is paid there
-    kernel_leaf: list[int] = []
+    matrix_leaf: list[int] = []
     unit: list[float] = []
     while (todo := np.flatnonzero(group == -1)).size:
-        if len(unit) == _MOST_KERNELS:
+        if len(unit) == _MOST_MATRICES:
             raise InvalidGameError(
-                f"{tree.checked.game}: its leaves pay in more than {_MOST_KERNELS} "
+                f"{tree.checked.game}: its leaves pay in more than {_MOST_MATRICES} "
                 f"ways that are no multiples of each other, so its payoffs do "
                 f"not factor into bets and signals; leave `signal` out of its "
                 f"batched rules"
@@ -76,7 +76,7 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
         joins = same_round[off <= _TOLERANCE * np.abs(times)]
         group[joins] = len(unit)
         stake[joins] = _neat(times[off <= _TOLERANCE * np.abs(times)])
-        kernel_leaf.append(int(leaves[one[first]]))
+        matrix_leaf.append(int(leaves[one[first]]))
         unit.append(float(stake[first]))
     pays = group[number] >= 0
     terms = Terms(
@@ -84,7 +84,7 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
         group[number[pays]].astype(np.int32),
         stake[number[pays]],
     )
-    return Stakes(terms, np.array(kernel_leaf, np.int64), np.array(unit))
+    return Stakes(terms, np.array(matrix_leaf, np.int64), np.array(unit))
 
 
 def _neat(stakes: np.ndarray) -> np.ndarray:
@@ -134,13 +134,13 @@ def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
         depend on bets; or as `replay`. Names the place.
     """
     count, betting = len(deals.outcomes), tree.betting
-    by_kernel = payoffs_at(tree, deals, stakes.leaf)
-    by_kernel /= stakes.unit[:, None]
-    kernel = np.full(len(betting), -1)
-    kernel[stakes.terms.leaf] = stakes.terms.kernel
+    by_matrix = payoffs_at(tree, deals, stakes.leaf)
+    by_matrix /= stakes.unit[:, None]
+    matrix = np.full(len(betting), -1)
+    matrix[stakes.terms.leaf] = stakes.terms.matrix
     stake = np.zeros(len(betting))
     stake[stakes.terms.leaf] = stakes.terms.stake
-    by_kernel = np.vstack([by_kernel, np.zeros(count)])  # the last pays nothing
+    by_matrix = np.vstack([by_matrix, np.zeros(count)])  # the last pays nothing
 
     check, seen = Comparison(tree, deals), 0
     for nodes, states in replay(tree, deals):
@@ -157,7 +157,7 @@ def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
             continue
         ends, rows = nodes[over], states[np.repeat(over, count)]
         utility = tree.checked.utility(rows)
-        expected = (stake[ends, None] * by_kernel[kernel[ends]]).ravel()
+        expected = (stake[ends, None] * by_matrix[matrix[ends]]).ravel()
         equal = np.abs(utility - expected) <= _TOLERANCE * np.abs(utility)
         problem = "player 0 gets another share of the stake than at the leaves like it"
         check.same(ends, equal, problem)

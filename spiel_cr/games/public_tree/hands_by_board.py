@@ -1,4 +1,4 @@
-"""Kernels of hands summed over classes of signals, board by board.
+"""Matrices of hands summed over classes of signals, board by board.
 
 So the pairs of hands of a large game are compared and never listed.
 
@@ -34,11 +34,11 @@ class _Board(NamedTuple):
     weight: np.ndarray
 
 
-def summed(kernel: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseMatrix:
-    """A kernel summed over classes of signals, without listing its entries.
+def summed(matrix: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseMatrix:
+    """A matrix summed over classes of signals, without listing its entries.
 
     Args:
-      kernel: whose round the classes are of.
+      matrix: whose round the classes are of.
       labels: for each player int32 [H], the class of each signal.
 
     Returns:
@@ -47,7 +47,7 @@ def summed(kernel: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
     """
     shape = (1 + int(labels[0].max(initial=-1)), 1 + int(labels[1].max(initial=-1)))
     total, size = np.zeros(shape), np.zeros(shape)
-    for board in _boards(kernel):
+    for board in _boards(matrix):
         first, in_use = np.unique(labels[0][board.rows], return_inverse=True)
         second, to = np.unique(labels[1][board.columns], return_inverse=True)
         left = sparse.csr_array(
@@ -68,26 +68,26 @@ def summed(kernel: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
     entries = Payoffs(
         rows.astype(np.int32), columns.astype(np.int32), total[rows, columns]
     )
-    return SparseMatrix(kernel.round, shape, entries)
+    return SparseMatrix(matrix.round, shape, entries)
 
 
-def _boards(kernel: HandMatrix) -> Iterator[_Board]:
-    """The boards of a kernel, one after another."""
-    orders = [np.argsort(hands.board, kind="stable") for hands in kernel.hands]
-    count = 1 + max(int(hands.board.max(initial=-1)) for hands in kernel.hands)
+def _boards(matrix: HandMatrix) -> Iterator[_Board]:
+    """The boards of a matrix, one after another."""
+    orders = [np.argsort(hands.board, kind="stable") for hands in matrix.hands]
+    count = 1 + max(int(hands.board.max(initial=-1)) for hands in matrix.hands)
     places = [
         np.searchsorted(hands.board[order], np.arange(count + 1))
-        for hands, order in zip(kernel.hands, orders, strict=True)
+        for hands, order in zip(matrix.hands, orders, strict=True)
     ]
     for board in range(count):
         first, second = (
             _taken(hands, order[begin[board] : begin[board + 1]])
-            for hands, order, begin in zip(kernel.hands, orders, places, strict=True)
+            for hands, order, begin in zip(matrix.hands, orders, places, strict=True)
         )
         step = max(1, _PAIRS // max(1, len(second.signal)))
         for row in range(0, len(first.signal), step):
             some = _taken(first, slice(row, row + step))
-            values = _compared(some, second, kernel.showdown)
+            values = _compared(some, second, matrix.showdown)
             yield _Board(some.signal, second.signal, values, some.weight)
 
 

@@ -1,4 +1,4 @@
-"""Kernels laid out for solvers give what the matrix of their entries gives."""
+"""Matrices laid out for solvers give what the matrix of their entries gives."""
 
 import itertools
 
@@ -8,15 +8,19 @@ import pytest
 
 from spiel_cr.common import jax_utils
 from spiel_cr.common.jax_utils import cast
-from spiel_cr.games.public_tree import kernels
-from spiel_cr.games.public_tree.kernel_blocks import (
+from spiel_cr.games.public_tree import matrix_operators
+from spiel_cr.games.public_tree.block_operators import (
     BlockRuns,
     DenseBlocks,
     DenseMatrix,
     SparseRows,
 )
-from spiel_cr.games.public_tree.kernel_hands import Folds, Showdowns, lay_out_hands
-from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.hand_operators import (
+    Folds,
+    Showdowns,
+    make_hand_operator,
+)
+from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.games.public_tree.payoff_matrices import (
     HandMatrix,
     Hands,
@@ -31,18 +35,18 @@ apply = jax.jit(
 )
 
 
-def dense(kernel: PayoffMatrix) -> np.ndarray:
+def dense(payoff_matrix: PayoffMatrix) -> np.ndarray:
     """float64 [H0, H1], by the entries one after another."""
-    matrix = np.zeros(kernel.shape)
-    for row, column, value in zip(*kernel.coordinates(), strict=True):
+    matrix = np.zeros(payoff_matrix.shape)
+    for row, column, value in zip(*payoff_matrix.coordinates(), strict=True):
         matrix[row, column] += value
     return matrix
 
 
-def all_hands(kernel: HandMatrix, player: int) -> np.ndarray:
+def all_hands(payoff_matrix: HandMatrix, player: int) -> np.ndarray:
     """float64 [H', H], what pairs weigh, whatever their cards and strengths."""
-    first, second = kernel.hands[1 - player], kernel.hands[player]
-    weights = np.zeros((kernel.shape[1 - player], kernel.shape[player]))
+    first, second = payoff_matrix.hands[1 - player], payoff_matrix.hands[player]
+    weights = np.zeros((payoff_matrix.shape[1 - player], payoff_matrix.shape[player]))
     same = first.board[:, None] == second.board
     i, j = np.nonzero(same)
     np.add.at(
@@ -52,7 +56,7 @@ def all_hands(kernel: HandMatrix, player: int) -> np.ndarray:
 
 
 def check(
-    kernel: PayoffMatrix,
+    payoff_matrix: PayoffMatrix,
     leaves: int,
     rng: np.random.Generator,
     form: type,
@@ -63,21 +67,21 @@ def check(
     The tolerance is relative to sums of |products|, each with an error of some 2^-53
     (2^-24).
     """
-    matrix = dense(kernel)
+    matrix = dense(payoff_matrix)
     for player, own in enumerate((matrix.T, -matrix)):
         x = rng.random((leaves, own.shape[0]))
-        laid = lay_out(kernel, player)
+        laid = make_operator(payoff_matrix, player)
         assert type(laid) is form
         assert laid.nbytes > 0
         largest = np.abs(matrix).max(initial=0)
-        if isinstance(kernel, SparseMatrix):
+        if isinstance(payoff_matrix, SparseMatrix):
             assert laid.largest() == largest
             scale = x @ np.abs(own)
         else:
             # But for rounding in the bound itself.
             assert largest <= laid.largest() * (1 + 1e-12)
             # Hands that share a card are subtracted from all that there are.
-            scale = x @ all_hands(kernel, player)
+            scale = x @ all_hands(payoff_matrix, player)
         # Two ways to the same sum, each with its rounding.
         tolerance = 1e-13 if dtype == np.float64 else 1e-5
         values = apply(cast(laid, dtype), x.astype(dtype))
@@ -120,8 +124,10 @@ def test_one_block(shape):
 
 def test_no_entries():
     nothing = np.zeros(0, int)
-    kernel = SparseMatrix(0, (3, 2), sum_entries(nothing, nothing, nothing, (3, 2)))
-    check(kernel, 2, np.random.default_rng(0), DenseBlocks)
+    payoff_matrix = SparseMatrix(
+        0, (3, 2), sum_entries(nothing, nothing, nothing, (3, 2))
+    )
+    check(payoff_matrix, 2, np.random.default_rng(0), DenseBlocks)
 
 
 def hands_of_both(
@@ -187,7 +193,7 @@ SLOW = pytest.mark.slow
 )
 def test_hands_in_order(showdown, cards, kind, monkeypatch):
     """Also where it would cost less to list the entries."""
-    monkeypatch.setattr(kernels, "hands_cost", lambda *_: -1)
+    monkeypatch.setattr(matrix_operators, "hands_cost", lambda *_: -1)
     rng = np.random.default_rng(5)
     hands, shape = hands_of_both(rng, cards, **kind)
     form = Showdowns if showdown else Folds
@@ -211,7 +217,7 @@ def test_few_hands_are_listed(showdown):
 
 def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     """Listed twice, or strong in the hands of one player only: entries are listed."""
-    monkeypatch.setattr(kernels, "hands_cost", lambda *_: -1)
+    monkeypatch.setattr(matrix_operators, "hands_cost", lambda *_: -1)
     rng = np.random.default_rng(2)
     (first, second), shape = hands_of_both(rng, 2)
     first = first._replace(weight=first.weight + 0.1)
@@ -243,7 +249,7 @@ def every_hand(
 @pytest.mark.parametrize("showdown", [False, True])
 def test_one_player_has_a_single_card(showdown, monkeypatch):
     """It is in no pair of hands subtracted twice: 0 and c are not the single card c."""
-    monkeypatch.setattr(kernels, "hands_cost", lambda *_: -1)
+    monkeypatch.setattr(matrix_operators, "hands_cost", lambda *_: -1)
     rng = np.random.default_rng(7)
     form = Showdowns if showdown else Folds
     check(every_hand(rng, (2, 1), showdown=showdown), 3, rng, form)
@@ -253,10 +259,10 @@ def test_one_player_has_a_single_card(showdown, monkeypatch):
 def test_other_numbers_of_cards_are_listed(cards):
     """Even if only one player has them."""
     rng = np.random.default_rng(7)
-    kernel = every_hand(rng, cards, showdown=False)
-    check(kernel, 3, rng, DenseMatrix)
+    payoff_matrix = every_hand(rng, cards, showdown=False)
+    check(payoff_matrix, 3, rng, DenseMatrix)
     for player in range(2):
-        assert lay_out_hands(kernel, player) is None
+        assert make_hand_operator(payoff_matrix, player) is None
 
 
 @pytest.mark.parametrize("showdown", [False, True])
@@ -269,11 +275,11 @@ def test_bounds_of_any_size(scale, signals, showdown):
     first, second = (
         hands._replace(weight=hands.weight * scale) for hands in (first, second)
     )
-    kernel = HandMatrix(0, shape, (first, second), showdown)
-    largest = np.abs(dense(kernel)).max()
+    payoff_matrix = HandMatrix(0, shape, (first, second), showdown)
+    largest = np.abs(dense(payoff_matrix)).max()
     with jax.enable_x64(False):
         for player in range(2):
-            laid = lay_out_hands(kernel, player)
+            laid = make_hand_operator(payoff_matrix, player)
             assert laid is not None
             assert largest <= laid.largest() * (1 + 1e-12) < 100 * largest
 
@@ -306,8 +312,8 @@ def test_neighbouring_blocks_are_one_matrix(mixed):
     if mixed:
         i, j = rng.permutation(shape[0])[i], rng.permutation(shape[1])[j]
     entries = sum_entries(i, j, rng.normal(size=len(i)), shape)
-    kernel = SparseMatrix(0, shape, entries)
-    check(kernel, 3, rng, DenseBlocks if mixed else BlockRuns)
+    payoff_matrix = SparseMatrix(0, shape, entries)
+    check(payoff_matrix, 3, rng, DenseBlocks if mixed else BlockRuns)
 
 
 def test_one_long_narrow_block():
@@ -330,6 +336,6 @@ def test_a_second_kernel_of_equal_shape_compiles_nothing():
     i, j = np.indices((5, 4)).reshape(2, -1)
     for _ in range(2):
         entries = sum_entries(i, j, rng.normal(size=20), (5, 4))
-        laid = lay_out(SparseMatrix(0, (5, 4), entries), 0)
+        laid = make_operator(SparseMatrix(0, (5, 4), entries), 0)
         values(laid, rng.random((3, 4)))
     assert len(traced) == 1

@@ -1,7 +1,7 @@
 """All deals of a declared game, a few hundred thousand at a time.
 
 Deals are played along one line of bets; each round's signals are numbered and the
-kernels summed on the way. Nothing is kept of a deal.
+matrices summed on the way. Nothing is kept of a deal.
 """
 
 from collections.abc import Callable
@@ -12,11 +12,11 @@ import numpy as np
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.batched_rules import BatchedRules
-from spiel_cr.games.public_tree.declaring.line import Line
-from spiel_cr.games.public_tree.declaring.numbers import Numbers
-from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
-from spiel_cr.games.public_tree.declaring.stakes import Stakes
-from spiel_cr.games.public_tree.declaring.symmetry import Seen, Symmetry
+from spiel_cr.games.public_tree.declaration.line import Line
+from spiel_cr.games.public_tree.declaration.numbers import Numbers
+from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
+from spiel_cr.games.public_tree.declaration.stakes import Stakes
+from spiel_cr.games.public_tree.declaration.symmetry import Seen, Symmetry
 from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix, sum_entries
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
@@ -90,30 +90,30 @@ class _Batch(NamedTuple):
 class _Round:
     """What is gathered of a round: by player signals, their parents and first deals."""
 
-    def __init__(self, num_kernels: int) -> None:
+    def __init__(self, num_matrices: int) -> None:
         self.numbers = (Numbers(), Numbers())
         self.parents: list[list[np.ndarray]] = [[], []]
         self.examples: list[list[np.ndarray]] = [[], []]
         self.parent: list[np.ndarray] = [np.zeros(0, np.int64)] * 2
-        self.sums = _Sums(num_kernels)
+        self.sums = _Sums(num_matrices)
         self.total = 0.0
 
 
 class Dealt(NamedTuple):
-    """Signals and kernels.
+    """Signals and matrices.
 
     Attributes:
       parents: as in `PublicTreeGame`.
       keys: for each player and round int64 [H, k], what the game calls each signal.
       examples: for each player and round int32 [H, c], a deal that gives each signal.
-      kernels: in the order of the stakes.
+      payoff_matrices: in the order of the stakes.
       num_deals: how many deals there are in each round.
     """
 
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     keys: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     examples: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[SparseMatrix, ...]
+    payoff_matrices: tuple[SparseMatrix, ...]
     num_deals: list[int]
 
 
@@ -135,7 +135,7 @@ class Dealing:
         Args:
           tree: the public tree.
           line: of bets, which the deals are played along.
-          stakes: which leaves stand for kernels.
+          stakes: which leaves stand for matrices.
           num_deals: how many deals enter each round, about.
           random: consumed, see `Symmetry`.
           progress: called with how many more deals have been played.
@@ -143,20 +143,23 @@ class Dealing:
         self._checked, self._progress = tree.checked, progress
         self._num_deals, self._line, self._stakes = tree.num_deals, line, stakes
         rounds = tree.betting.round[stakes.leaf]
-        self._kernels = [
+        self._payoff_matrices = [
             np.flatnonzero(rounds == r) for r in range(len(tree.num_deals))
         ]
         paths = [tree.betting.path(node) for node in line.nodes]
         self._after: dict[int, list[int]] = {}
         self._path: dict[int, list[int]] = {}
-        for kernel, leaf in enumerate(stakes.leaf):
-            path, start = tree.betting.path(int(leaf)), paths[rounds[kernel]]
-            self._path[kernel] = path
+        for matrix, leaf in enumerate(stakes.leaf):
+            path, start = tree.betting.path(int(leaf)), paths[rounds[matrix]]
+            self._path[matrix] = path
             if path[: len(start)] == start:
-                self._after[kernel] = path[len(start) :]
-        self._rounds = [_Round(1 + len(some)) for some in self._kernels]
+                self._after[matrix] = path[len(start) :]
+        self._rounds = [_Round(1 + len(some)) for some in self._payoff_matrices]
         self._symmetry = Symmetry(
-            *(tree, line), [len(some) for some in self._kernels], num_deals, random
+            *(tree, line),
+            [len(some) for some in self._payoff_matrices],
+            num_deals,
+            random,
         )
         self._count = [0] * len(self._rounds)
 
@@ -186,7 +189,7 @@ class Dealing:
             batch = batch._replace(states=states, above=above, seen=seen)
             r += 1
         size, start, part = len(batch.probabilities), 0, 1
-        chunk = _CHUNK * 16 // (16 + len(self._kernels[r]))
+        chunk = _CHUNK * 16 // (16 + len(self._payoff_matrices[r]))
         while start < size:
             below = self._deal(batch, slice(start, start + part))
             start += part
@@ -213,7 +216,7 @@ class Dealing:
         )
 
     def _enter(self, r: int, batch: _Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers signals as a round begins, and adds to kernels.
+        """Numbers signals as a round begins, and adds to matrices.
 
         Returns:
           int64 [2, n], `above` and `seen` of the deals to come.
@@ -230,10 +233,10 @@ class Dealing:
                 entered.examples[player].append(batch.outcomes[new])
             parent = entered.parent[player][signals[player]]
             self._refines(r, player, batch, parent == batch.above[player])
-        values = np.empty((1 + len(self._kernels[r]), len(batch.probabilities)))
+        values = np.empty((1 + len(self._payoff_matrices[r]), len(batch.probabilities)))
         values[0] = batch.probabilities
-        for number, kernel in enumerate(self._kernels[r], 1):
-            values[number] = batch.probabilities * self._payoffs(int(kernel), batch)
+        for number, matrix in enumerate(self._payoff_matrices[r], 1):
+            values[number] = batch.probabilities * self._payoffs(int(matrix), batch)
         entered.sums.add(signals[0], signals[1], values)
         self._count[r] += len(batch.probabilities)
         self._progress(sum(self._count))
@@ -250,23 +253,23 @@ class Dealing:
                 f"say all that the player was dealt, in order"
             )
 
-    def _payoffs(self, kernel: int, batch: _Batch) -> np.ndarray:
-        """Player 0's utility in units of the kernel, float64 [n]."""
+    def _payoffs(self, matrix: int, batch: _Batch) -> np.ndarray:
+        """Player 0's utility in units of the matrix, float64 [n]."""
         rules, count = self._checked.rules, len(batch.probabilities)
         states = batch.states
-        after = self._after.get(kernel)
+        after = self._after.get(matrix)
         if after is None:
-            states = play(rules, batch.outcomes, self._path[kernel])
+            states = play(rules, batch.outcomes, self._path[matrix])
         else:
             for action in after:
                 states = rules.child(states, np.full(count, action))
         utility = self._checked.utility(states)
-        return utility / self._stakes.unit[kernel]
+        return utility / self._stakes.unit[matrix]
 
     def _finish(self) -> Dealt:
         """Numbers signals in order, those of a parent one after the other."""
         by_player: tuple[list, list] = ([], [])
-        kernels: dict[int, SparseMatrix] = {}
+        payoff_matrices: dict[int, SparseMatrix] = {}
         place = [np.zeros(1, np.int32)] * 2
         for r, entered in enumerate(self._rounds):
             shape = (len(entered.numbers[0]), len(entered.numbers[1]))
@@ -280,14 +283,14 @@ class Dealing:
                 by_player[player].append((parent[order], rows[order], deals[order]))
             first, second, values = entered.sums.get()
             values[1:][np.abs(values[1:]) <= _ROUNDING * values[0]] = 0
-            for kernel, value in zip(self._kernels[r], values[1:], strict=True):
+            for matrix, value in zip(self._payoff_matrices[r], values[1:], strict=True):
                 entries = sum_entries(place[0][first], place[1][second], value, shape)
-                kernels[int(kernel)] = SparseMatrix(r, shape, Payoffs(*entries))
+                payoff_matrices[int(matrix)] = SparseMatrix(r, shape, Payoffs(*entries))
         first_rounds, second_rounds = (
             list(zip(*rounds, strict=True)) for rounds in by_player
         )
         parents, keys, examples = zip(first_rounds, second_rounds, strict=True)
-        kept = tuple(kernels[number] for number in sorted(kernels))
+        kept = tuple(payoff_matrices[number] for number in sorted(payoff_matrices))
         return Dealt(parents, keys, examples, kept, self._count)
 
 

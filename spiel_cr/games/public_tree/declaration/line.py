@@ -8,7 +8,7 @@ import numpy as np
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.batched_rules import CheckedRules
-from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
+from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
 
 class Line(NamedTuple):

@@ -1,6 +1,6 @@
-"""Kernels by their entries, laid out as dense blocks or as sparse rows.
+"""Matrices by their entries, laid out as dense blocks or as sparse rows.
 
-Where signals meet only on their own board, the matrix of a kernel falls apart into
+Where signals meet only on their own board, the matrix of a matrix falls apart into
 dense blocks: the connected components of the graph between both players' signals.
 
 On CPUs, XLA multiplies batches of small matrices fastest where the leaves are the last
@@ -46,8 +46,8 @@ _FEWEST_RUNS, _MOST_RUNS = 8, 160
 _LONG, _FEW = 4096, 16
 
 
-class LaidOut(abc.ABC):
-    """A kernel as one player's solver multiplies by it; a registered dataclass.
+class MatrixOperator(abc.ABC):
+    """A matrix as one player's solver multiplies by it; a registered dataclass.
 
     Its arrays are numpy arrays, floating ones float64, until a solver casts them (see
     `common.jax_utils.cast`) and hands them to a program as an argument.
@@ -65,7 +65,7 @@ class LaidOut(abc.ABC):
         """
 
     def largest(self) -> float:
-        """The largest |entry| of the kernel; 0 where there is none.
+        """The largest |entry| of the matrix; 0 where there is none.
 
         Of hands it is a bound: they may share cards, or tie, or lie on other boards.
         """
@@ -81,8 +81,8 @@ class LaidOut(abc.ABC):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class DenseMatrix(LaidOut):
-    """A kernel that is one dense block; see `LaidOut`.
+class DenseMatrix(MatrixOperator):
+    """A matrix that is one dense block; see `MatrixOperator`.
 
     Attributes:
       values: float [H', H], the player's own utility.
@@ -91,7 +91,7 @@ class DenseMatrix(LaidOut):
     values: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `LaidOut`."""
+        """See `MatrixOperator`."""
         x, values = jnp.asarray(x), self.values
         if len(x) >= _LONG and len(values) <= _FEW:
             terms = [x[:, i : i + 1] * values[i][None] for i in range(len(values))]
@@ -113,8 +113,8 @@ class BlockGroup(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class DenseBlocks(LaidOut):
-    """A kernel of dense blocks; see `LaidOut`.
+class DenseBlocks(MatrixOperator):
+    """A matrix of dense blocks; see `MatrixOperator`.
 
     Attributes:
       groups: the blocks.
@@ -126,7 +126,7 @@ class DenseBlocks(LaidOut):
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `LaidOut`."""
+        """See `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
         for signal, values in self.groups:
@@ -139,8 +139,8 @@ class DenseBlocks(LaidOut):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class BlockRuns(LaidOut):
-    """A kernel of dense blocks of neighbouring signals; see `LaidOut`.
+class BlockRuns(MatrixOperator):
+    """A matrix of dense blocks of neighbouring signals; see `MatrixOperator`.
 
     Reach stays in the order of leaves. In return, between the blocks of one run there
     are zeros to multiply by.
@@ -153,7 +153,7 @@ class BlockRuns(LaidOut):
     values: tuple[jax.Array, ...]
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `LaidOut`."""
+        """See `MatrixOperator`."""
         x = jnp.asarray(x)
         parts, begin = [], 0
         for values in self.values:
@@ -177,8 +177,8 @@ class SparseGroup(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class SparseRows(LaidOut):
-    """A kernel of which most pairs of signals never meet; see `LaidOut`.
+class SparseRows(MatrixOperator):
+    """A matrix of which most pairs of signals never meet; see `MatrixOperator`.
 
     Attributes:
       groups: the signals that meet any.
@@ -190,7 +190,7 @@ class SparseRows(LaidOut):
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `LaidOut`."""
+        """See `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
         for signals, values in self.groups:
@@ -204,7 +204,7 @@ class SparseRows(LaidOut):
         return columns(jnp.concatenate(parts, axis=1), self.place)
 
 
-def lay_out_entries(matrix: scipy.sparse.csr_array) -> LaidOut:
+def make_entries_operator(matrix: scipy.sparse.csr_array) -> MatrixOperator:
     """Lays out a matrix in the form that costs a leaf least.
 
     Args:
@@ -212,7 +212,7 @@ def lay_out_entries(matrix: scipy.sparse.csr_array) -> LaidOut:
         and the opponent's, each entry once.
 
     Returns:
-      See `LaidOut`.
+      See `MatrixOperator`.
     """
     blocks = _Components.of(matrix)
     counts = np.diff(matrix.indptr)

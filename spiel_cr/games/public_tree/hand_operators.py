@@ -1,4 +1,4 @@
-"""Kernels of hands that share a deck, laid out without listing their entries.
+"""Matrices of hands that share a deck, laid out without listing their entries.
 
 What somebody who folds loses depends on who can hold what: the reach of all hands, less
 that of hands with a shared card, which a sum for each card tells (inclusion and
@@ -32,9 +32,9 @@ import numpy as np
 from jax import lax
 
 from spiel_cr.common.jax_utils import typed, unfused
-from spiel_cr.games.public_tree.kernel_blocks import (
+from spiel_cr.games.public_tree.block_operators import (
     GATHER,
-    LaidOut,
+    MatrixOperator,
     columns,
     number_within,
 )
@@ -52,7 +52,7 @@ _SIDE = 8
 # 16 are not.
 _TOGETHER = 4
 
-# As many numbers of matrices does a program keep of a kernel.
+# As many numbers of matrices does a program keep of a matrix.
 KEPT = 1 << 25
 
 
@@ -112,8 +112,8 @@ class Placed(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Folds(LaidOut):
-    """Who can hold what, weighed; see `LaidOut`.
+class Folds(MatrixOperator):
+    """Who can hold what, weighed; see `MatrixOperator`.
 
     Attributes:
       signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
@@ -138,7 +138,7 @@ class Folds(LaidOut):
     kept: tuple[jax.Array, jax.Array] | None = None
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `LaidOut`."""
+        """See `MatrixOperator`."""
         x = jnp.asarray(x)
         if self.kept is None:
             on_board = functools.partial(_folds_on_board, x, self.count)
@@ -155,7 +155,7 @@ class Folds(LaidOut):
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
-        """A bound on the |entries|; see `LaidOut`."""
+        """A bound on the |entries|; see `MatrixOperator`."""
         return _bound(
             self.signal,
             self.opponent_placed.weight,
@@ -166,8 +166,8 @@ class Folds(LaidOut):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Showdowns(LaidOut):
-    """Who wins, weighed; see `LaidOut`.
+class Showdowns(MatrixOperator):
+    """Who wins, weighed; see `MatrixOperator`.
 
     Attributes:
       signal: int32 [K, n, b'], the opponent's signal of each hand; 0 at padding.
@@ -189,7 +189,7 @@ class Showdowns(LaidOut):
     kept: tuple[jax.Array, jax.Array] | None = None
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `LaidOut`."""
+        """See `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = (
             self.signal,
@@ -205,7 +205,7 @@ class Showdowns(LaidOut):
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
-        """A bound on the |entries|; see `LaidOut`."""
+        """A bound on the |entries|; see `MatrixOperator`."""
         signal, opponent_placed, player_placed = (
             np.asarray(array).reshape(len(self.sign), -1)
             for array in (
@@ -237,10 +237,10 @@ def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
 
 
 def ready(arrays: Any) -> Any:
-    """What a program takes, with the matrices of kernels of hands that are not large.
+    """What a program takes, with the matrices of matrices of hands that are not large.
 
     Args:
-      arrays: a tree of arrays, such as a treeplex, in which kernels may be.
+      arrays: a tree of arrays, such as a treeplex, in which matrices may be.
     """
 
     def with_matrices(part: Any) -> Any:
@@ -259,9 +259,9 @@ def ready(arrays: Any) -> Any:
         )
         return dataclasses.replace(part, kept=kept)
 
-    kernels = Folds, Showdowns
+    payoff_matrices = Folds, Showdowns
     return jax.tree.map(
-        with_matrices, arrays, is_leaf=lambda part: isinstance(part, kernels)
+        with_matrices, arrays, is_leaf=lambda part: isinstance(part, payoff_matrices)
     )
 
 
@@ -325,14 +325,17 @@ def _cards(hands: Placed) -> list[jax.Array]:
     return [hands.card[..., i] for i in range(hands.card.shape[-1])]
 
 
-def lay_out_hands(kernel: HandMatrix, player: int) -> Folds | Showdowns | None:
+def make_hand_operator(matrix: HandMatrix, player: int) -> Folds | Showdowns | None:
     """Lays out one player's values of hands with one or two cards each.
 
     Returns:
       None where the hands are none that this form can do: other numbers of cards,
       a hand listed twice, or two cards that are strong in one player's hand only.
     """
-    player_hands, opponent = kernel.hands[player], kernel.hands[1 - player]
+    player_hands, opponent = (
+        matrix.hands[player],
+        matrix.hands[1 - player],
+    )
     player_hands, opponent = _on_shared_boards(player_hands, opponent)
     if not len(player_hands.board):
         return None
@@ -341,21 +344,25 @@ def lay_out_hands(kernel: HandMatrix, player: int) -> Folds | Showdowns | None:
     keys = _keys(player_hands, opponent)
     if keys is None:
         return None
-    if not kernel.showdown:
+    if not matrix.showdown:
         return _folds(
-            player_hands, opponent, keys, kernel.shape[player], 1.0 - 2.0 * player
+            player_hands,
+            opponent,
+            keys,
+            matrix.shape[player],
+            1.0 - 2.0 * player,
         )
     if _of_two_cards(player_hands, opponent) and not _agree(
         player_hands, opponent, keys
     ):
         return None
-    return _showdowns(player_hands, opponent, kernel.shape[player])
+    return _showdowns(player_hands, opponent, matrix.shape[player])
 
 
-def hands_cost(kernel: HandMatrix, player: int) -> int:
-    """What `lay_out_hands` costs per leaf, in products; about."""
+def hands_cost(matrix: HandMatrix, player: int) -> int:
+    """What `make_hand_operator` costs per leaf, in products; about."""
     player_hands, opponent = _on_shared_boards(
-        kernel.hands[player], kernel.hands[1 - player]
+        matrix.hands[player], matrix.hands[1 - player]
     )
     if not len(player_hands.board):
         return 0
@@ -368,9 +375,9 @@ def hands_cost(kernel: HandMatrix, player: int) -> int:
     width = _round_up(min(most, _BLOCKS[0]))
     blocks = -(-most // width)
     product = 2 * most * cards
-    if kernel.showdown:
+    if matrix.showdown:
         product = blocks * (blocks * cards + width * (2 * cards + width))
-    gathered = boards * (4 * most if kernel.showdown else 3 * most) + len(
+    gathered = boards * (4 * most if matrix.showdown else 3 * most) + len(
         player_hands.board
     )
     return boards * product + GATHER * gathered

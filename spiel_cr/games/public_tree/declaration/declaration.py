@@ -5,7 +5,7 @@ docs/public-tree.md has a complete example. What is checked of a declaration, an
 - legal actions, who acts, odds of deals and signals do not depend on the other side,
   that is, on deals or on bets: on 2 to 1024 random deals, each through the whole
   public tree; on all deals where nodes × deals are at most a million;
-- leaves that share a kernel pay in proportion, `payoff_key`: found on 64 to 1024
+- leaves that share a matrix pay in proportion, `payoff_key`: found on 64 to 1024
   random deals, or on all where leaves × deals are at most a million, and held to
   others;
 - the odds of all deals sum to 1, and signals forget nothing: on every deal;
@@ -28,18 +28,18 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.batched_rules import CheckedRules
 from spiel_cr.games.opening.estimate import Watch
-from spiel_cr.games.public_tree.declaring import deals as dealing
-from spiel_cr.games.public_tree.declaring.deals import Dealing, Dealt
-from spiel_cr.games.public_tree.declaring.line import (
+from spiel_cr.games.public_tree.declaration import deals as dealing
+from spiel_cr.games.public_tree.declaration.deals import Dealing, Dealt
+from spiel_cr.games.public_tree.declaration.line import (
     Deals,
     Line,
     draw_deals,
     every_deal,
     find_line,
 )
-from spiel_cr.games.public_tree.declaring.public_tree import PublicTree, grow
-from spiel_cr.games.public_tree.declaring.public_tree_rules import PublicTreeRules
-from spiel_cr.games.public_tree.declaring.stakes import check_on, find_stakes
+from spiel_cr.games.public_tree.declaration.public_tree import PublicTree, grow
+from spiel_cr.games.public_tree.declaration.public_tree_rules import PublicTreeRules
+from spiel_cr.games.public_tree.declaration.stakes import check_on, find_stakes
 from spiel_cr.games.public_tree.game import PublicTreeGame
 
 # Public nodes times deals that are played to compare and check leaves.
@@ -73,7 +73,7 @@ def build(
       memory_limit: refuse games whose public tree or signals take more.
 
     Returns:
-      The signal game, with sparse kernels.
+      The signal game, with sparse matrices.
 
     Raises:
       GameTooLargeError: it takes more memory than the limit, or hours.
@@ -116,7 +116,7 @@ def build(
         game,
         tree.betting,
         dealt.parents,
-        dealt.kernels,
+        dealt.payoff_matrices,
         stakes.terms,
         DealtReader(tree, line, dealt),
     )

@@ -8,8 +8,8 @@ import numpy as np
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import describe_history
-from spiel_cr.games.public_tree.declaring.line import Deals
-from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
+from spiel_cr.games.public_tree.declaration.line import Deals
+from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
 # What the first deal met, which the tree was walked along.
 _ELSE = "than after other deals"

@@ -1,7 +1,7 @@
-"""Kernels laid out for solvers: leaf values from the opponent's reach, in JAX.
+"""Matrices laid out for solvers: leaf values from the opponent's reach, in JAX.
 
-`lay_out` chooses the form by what it costs: a dense matrix, dense blocks, sparse rows
-(`kernel_blocks`), or hands in the order of their strengths (`kernel_hands`).
+`make_operator` chooses the form by its cost: a dense matrix, dense blocks, sparse rows
+(`block_operators`), or hands in the order of their strengths (`hand_operators`).
 """
 
 import dataclasses
@@ -11,72 +11,74 @@ import numpy as np
 import scipy.sparse
 
 from spiel_cr.common.arrays import joint_components
-from spiel_cr.games.public_tree.kernel_blocks import (
-    LaidOut,
+from spiel_cr.games.public_tree.block_operators import (
+    MatrixOperator,
     dense_cost,
-    lay_out_entries,
+    make_entries_operator,
 )
-from spiel_cr.games.public_tree.kernel_hands import hands_cost, lay_out_hands
+from spiel_cr.games.public_tree.hand_operators import hands_cost, make_hand_operator
 from spiel_cr.games.public_tree.payoff_matrices import (
     HandMatrix,
     PayoffMatrix,
     SparseMatrix,
 )
 
-# As many entries of a kernel of hands are listed.
+# As many entries of a matrix of hands are listed.
 _MOST_LISTED = 20_000_000
 
 
-def lay_out(kernel: PayoffMatrix, player: int) -> LaidOut:
-    """Lays a kernel out for one player's solver, in the form that costs it least.
+def make_operator(matrix: PayoffMatrix, player: int) -> MatrixOperator:
+    """Lays a matrix out for one player's solver, in the form that costs it least.
 
     Args:
-      kernel: see `games.public_tree.game`.
+      matrix: see `games.public_tree.game`.
       player: whose leaf values it shall give: 0 or 1.
     """
-    if isinstance(kernel, HandMatrix):
-        if hands_cost(kernel, player) < _listed_cost(kernel, player):
-            operator = lay_out_hands(kernel, player)
+    if isinstance(matrix, HandMatrix):
+        if hands_cost(matrix, player) < _listed_cost(matrix, player):
+            operator = make_hand_operator(matrix, player)
             if operator is not None:
                 return operator
-    rows, columns, values = kernel.coordinates()
+    rows, columns, values = matrix.coordinates()
     if player == 1:
         rows, columns, values = columns, rows, -values
-    shape = kernel.shape[player], kernel.shape[1 - player]
-    return lay_out_entries(scipy.sparse.csr_array((values, (rows, columns)), shape))
+    shape = matrix.shape[player], matrix.shape[1 - player]
+    return make_entries_operator(
+        scipy.sparse.csr_array((values, (rows, columns)), shape)
+    )
 
 
-def in_units(kernel: PayoffMatrix) -> tuple[PayoffMatrix, int]:
-    """A kernel whose largest number is about 1, and e: the given one is 2^e times it.
+def in_units(matrix: PayoffMatrix) -> tuple[PayoffMatrix, int]:
+    """A matrix whose largest number is about 1, and e: the given one is 2^e times it.
 
     So float32 holds it, whatever the units of stakes and chances. Powers of two change
     no bits.
     """
-    if isinstance(kernel, HandMatrix):
-        first, second = (_exponent(side.weight) for side in kernel.hands)
+    if isinstance(matrix, HandMatrix):
+        first, second = (_exponent(side.weight) for side in matrix.hands)
         hands = tuple(
             side._replace(weight=np.ldexp(side.weight, -e))
-            for side, e in zip(kernel.hands, (first, second), strict=True)
+            for side, e in zip(matrix.hands, (first, second), strict=True)
         )
-        scaled = dataclasses.replace(kernel, hands=(hands[0], hands[1]))
+        scaled = dataclasses.replace(matrix, hands=(hands[0], hands[1]))
         return scaled, first + second
-    entries = kernel.coordinates()
+    entries = matrix.coordinates()
     exponent = _exponent(entries.values)
     entries = entries._replace(values=np.ldexp(entries.values, -exponent))
-    return SparseMatrix(kernel.round, kernel.shape, entries), exponent
+    return SparseMatrix(matrix.round, matrix.shape, entries), exponent
 
 
 def _exponent(values: np.ndarray) -> int:
     return int(np.frexp(np.abs(values).max(initial=0))[1])
 
 
-def _listed_cost(kernel: HandMatrix, player: int) -> float:
-    """What dense blocks of a kernel of hands would cost, before they are listed.
+def _listed_cost(matrix: HandMatrix, player: int) -> float:
+    """What dense blocks of a matrix of hands would cost, before they are listed.
 
     Infinite where there would be too many entries.
     """
-    hands, opponent = kernel.hands[player], kernel.hands[1 - player]
-    signals = kernel.shape[player], kernel.shape[1 - player]
+    hands, opponent = matrix.hands[player], matrix.hands[1 - player]
+    signals = matrix.shape[player], matrix.shape[1 - player]
     boards = 1 + max(
         int(hands.board.max(initial=0)), int(opponent.board.max(initial=0))
     )
