@@ -65,19 +65,19 @@ class Arguments(argparse.Namespace):
         return Executor(workers, self.ray, **settings)
 
     @contextlib.contextmanager
-    def writing(self, what: str = "", path: atomic.Path = "") -> Iterator[None]:
+    def writing(self, label: str = "", path: atomic.Path = "") -> Iterator[None]:
         """Write one output of the command, and print where it is.
 
         If that fails, the other outputs are written nevertheless; see `note_unwritten`.
 
         Args:
-          what: What to print before the path. If empty, nothing is printed.
+          label: Text before the path. If empty, nothing is printed.
           path: Path of the file that the block writes.
         """
         try:
             yield
-            if what:
-                print(f"{what} {one_line(path)}")
+            if label:
+                print(f"{label} {one_line(path)}")
         except OSError as error:
             self.note_unwritten(error)
 
@@ -250,7 +250,7 @@ def path_value(text: str) -> str:
     return text_value(text)
 
 
-def whole_value(text: str) -> int:
+def integer_value(text: str) -> int:
     """Return a whole number, whose range is checked where it is used."""
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,4000}\s*", text):
         raise argparse.ArgumentTypeError(
@@ -344,7 +344,7 @@ def _check_folder(path: str, flag: str) -> None:
 # How values are read: by the type of the option's default, text where it has none.
 _READERS: dict[type, Callable[[str], Any]] = {
     str: text_value,
-    int: whole_value,
+    int: integer_value,
     float: number_value,
 }
 # Options of several commands; each command may replace any of it.

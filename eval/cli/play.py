@@ -38,7 +38,7 @@ from spiel_cr.players.player_strings import describe_players
 from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series
 from . import watchdog
-from .command import Arguments, Parser, split_bots, whole_value
+from .command import Arguments, Parser, integer_value, split_bots
 
 LISTS = {"bots": describe_players()}
 # Seconds that a bot's thread gets to end its move when the table is closed.
@@ -54,13 +54,13 @@ def add_options(parser: Parser) -> None:
     text = "two bots, one of which may be human"
     parser.bot_options("'A;B'", text, required=False)
     text = "seed for all random choices (default: another one in each run)"
-    parser.add_argument("--seed", type=whole_value, help=text)
+    parser.add_argument("--seed", type=integer_value, help=text)
     text = "number of matches (default 1; with --web no limit)"
     parser.option("--matches", text)
     text = "play in a page of the browser, which only this machine can open"
     parser.option("--web", text, action="store_true")
     text = "port of the page, from 1024 to 65535 (default: any free port)"
-    parser.add_argument("--port", type=whole_value, metavar="N", help=text)
+    parser.add_argument("--port", type=integer_value, metavar="N", help=text)
     text = "print the page's address, and do not open the browser"
     parser.option("--no-open", text, action="store_true")
 

@@ -18,7 +18,7 @@ _INTERRUPTED = (129, 130, 143)
 
 
 def main() -> None:
-    """Runs the command line; ends the process."""
+    """Run the command line, and end the process."""
     _open_streams()
     out, err = Forgiving(sys.stdout), Forgiving(sys.stderr)
     sys.stdout, sys.stderr = out.text(), err.text()
@@ -29,7 +29,7 @@ def main() -> None:
         if page is not None:
             print(page, end="")
         else:
-            # Takes a second or two; answers about options alone need no line.
+            # This takes a second or two; answers about options alone need no line.
             if sys.argv[1:] and not sys.argv[1].startswith("-"):
                 announce("importing JAX and OpenSpiel", progress=True)
             quieten_bars()
@@ -39,7 +39,7 @@ def main() -> None:
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 0 if not stop.code else 1
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(ValueError):  # closed by somebody
+        with contextlib.suppress(ValueError):  # The stream is closed.
             stream.flush()
     if isinstance(out.error, BrokenPipeError):
         code = code or _BROKEN_PIPE
@@ -55,9 +55,9 @@ def main() -> None:
 
 
 def quieten_bars() -> None:
-    """Where stderr is no terminal, bars tell where they are twice a minute.
+    """Print progress bars only twice a minute if stderr is not a terminal.
 
-    It sets what tqdm reads when it is imported, here and in worker processes.
+    This sets variables that tqdm reads when it is imported, here and in workers.
     """
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_MININTERVAL", "30")
@@ -65,9 +65,9 @@ def quieten_bars() -> None:
 
 
 def _without_unfinished_bars(raised: Any) -> None:
-    """Passes over what tqdm says of a bar that an interrupt kept it from making.
+    """Ignore the error of a progress bar whose construction was interrupted.
 
-    Its `__del__` asks for what its `__init__` had not come to.
+    Its `__del__` reads attributes that its `__init__` had not set yet.
     """
     name = getattr(raised.object, "__qualname__", "")
     if name != "tqdm.__del__" or not isinstance(raised.exc_value, AttributeError):
@@ -75,7 +75,7 @@ def _without_unfinished_bars(raised: Any) -> None:
 
 
 def _open_streams() -> None:
-    """Closed ones lead nowhere; else the next file to be opened would be stdout."""
+    """Replace closed streams, so that the next opened file does not become stdout."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:
             continue
@@ -89,29 +89,29 @@ def _open_streams() -> None:
 
 
 class Forgiving(io.RawIOBase):
-    """A stream that drops what it cannot write, so that work and files go on.
+    """A stream that drops what it cannot write, so that the command continues.
 
-    `... | head` closes the pipe early; a disk is full; a terminal is gone.
+    `... | head` closes the pipe early; a disk is full; a terminal is closed.
 
     Attributes:
-      error: why nothing more is written; None: all is well.
+      error: Error after which nothing more is written; None if there was none.
     """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self.error: OSError | None = None
-        # Closed as soon as nobody has it any more, and its layers with it.
+        # It is closed, with its layers, when the last reference is gone.
         self._stream = stream
         # Without a buffer (python -u) there is no second layer.
         self._raw = getattr(stream.buffer, "raw", stream.buffer)
 
     def text(self) -> TextIO:
-        """The stream of text in the place of the one that this was made from."""
+        """Return the text stream that replaces the original one."""
         stream = self._stream
         return io.TextIOWrapper(
             io.BufferedWriter(self),
             encoding=stream.encoding,
-            # What cannot be said in this encoding must not end the command.
+            # Characters that this encoding lacks must not end the command.
             errors="backslashreplace",
             line_buffering=getattr(stream, "line_buffering", False),
             write_through=getattr(stream, "write_through", False),
@@ -130,7 +130,7 @@ class Forgiving(io.RawIOBase):
         if self.error is None:
             try:
                 while (count := self._raw.write(data)) is None:
-                    # A pipe that does not wait by itself, and is full.
+                    # A non-blocking pipe that is full.
                     select.select([], [self._raw], [])
                 return count
             except OSError as error:

@@ -60,7 +60,7 @@ class Watchdog:
         self.repeats = False
         self._raised: KeyboardInterrupt | None = None
         self._left = False
-        self._own = 0
+        self._num_repeats = 0
         self._lost_looks = 0
         self._grace = GRACE_SECONDS
         self._code: int | None = None
@@ -125,15 +125,15 @@ class Watchdog:
 
     def _arrived(self, read: int) -> int:
         """Count the signals that arrived since the last call."""
-        found: list[int] = []
+        numbers: list[int] = []
         with contextlib.suppress(BlockingIOError):
             while data := os.read(read, 256):
-                found += [number for number in data if number in self._numbers]
-        if found and self.number is None:
-            self.number = found[0]
-        own = min(self._own, len(found))
-        self._own -= own
-        return len(found) - own
+                numbers += [number for number in data if number in self._numbers]
+        if numbers and self.number is None:
+            self.number = numbers[0]
+        repeated = min(self._num_repeats, len(numbers))
+        self._num_repeats -= repeated
+        return len(numbers) - repeated
 
     def _is_lost(self) -> bool:
         """Return whether the exception was raised, and does not unwind the stack.
@@ -162,7 +162,7 @@ class Watchdog:
         # Not the default action, which would leave files behind.
         if callable(signal.getsignal(self.number)):
             self._lost_looks, self.repeats = 0, True
-            self._own += 1
+            self._num_repeats += 1
             signal.pthread_kill(threading.main_thread().ident or 0, self.number)
 
 

@@ -1,4 +1,4 @@
-"""How long a run may take."""
+"""Budgets of runs."""
 
 from typing import NamedTuple
 
@@ -11,32 +11,32 @@ _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Budget(NamedTuple):
-    """How long an algorithm may work: one of the two is None.
+    """Budget of an algorithm, in time or in iterations; the other one is None.
 
     Attributes:
-      seconds: of working.
-      iterations: of each algorithm, whatever one is to it.
+      seconds: Time budget in seconds.
+      iterations: Number of iterations, in the unit of each algorithm.
     """
 
     seconds: float | None
     iterations: int | None
 
     def check(self) -> None:
-        """Raises ValueError unless one of the two is there, and positive."""
+        """Raise ValueError unless exactly one of the two is given, and positive."""
         if (self.seconds is None) == (self.iterations is None):
             raise ValueError("a budget is needed: either seconds or iterations")
         wanted: Wanted = {"seconds": "(0, inf)", "iterations": COUNT}
         check_settings(self, wanted, optional=True)
 
     def points(self) -> list[float]:
-        """Where NashConv is computed: after how many seconds, or iterations."""
+        """Return the seconds or iterations after which NashConv is computed."""
         if self.seconds is not None:
             return [share * self.seconds for share in _SHARES]
         assert self.iterations is not None
         return [float(number) for number in round_numbers(self.iterations)]
 
     def text(self) -> str:
-        """For people."""
+        """Return the budget in words."""
         if self.seconds is not None:
             return f"{self.seconds:g} second{'' if self.seconds == 1 else 's'}"
         assert self.iterations is not None

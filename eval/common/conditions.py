@@ -16,9 +16,9 @@ _OPTIONAL = "jaxlib flax optax chex cvxpy ecos ray".split()
 
 
 def facts() -> dict[str, Any]:
-    """What a line of results says of its conditions, versions of requirements apart.
+    """Return the conditions of a run, except the versions of required packages.
 
-    The load is the mean number of processes that wanted to run in the minute before.
+    The load is the mean number of runnable processes in the minute before.
     """
     return {
         "machine": machine(),
@@ -30,13 +30,13 @@ def facts() -> dict[str, Any]:
 
 
 def now() -> str:
-    """The time in UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 @functools.cache
 def machine() -> str:
-    """This machine in one line: processor, cores, system."""
+    """Return this machine in one line: processor, cores, system."""
     return (
         f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} "
         f"{platform.machine()}"
@@ -44,34 +44,34 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that can change a result."""
+    """Return the versions of everything that can change a result."""
     return {"python": platform.python_version(), **storage.versions()}
 
 
 def source() -> str:
-    """A fingerprint of the project's code, which changes more often than versions."""
+    """Return a fingerprint of the project's code."""
     return plugins.source(__name__)
 
 
 @functools.cache
 def optional_versions() -> dict[str, str]:
-    """Of packages that decide what can run, where they are installed."""
+    """Return the versions of optional packages that are installed."""
     return versions_of(_OPTIONAL)
 
 
 def versions_of(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of those packages that are installed."""
-    found = {}
+    """Return the versions of those packages that are installed."""
+    versions_by_package = {}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            versions_by_package[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions_by_package
 
 
 def cpu_model() -> str:
-    """The processor's name, as the system gives it."""
+    """Return the processor's name, as the system reports it."""
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""OpenSpiel's exact tools judge a strategy, in C++.
+"""Exact evaluation of strategies by OpenSpiel's tools in C++.
 
 `spiel_cr.evaluation.openspiel_evaluator` calls OpenSpiel's Python tools, which take a
 minute where these take a second. Both compute the same numbers, and a test compares
@@ -20,7 +20,7 @@ from spiel_cr.solvers import footprint
 from .game_instance import GameInstance
 
 OPENSPIEL = "OpenSpiel"
-OURS = "spiel_cr"
+SPIEL_CR = "spiel_cr"
 
 # OpenSpiel's tools build objects for every history; beyond this many they take too much
 # memory and time for what they add.
@@ -40,10 +40,10 @@ Strategy = tuple[np.ndarray, np.ndarray]
 
 
 class ExactEvaluator:
-    """Judges strategies of one game.
+    """Exact evaluation of strategies of one game.
 
     Attributes:
-      curve_by: who computes points of a curve, `OPENSPIEL` or `OURS`.
+      curve_by: Tool that computes points of a curve, `OPENSPIEL` or `SPIEL_CR`.
     """
 
     def __init__(self, instance: GameInstance) -> None:
@@ -72,28 +72,29 @@ class ExactEvaluator:
             except (GameTooLargeError, InvalidGameError) as error:
                 self._refusal = str(error)
         quick = count <= _QUICK_HISTORIES and not self._refusal
-        self.curve_by = OPENSPIEL if quick else OURS
+        self.curve_by = OPENSPIEL if quick else SPIEL_CR
         self._scale = max(1.0, float(np.abs(instance.tree.histories.utility).max()))
 
     def curve_point(self, strategy: Strategy) -> float:
-        """NashConv at a point of a curve."""
+        """Compute NashConv at a point of a curve."""
         strategy = self._checked(strategy)
         if self.curve_by == OPENSPIEL:
             return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
-        return self._own(strategy)[0]
+        return self._by_spiel_cr(strategy)[0]
 
     def final(self, strategy: Strategy) -> Evaluation:
-        """NashConv and value; where OpenSpiel computes them, ours must agree.
+        """Compute NashConv and value, and check that both tools agree.
 
         Raises:
-          ValueError: no strategy, or the two judges disagree, which would be a bug.
+          ValueError: If the strategy is invalid, or the tools disagree, which would be
+            a bug.
         """
         strategy = self._checked(strategy)
-        nash_conv, value = self._own(strategy)
+        nash_conv, value = self._by_spiel_cr(strategy)
         if self._refusal:
             return Evaluation(
                 nash_conv,
-                evaluator=OURS,
+                evaluator=SPIEL_CR,
                 game_value=value,
                 statistics={"reason": self._refusal},
             )
@@ -102,12 +103,15 @@ class ExactEvaluator:
         returns = pyspiel.expected_returns(
             self._fast.new_initial_state(), pyspiel.TabularPolicy(table), -1, True
         )
-        for ours, theirs in ((nash_conv, judged), (value, returns[0])):
+        for spiel_cr_value, openspiel_value in (
+            (nash_conv, judged),
+            (value, returns[0]),
+        ):
             # Written so that NaN fails.
-            if not abs(ours - theirs) <= _AGREEMENT * self._scale:
+            if not abs(spiel_cr_value - openspiel_value) <= _AGREEMENT * self._scale:
                 raise ValueError(
-                    f"OpenSpiel finds {theirs} where spiel_cr finds {ours}; one of "
-                    f"the two judges is wrong, please report it"
+                    f"OpenSpiel computes {openspiel_value}, but spiel_cr "
+                    f"{spiel_cr_value}; one of them is wrong, please report it"
                 )
         return Evaluation(
             judged,
@@ -117,33 +121,35 @@ class ExactEvaluator:
         )
 
     def _checked(self, strategy: Strategy) -> Strategy:
-        """Distributions everywhere, or ValueError."""
+        """Return normalised distributions, or raise ValueError."""
         first, second = (
             normalised(
                 self._tree.infosets[player].decisions.num_actions,
-                check_behaviour(self._tree, player, own, tolerance=_SUM_TOLERANCE),
+                check_behaviour(
+                    self._tree, player, behaviour, tolerance=_SUM_TOLERANCE
+                ),
             )
-            for player, own in enumerate(strategy)
+            for player, behaviour in enumerate(strategy)
         )
         return first, second
 
-    def _own(self, strategy: Strategy) -> tuple[float, float]:
+    def _by_spiel_cr(self, strategy: Strategy) -> tuple[float, float]:
         form = self._tree.sequence_form
         reach = reach_of(form, strategy)
-        found = nash_conv(form, reach)
-        return float(found), best_responses.expected_value(form, reach)
+        value = float(nash_conv(form, reach))
+        return value, best_responses.expected_value(form, reach)
 
     def _table(self, strategy: Strategy) -> dict[str, list[tuple[int, float]]]:
         table = {}
         for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
             first = infosets.decisions.first_sequence - 1
             ends = (first + infosets.decisions.num_actions).tolist()
-            odds = list(
+            probabilities = list(
                 zip(infosets.actions.tolist(), behaviour[1:].tolist(), strict=True)
             )
             for key, begin, end in zip(infosets.keys, first, ends, strict=True):
-                table[key] = odds[begin:end]
-        # OpenSpiel's tools ask below outcomes of probability zero, too.
+                table[key] = probabilities[begin:end]
+        # OpenSpiel's tools also query infosets below outcomes of probability zero.
         for key, state in self._tree.impossible.states.items():
             legal = state.legal_actions()
             table.setdefault(key, [(action, 1 / len(legal)) for action in legal])

@@ -11,12 +11,12 @@ from spiel_cr.common import atomic
 def csv_text(
     head: Sequence[str], rows: Iterable[Sequence[object]], *, end: str = "\n"
 ) -> str:
-    """A table as CSV.
+    """Return a table as CSV.
 
     Args:
-      head: names of the columns.
-      rows: of as many values.
-      end: of a line.
+      head: Names of the columns.
+      rows: Rows with a value for each column.
+      end: End of a line.
     """
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator=end).writerows([head, *rows])
@@ -28,16 +28,16 @@ def write_all(
     texts: Mapping[str, str],
     unwritten: Callable[[OSError], object] | None = None,
 ) -> None:
-    """Writes files of a folder; one that cannot be written costs no other.
+    """Write several files of a folder, the others even if one cannot be written.
 
     Args:
-      folder: of the files.
-      texts: by name.
-      unwritten: called for each file that cannot be written; None: the first such
-        error is raised, when the others are written.
+      folder: Folder of the files.
+      texts: Texts by file name.
+      unwritten: Function that is called with the error for each file that cannot be
+        written. If None, the first such error is raised after the last file.
 
     Raises:
-      OSError: a file could not be written, and nobody was to be called.
+      OSError: If a file cannot be written and `unwritten` is None.
     """
     errors: list[OSError] = []
     for name, text in texts.items():

@@ -1,4 +1,4 @@
-"""A game as solvers of any origin meet it."""
+"""A game in the representations that solvers of any origin need."""
 
 import functools
 import time
@@ -13,29 +13,30 @@ from spiel_cr.games.tree.tree import GameTree
 
 
 class MissingError(Exception):
-    """An algorithm cannot run here or on this game; the message says why."""
+    """An error: an algorithm cannot run here or on this game."""
 
 
 class GameInstance:
-    """A game as adapters meet it, loaded and compiled when they first ask.
+    """A game whose representations are built when an adapter first uses them.
 
-    So what a solver takes in time and memory is of what it uses itself.
+    A solver's time and memory then include only the representation that it uses.
 
     Attributes:
-      name: the game string.
-      memory_limit: of what is done on the game, as for `spiel_cr.solve`.
-      walk_seconds: what compiling took; 0 before.
+      name: Game string.
+      memory_limit: Memory limit, as for `spiel_cr.solve`.
+      walk_seconds: Seconds spent on building the game tree; 0 before.
     """
 
     def __init__(
         self, name: str, *, observations: bool = True, memory_limit: Limit = None
     ) -> None:
-        """Notes what game it is.
+        """Store the arguments; nothing is built.
 
         Args:
-          name: the game string.
-          observations: as for `spiel_cr.build_tree`; players that resolve need them.
-          memory_limit: as for `spiel_cr.solve`.
+          name: Game string.
+          observations: Whether the game tree has observations, as for
+            `spiel_cr.build_tree`; re-solving players need them.
+          memory_limit: Memory limit, as for `spiel_cr.solve`.
         """
         self.name = name
         self.walk_seconds = 0.0
@@ -60,11 +61,11 @@ class GameInstance:
 
     @functools.cached_property
     def tree(self) -> GameTree:
-        """The compiled game.
+        """The game tree.
 
         Raises:
-          MissingError: it is larger than the limit.
-          pyspiel.SpielError, ValueError: as `spiel_cr.build_tree`.
+          MissingError: If the tree is larger than the memory limit.
+          pyspiel.SpielError, ValueError: As `spiel_cr.build_tree`.
         """
         started = time.perf_counter()
         try:

@@ -1,4 +1,4 @@
-"""What `spiel-cr --help` prints, read from a file without importing JAX."""
+"""The pages of `spiel-cr --help`, read from a file without importing JAX."""
 
 import json
 import pathlib
@@ -6,22 +6,23 @@ import shutil
 from collections.abc import Sequence
 from importlib import metadata
 
-# What --help prints, by command, "" without one: `make help-pages` writes it.
+# Pages by command, "" without a command; `make help-pages` writes them.
 HELP_PAGES = pathlib.Path(__file__).with_name("help_pages.json")
-# Columns of these pages; in a narrower terminal the parser makes others.
+# Columns of these pages; in a narrower terminal the parser makes other pages.
 HELP_COLUMNS = 80
 
 
 def help_page(words: Sequence[str]) -> str | None:
-    """What `--help` prints, from a file, or `--version`.
+    """Return what `--help` or `--version` prints, without the parsers.
 
-    JAX and OpenSpiel, which the parsers need, take a second to import.
+    The parsers import JAX and OpenSpiel, which takes seconds.
 
     Args:
-      words: of the command line.
+      words: Words of the command line.
 
     Returns:
-      None: it asks for something else, or the parser has to make the page.
+      The text, or None if the command line contains anything else, or the parser has to
+      make the page.
     """
     if list(words) == ["--version"]:
         return f"spiel-cr {metadata.version('spiel_cr')}\n"

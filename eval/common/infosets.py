@@ -1,4 +1,4 @@
-"""Infosets of a compiled game by their strings."""
+"""Infosets of a game tree by their strings."""
 
 import numpy as np
 
@@ -6,19 +6,21 @@ from spiel_cr.games.tree.tree import GameTree
 
 
 def members(tree: GameTree, player: int) -> dict[str, np.ndarray]:
-    """The histories of each of a player's infosets, by its information state.
+    """Return the histories of each infoset of a player, by information state string.
 
     Args:
-      tree: the compiled game.
-      player: who acts there.
+      tree: Game tree.
+      player: Player that acts at the infosets.
 
     Returns:
-      int [n] for each string.
+      Indices of histories, int [n], for each string.
     """
     histories = tree.histories
-    own = np.flatnonzero(histories.player == player)
-    own = own[np.argsort(histories.infoset[own], kind="stable")]
-    ends = np.cumsum(np.bincount(histories.infoset[own]))
-    groups = np.split(own, ends[:-1])
-    # Without any infosets there is still one group, of no histories.
+    player_histories = np.flatnonzero(histories.player == player)
+    player_histories = player_histories[
+        np.argsort(histories.infoset[player_histories], kind="stable")
+    ]
+    ends = np.cumsum(np.bincount(histories.infoset[player_histories]))
+    groups = np.split(player_histories, ends[:-1])
+    # Without any infosets there is still one empty group.
     return dict(zip(tree.infosets[player].keys, groups, strict=False))

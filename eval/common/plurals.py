@@ -1,12 +1,12 @@
-"""Numbers of things, as people write them."""
+"""Counts with their nouns."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Such as "1 match", "2,000 matches".
+    """Return a count with its noun, such as "1 match" or "2,000 matches".
 
     Args:
-      number: of the things.
-      noun: for one of them.
-      plural: for others; none: the noun with an s.
+      number: Number of things.
+      noun: Noun for one of them.
+      plural: Noun for several. If empty, the noun with an s.
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -11,7 +11,7 @@ from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..adapters import registry
 from ..common.budget import Budget
-from ..common.exact_evaluator import OPENSPIEL, OURS
+from ..common.exact_evaluator import OPENSPIEL, SPIEL_CR
 from ..common.plurals import counted
 from . import curves, document
 from .html_page import count, number
@@ -114,7 +114,7 @@ def _outstanding(summary: GameSummary) -> list[str]:
             f"{number(exact.game_value.median, 8)}, by linear programming "
             f"(NashConv {number(exact.nash_conv.median)})."
         )
-    if any(OURS in row.judges for row in summary.rows):
+    if any(SPIEL_CR in row.judges for row in summary.rows):
         lines.append(
             "NashConv was computed by spiel_cr's own exact best response here, "
             "since OpenSpiel's tool cannot: see the column of judges."
@@ -207,8 +207,8 @@ def _ratio(best: Row, other: Row) -> str:
 
 def _method(records: Sequence[Record], budget: Budget) -> list[str]:
     ways = _listed(_at_a_time(record["workers"]) for record in records)
-    by_spiel_cr = [r for r in records if r.get("evaluator") == OURS]
-    way = sorted({r["game"] for r in records if r.get("curve_evaluator") == OURS})
+    by_spiel_cr = [r for r in records if r.get("evaluator") == SPIEL_CR]
+    way = sorted({r["game"] for r in records if r.get("curve_evaluator") == SPIEL_CR})
     judged = (
         "Final values of NashConv and of the game come from OpenSpiel's exact tools "
         "(pyspiel.nash_conv, pyspiel.expected_returns), which were given every "

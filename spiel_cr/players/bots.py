@@ -96,8 +96,8 @@ class ResolvingBot(PolicyPlayer):
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
         decision, actions = self.resolver.subgames.decision(state)
-        odds = self.resolver.strategy(self._match, decision)
-        return list(zip(actions, odds.tolist(), strict=True))
+        probabilities = self.resolver.strategy(self._match, decision)
+        return list(zip(actions, probabilities.tolist(), strict=True))
 
 
 class ResolvedForms:
@@ -272,8 +272,8 @@ class OOSBot(PolicyPlayer):
         self.check_turn(state)
         _, infoset = self._tree.infoset_of(state)
         actions = self._tree.actions(self._player, infoset).tolist()
-        odds = self._strategy(infoset)
-        return list(zip(actions, odds.tolist(), strict=True))
+        probabilities = self._strategy(infoset)
+        return list(zip(actions, probabilities.tolist(), strict=True))
 
     def _strategy(self, infoset: int) -> np.ndarray:
         programs = mccfr.programs()

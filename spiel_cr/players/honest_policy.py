@@ -102,27 +102,27 @@ class HonestPolicy(StatePolicy):
         """
         steps = self._steps(state, player)
         # Chance's outcomes; those that the player does not know are all alike to it.
-        known = (
+        cards = (
             player,
             *(_UNKNOWN if free else action for action, free, chance in steps if chance),
         )
-        if known not in self._shares:
+        if cards not in self._shares:
             if len(self._shares) >= REMEMBERED:
                 self._shares.clear()
-            self._shares[known] = self._roll_out(state, player, steps, known)
-        return self._shares[known]
+            self._shares[cards] = self._roll_out(state, player, steps, cards)
+        return self._shares[cards]
 
     def _roll_out(
         self,
         state: pyspiel.State,
         player: int,
         steps: list[_Step],
-        known: tuple[int, ...],
+        cards: tuple[int, ...],
     ) -> float:
         """The share of rollouts that are won; see `win_share`."""
         seen = state.information_state_string(player)
-        number = uniform_numbers(np.random.default_rng([self._seed, *known]))
-        won = total = 0.0
+        number = uniform_numbers(np.random.default_rng([self._seed, *cards]))
+        wins = total = 0.0
         accepted = draws = 0
         while accepted < self._rollouts:
             draws += 1
@@ -150,8 +150,8 @@ class HonestPolicy(StatePolicy):
             total += weight
             play_on(dealt, self._both, number)
             value = player_return(dealt, player)
-            won += weight * ((value > 0) + (value >= 0)) / 2
-        return won / total
+            wins += weight * ((value > 0) + (value >= 0)) / 2
+        return wins / total
 
     def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
         """The way from the root."""
@@ -168,9 +168,9 @@ class HonestPolicy(StatePolicy):
         if key not in self._seen:
             if len(self._seen) >= REMEMBERED:
                 self._seen.clear()
-            own = state.child(action).information_state_string(player)
+            key_after = state.child(action).information_state_string(player)
             self._seen[key] = all(
-                state.child(other).information_state_string(player) != own
+                state.child(other).information_state_string(player) != key_after
                 for other, _ in chance_outcomes(state)
                 if other != action
             )

@@ -76,6 +76,6 @@ class LookaheadResolvingBot(PolicyPlayer):
         self.check_turn(state)
         answer = self.agent.strategy(observations(state, self._player, waiting=False))
         if answer is None:
-            odds = self.agent.blueprint.policy.action_probabilities(state)
-            return sorted(odds.items())
+            probabilities = self.agent.blueprint.policy.action_probabilities(state)
+            return sorted(probabilities.items())
         return list(zip(answer[0], answer[1].tolist(), strict=True))

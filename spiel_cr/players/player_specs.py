@@ -109,10 +109,10 @@ def read_player(
         if isinstance(bot, pyspiel.Bot):
             check_seat(bot, index, name)
             return bot
-        made = as_policy(bot, plain, name)
-        if made is None:
+        bot_policy = as_policy(bot, plain, name)
+        if bot_policy is None:
             raise _no_player(bot, name)
-        return PolicyBot(index, made, seed=seed)
+        return PolicyBot(index, bot_policy, seed=seed)
 
     if isinstance(player, pyspiel.Bot):
         if seat is not None:

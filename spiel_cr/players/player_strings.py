@@ -292,8 +292,8 @@ def _name(text: str) -> str:
 def is_player(text: str) -> bool:
     """Return whether a string has the name of a player, or is the path of a file."""
     name = _name(text)
-    known = name in (*PLAYERS, *_ALGORITHMS, *FIXED_POLICIES)
-    return known or ":" in name or is_path(text)
+    registered = name in (*PLAYERS, *_ALGORITHMS, *FIXED_POLICIES)
+    return registered or ":" in name or is_path(text)
 
 
 def read_string(

@@ -17,19 +17,19 @@ from spiel_cr.policies.policy_adapters import as_policy, is_function_of_state
 Maker = Callable[..., pyspiel.Bot | Policy]
 
 
-def check_plugin(text: str, what: str = "bot") -> None:
+def check_plugin(text: str, label: str = "bot") -> None:
     """Looks up what a string names, and refuses what `load_plugin` cannot use.
 
     Args:
       text: as for `load_plugin`.
-      what: whose string it is, for errors.
+      label: whose string it is, for errors.
 
     Raises:
       ValueError: `plugins.import_user_modules` did not import its module; no such
         name; it is neither policy, nor a class of these or of bots, nor a function that
         takes a game, player or seed; or parameters that its function has not.
     """
-    _find(parse(text, what))
+    _find(parse(text, label))
 
 
 def load_plugin(
@@ -54,24 +54,28 @@ def load_plugin(
       ValueError: As `check_plugin`; or if what it makes is neither a bot nor a
         policy, or is a bot of the other player.
     """
-    found = parse(text, "bot")
-    maker = _find(found)
-    made: Any = maker
+    parameters = parse(text, "bot")
+    maker = _find(parameters)
+    player_object: Any = maker
     if not _is_policy(maker):
-        known = {"game": game, "player": player, "seed": seed}
+        arguments = {"game": game, "player": player, "seed": seed}
         wanted = _parameters(maker)
         if not any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
-            known = {name: value for name, value in known.items() if name in wanted}
-        made = maker(**known, **{k: _value(v) for k, v in found.values.items()})
-    if isinstance(made, pyspiel.Bot):
-        check_seat(made, player, f"bot={text!r}")
-        return made
-    policy = as_policy(made, game, f"bot={text!r}")
+            arguments = {
+                name: value for name, value in arguments.items() if name in wanted
+            }
+        player_object = maker(
+            **arguments, **{k: _value(v) for k, v in parameters.values.items()}
+        )
+    if isinstance(player_object, pyspiel.Bot):
+        check_seat(player_object, player, f"bot={text!r}")
+        return player_object
+    policy = as_policy(player_object, game, f"bot={text!r}")
     if policy is None:
         raise ValueError(
-            f"bot={text!r} made a {type(made).__name__}; return a pyspiel.Bot, a "
-            f"policy, a pair of policies, or a function of a state that returns "
-            f"probabilities"
+            f"bot={text!r} made a {type(player_object).__name__}; return a "
+            f"pyspiel.Bot, a policy, a pair of policies, or a function of a state that "
+            f"returns probabilities"
         )
     return policy
 
@@ -83,10 +87,10 @@ def _is_policy(named: Any) -> bool:
     return is_function_of_state(named) and "state" in _parameters(named)
 
 
-def _find(found: Parameters) -> Any:
+def _find(parameters: Parameters) -> Any:
     """The object that a string names; its parameters fit."""
-    module_name, _, name = found.name.partition(":")
-    named = f"{found.kind}={found.text!r}"
+    module_name, _, name = parameters.name.partition(":")
+    named = f"{parameters.kind}={parameters.text!r}"
     if not plugins.was_named(module_name):
         raise ValueError(
             f"{named}: module {module_name!r} was not imported; write "
@@ -94,40 +98,40 @@ def _find(found: Parameters) -> Any:
             f"--import (in Python: spiel_cr.common.plugins.import_user_modules)"
         )
     try:
-        made: Any = importlib.import_module(module_name)
+        named_object: Any = importlib.import_module(module_name)
         for attribute in name.split("."):
-            made = getattr(made, attribute)
+            named_object = getattr(named_object, attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
             f"{named}: {error}; write module:name of a function or policy, "
             f"and import its file before (--import FILE)"
         ) from error
-    if _is_policy(made):
+    if _is_policy(named_object):
         names: tuple[str, ...] = ()
-    elif callable(made):
-        wanted = _parameters(made)
-        if not _makes_players(made, wanted):
+    elif callable(named_object):
+        wanted = _parameters(named_object)
+        if not _makes_players(named_object, wanted):
             raise ValueError(
                 f"{named} takes none of game, player, seed, so it is not called; "
                 f"write module:name of a function that makes a bot, or an OpenSpiel "
                 f"policy: def {name}(game): return MyPolicy(game, [0, 1])"
             )
         if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
-            return made
+            return named_object
         names = tuple(set(wanted) - {"game", "player", "seed"})
     else:
         raise ValueError(
-            f"{named} is a {type(made).__name__}; write module:name of a "
+            f"{named} is a {type(named_object).__name__}; write module:name of a "
             f"function that makes a bot, or of an OpenSpiel policy"
         )
-    found.convert(dict.fromkeys(names, str))
-    return made
+    parameters.convert(dict.fromkeys(names, str))
+    return named_object
 
 
-def _makes_players(made: Maker, wanted: Iterable[str]) -> bool:
+def _makes_players(maker: Maker, wanted: Iterable[str]) -> bool:
     """Whether something may be called: nothing that a module merely imports."""
-    if inspect.isclass(made):
-        return issubclass(made, (pyspiel.Bot, Policy))
+    if inspect.isclass(maker):
+        return issubclass(maker, (pyspiel.Bot, Policy))
     return bool({"game", "player", "seed"} & set(wanted))
 
 

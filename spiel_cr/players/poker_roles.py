@@ -43,8 +43,8 @@ class PokerRoles:
         first = first_decision(game)
         labels = set(action_labels(first).values())
         self.two_actions = labels == {"pass", "bet"}
-        known = {_meaning(label) for label in labels}
-        if not self.two_actions and not ("call" in known and known <= set(ROLES)):
+        meanings = {_meaning(label) for label in labels}
+        if not self.two_actions and not ("call" in meanings and meanings <= set(ROLES)):
             raise NotPokerError(
                 f"{game} is not a game of poker: the first player chooses among "
                 f"{', '.join(sorted(labels)) or 'nothing'}; chumps need actions named "
@@ -76,7 +76,9 @@ class PokerRoles:
         """
         if self.two_actions:
             roles = _roles_after(state)
-            role = next(role for role, own in roles.items() if own == action)
+            role = next(
+                role for role, role_action in roles.items() if role_action == action
+            )
         else:
             role = str(_meaning(action_labels(state)[action]))
         if role == "call" and not self.must_call(state):

@@ -194,51 +194,57 @@ class SearchBot(PolicyPlayer):
         self.check_turn(state)
         actions = sorted(state.legal_actions())
         with self._clock.move():
-            given = self.blueprint.action_probabilities(state, self._player)
-            odds = np.array([given.get(action, 0.0) for action in actions])
-            if np.count_nonzero(odds) > 1:
-                odds = self._step(odds, self._believed(state))
-        return list(zip(actions, odds.tolist(), strict=True))
+            answer = self.blueprint.action_probabilities(state, self._player)
+            probabilities = np.array([answer.get(action, 0.0) for action in actions])
+            if np.count_nonzero(probabilities) > 1:
+                probabilities = self._step(probabilities, self._believed(state))
+        return list(zip(actions, probabilities.tolist(), strict=True))
 
-    def _step(self, odds: np.ndarray, belief: _Belief) -> np.ndarray:
+    def _step(self, probabilities: np.ndarray, belief: _Belief) -> np.ndarray:
         """float64 [A], the mirror step from the blueprint's probabilities."""
         self.shrunk = 0.0
         if not len(belief.states) or not belief.trust:
-            return odds
+            return probabilities
         random = belief.random
-        sums, done, deadline = np.zeros((2, len(odds))), 0, self._clock.deadline()
+        sums, done, deadline = (
+            np.zeros((2, len(probabilities))),
+            0,
+            self._clock.deadline(),
+        )
         most = self._config.simulations or 2**31 - 1
-        begun = time.perf_counter()
-        count = _AT_ONCE // len(odds) if deadline is None else _FIRST
+        start = time.perf_counter()
+        count = _AT_ONCE // len(probabilities) if deadline is None else _FIRST
         while done < most:
-            count = min(count, most - done, max(1, _AT_ONCE // len(odds)))
+            count = min(count, most - done, max(1, _AT_ONCE // len(probabilities)))
             chosen = draws.systematic(belief.weight, count, random.random())
             if deadline is not None:
                 # There may be time for the first ones only, and draws have an order.
                 chosen = random.permutation(chosen)
             drawn = belief._replace(states=belief.states[chosen])
-            worth = self._played(drawn, len(odds), deadline)
-            count = len(worth)
+            values = self._played(drawn, len(probabilities), deadline)
+            count = len(values)
             if not count:
                 break
-            advantage = worth - (worth @ odds)[:, None]
+            advantage = values - (values @ probabilities)[:, None]
             sums += advantage.sum(axis=0), (advantage**2).sum(axis=0)
             done += count
             if deadline is not None:
                 now = time.perf_counter()
-                fit = _CAUTION * (deadline - now) / ((now - begun) / done)
+                fit = _CAUTION * (deadline - now) / ((now - start) / done)
                 if fit < 1:
                     break
                 count = min(int(fit), _GROWTH * done)
         if not done:
-            return odds
+            return probabilities
         self._clock.statistics.iterations += done
         self._clock.statistics.solves += 1
-        self.shrunk = belief.trust * update_equivalence.shrinkage(odds, sums, done)
+        self.shrunk = belief.trust * update_equivalence.shrinkage(
+            probabilities, sums, done
+        )
         return update_equivalence.mirror_step(
-            odds,
+            probabilities,
             sums[0] / done,
-            np.zeros(len(odds), int),
+            np.zeros(len(probabilities), int),
             eta=self._config.eta * self.shrunk,
         )
 
@@ -246,12 +252,14 @@ class SearchBot(PolicyPlayer):
         """The belief at a decision; on OpenSpiel's states where there are no rules."""
         if self._source is not None:
             belief, uniform = self._beliefs
-            found, trust = belief.at(state), 0.0
-            if len(found.states):
+            histories, trust = belief.at(state), 0.0
+            if len(histories.states):
                 likely = uniform.at(state).log_reach
-                trust = update_equivalence.damping(found.log_reach, likely)
+                trust = update_equivalence.damping(histories.log_reach, likely)
             random = np.random.default_rng([self._seed, self._player, belief.seen_id])
-            return _Belief(self._source, found.states, found.weights, trust, random)
+            return _Belief(
+                self._source, histories.states, histories.weights, trust, random
+            )
         posterior, other = self._posteriors
         posterior.update(state)
         trust = 0.0
@@ -276,6 +284,6 @@ class SearchBot(PolicyPlayer):
         after, _ = source.below(belief.states, acts, observations=False)
         self._rollouts.draw_from(int(belief.random.integers(2**63)))
         group = np.repeat(np.arange(count), actions)
-        worth = self._rollouts.play(source.rules, after, self._player, group, deadline)
-        worth = self._scale * worth.reshape(-1, actions)
-        return worth if deadline is None else worth[~np.isnan(worth).any(axis=1)]
+        values = self._rollouts.play(source.rules, after, self._player, group, deadline)
+        values = self._scale * values.reshape(-1, actions)
+        return values if deadline is None else values[~np.isnan(values).any(axis=1)]

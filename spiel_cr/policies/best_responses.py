@@ -46,13 +46,15 @@ def infoset_values(
     """
     if form.arrays[player].ancestors:
         return _values_of_deep(form, player, other_reach, behaviour)
-    own, other = form.layouts[player], form.layouts[1 - player]
+    positions, other = form.layouts[player], form.layouts[1 - player]
     other_positions = _by_position(other, other_reach)
-    own_positions = None if behaviour is None else _by_position(own, behaviour)
+    behaviour_positions = (
+        None if behaviour is None else _by_position(positions, behaviour)
+    )
     with jax.enable_x64(True):
-        values, root = _evaluated(form, player, other_positions, own_positions)
+        values, root = _evaluated(form, player, other_positions, behaviour_positions)
         by_position, root_value = np.asarray(values), float(root)
-    return np.concatenate([by_position[own.infosets], [root_value]])
+    return np.concatenate([by_position[positions.infosets], [root_value]])
 
 
 def action_values(
@@ -75,15 +77,19 @@ def action_values(
         below = infoset_values(form, player, other_reach, behaviour)[:-1]
         np.add.at(total, decisions.parent, below)
         return total, below
-    own, other = form.layouts[player], form.layouts[1 - player]
-    own_positions = None if behaviour is None else _by_position(own, behaviour)
+    positions, other = form.layouts[player], form.layouts[1 - player]
+    behaviour_positions = (
+        None if behaviour is None else _by_position(positions, behaviour)
+    )
     other_positions = _by_position(other, other_reach)
     with jax.enable_x64(True):
         values, _, actions = map(
             np.asarray,
-            _evaluated(form, player, other_positions, own_positions, actions=True),
+            _evaluated(
+                form, player, other_positions, behaviour_positions, actions=True
+            ),
         )
-    return actions[own.sequences], values[own.infosets]
+    return actions[positions.sequences], values[positions.infosets]
 
 
 def _payoffs_against(
@@ -132,11 +138,11 @@ def best_values(
       float64 [I].
     """
     values, sizes = np.zeros(len(decisions)), decisions.num_actions
-    for infosets, mine in decisions.upwards():
+    for infosets, sequences in decisions.upwards():
         begin = np.cumsum(sizes[infosets]) - sizes[infosets]
-        best = np.maximum.reduceat(total[mine], begin)
+        best = np.maximum.reduceat(total[sequences], begin)
         if fixed is not None:
-            means = np.add.reduceat(total[mine] * fixed[mine], begin)
+            means = np.add.reduceat(total[sequences] * fixed[sequences], begin)
             best = np.where(np.isnan(means), best, means)
         values[infosets] = best
         np.add.at(total, decisions.parent[infosets], best)
@@ -246,13 +252,13 @@ def value_bounds(
       form: the game.
       behaviour: for each player float [S], action probabilities by logical sequence.
     """
-    found = []
+    values = []
     _trim(form)
     with jax.enable_x64(True):
         for player in (1, 0):
             other = 1 - player
-            found.append(_value(form, player, _reach(form, other, behaviour[other])))
-    return -found[0], found[1]
+            values.append(_value(form, player, _reach(form, other, behaviour[other])))
+    return -values[0], values[1]
 
 
 def behaviour_value(
@@ -283,10 +289,12 @@ def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax
 
 
 def _by_position(
-    own: layout.PositionMap, values: np.ndarray, dtype: np.typing.DTypeLike = np.float64
+    positions: layout.PositionMap,
+    values: np.ndarray,
+    dtype: np.typing.DTypeLike = np.float64,
 ) -> np.ndarray:
     """[positions], numbers of sequences; zeros at padding."""
-    return own.by_position(values.astype(dtype, copy=False))
+    return positions.by_position(values.astype(dtype, copy=False))
 
 
 def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:
@@ -316,7 +324,7 @@ def _evaluated(
 
 
 def _is_large(form: layout.SequenceForm) -> bool:
-    return sum(own.size for own in form.layouts) > _LARGE
+    return sum(positions.size for positions in form.layouts) > _LARGE
 
 
 def _trim(form: layout.SequenceForm) -> None:
@@ -433,19 +441,19 @@ def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
 
 @jax.jit
 def _expected(
-    tree: treeplex.Treeplex, own_reach: jax.Array, other_reach: jax.Array
+    tree: treeplex.Treeplex, player_reach: jax.Array, other_reach: jax.Array
 ) -> jax.Array:
     """The owner's expected utility; both players' reach by position."""
     leaves = treeplex.leaf_values(tree, other_reach)
-    return _expected_of_leaves(tree, own_reach, leaves)
+    return _expected_of_leaves(tree, player_reach, leaves)
 
 
 def _expected_of_leaves(
-    tree: treeplex.Treeplex, own_reach: jax.Array, leaves: jax.Array
+    tree: treeplex.Treeplex, player_reach: jax.Array, leaves: jax.Array
 ) -> jax.Array:
     """`_expected` by what each sequence gets at once, by position."""
     total = treeplex.root_value(tree, leaves)
-    parts = treeplex.by_level(tree.levels, own_reach)
+    parts = treeplex.by_level(tree.levels, player_reach)
     for level, part in zip(tree.levels, parts, strict=True):
         total += (part * treeplex.leaves_of(level, leaves)).sum()
     return total

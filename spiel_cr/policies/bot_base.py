@@ -75,11 +75,11 @@ def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
     Raises:
       ValueError: it is for the other seat.
     """
-    own = getattr(bot, "player_id", lambda: seat)()
-    if own != seat:
+    bot_player = getattr(bot, "player_id", lambda: seat)()
+    if bot_player != seat:
         raise ValueError(
-            f"{name}: a {type(bot).__name__} for seat {own} was given for seat {seat}; "
-            f"make one for player {seat}, or exchange the bots"
+            f"{name}: a {type(bot).__name__} for seat {bot_player} was given for seat "
+            f"{seat}; make one for player {seat}, or exchange the bots"
         )
 
 
@@ -131,17 +131,19 @@ class PolicyPlayer(pyspiel.Bot):
         acts = state.current_player()
         if acts != self._player:
             check_state(state)
-            who = f"player {acts} acts" if acts >= 0 else "no player acts"
+            actor = f"player {acts} acts" if acts >= 0 else "no player acts"
             raise ValueError(
-                f"state: {who} after the actions {state.history()}, and the bot is "
+                f"state: {actor} after the actions {state.history()}, and the bot is "
                 f"player {self._player}; ask it where its player acts, or make a bot "
                 f"for the other seat"
             )
 
     def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
         """An action by the policy: drawn at random."""
-        odds = np.array([probability for _, probability in policy])
-        return policy[self._random.choice(len(policy), p=odds / odds.sum())][0]
+        probabilities = np.array([probability for _, probability in policy])
+        return policy[
+            self._random.choice(len(policy), p=probabilities / probabilities.sum())
+        ][0]
 
     def step_with_policy(
         self, state: pyspiel.State

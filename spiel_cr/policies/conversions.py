@@ -115,8 +115,10 @@ def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndar
     """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
     reach = np.ones(decisions.num_sequences)
     owner = decisions.owner
-    for _, mine in decisions.downwards():
-        reach[mine] = reach[decisions.parent[owner[mine]]] * behaviour[mine]
+    for _, sequences in decisions.downwards():
+        reach[sequences] = (
+            reach[decisions.parent[owner[sequences]]] * behaviour[sequences]
+        )
     return reach
 
 
@@ -159,8 +161,8 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
     ) -> dict[int, float]:
         """Return the probabilities of the legal actions; see `StatePolicy`."""
         state = sequential_state(self.game, state, player_id)
-        found: dict[int, float] = super().action_probabilities(state, player_id)
-        return found
+        answer: dict[int, float] = super().action_probabilities(state, player_id)
+        return answer
 
     def rows(self, infosets: Infosets) -> np.ndarray:
         """int64 [S - 1], the row of each of a player's sequences."""
@@ -170,18 +172,18 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
     @functools.cached_property
     def states(self) -> list[pyspiel.State]:
         """A state of each row."""
-        found = dict(self._tree.impossible.states)
+        states = dict(self._tree.impossible.states)
         for infosets in self._tree.infosets:
             first = dict(_infoset_states(self._tree, infosets))
-            found |= {key: first[i] for i, key in enumerate(infosets.keys)}
-        return [found[key] for key in self.state_lookup]
+            states |= {key: first[i] for i, key in enumerate(infosets.keys)}
+        return [states[key] for key in self.state_lookup]
 
     @functools.cached_property
     def state_in(self) -> np.ndarray | None:
         """The tensor of each row's state, where the game has one."""
         states = dict(zip(self.state_lookup, self.states, strict=True))
-        made = openspiel_policy.TabularPolicy(self.game, states=states)
-        return made.state_in if states else None
+        table = openspiel_policy.TabularPolicy(self.game, states=states)
+        return table.state_in if states else None
 
 
 def tabular_policy(
@@ -235,13 +237,16 @@ def check_behaviour(
         which is named, are negative or not finite, or do not sum to 1.
     """
     decisions = tree.infosets[player].decisions
-    given = np.asarray(behaviour)
-    if given.shape != (decisions.num_sequences,) or given.dtype.kind not in _NUMBERS:
+    numbers = np.asarray(behaviour)
+    if (
+        numbers.shape != (decisions.num_sequences,)
+        or numbers.dtype.kind not in _NUMBERS
+    ):
         raise ValueError(
-            f"behaviour of player {player} has shape {given.shape} and dtype "
-            f"{given.dtype}; {tree.game} needs {decisions.num_sequences} numbers"
+            f"behaviour of player {player} has shape {numbers.shape} and dtype "
+            f"{numbers.dtype}; {tree.game} needs {decisions.num_sequences} numbers"
         )
-    checked: np.ndarray = given.astype(np.float64, copy=False)
+    checked: np.ndarray = numbers.astype(np.float64, copy=False)
     if checked[0] != 1:
         raise ValueError(
             f"behaviour of player {player} has the probabilities [{checked[0]}] at "
@@ -257,31 +262,31 @@ def check_behaviour(
     return checked if (checked >= 0).all() else np.maximum(checked, 0)
 
 
-def check_numbers(given: np.ndarray, count: int, whose: str) -> None:
+def check_numbers(numbers: np.ndarray, count: int, whose: str) -> None:
     """Refuses what is no array of a strategy's numbers, by logical sequence.
 
     Args:
-      given: the numbers; float64 or float32 [count].
+      numbers: the numbers; float64 or float32 [count].
       count: how many sequences the player has.
       whose: numbers they are, for the error.
 
     Raises:
       ValueError: they are of another type or size; or the empty sequence has not 1.
     """
-    if not isinstance(given, np.ndarray):
+    if not isinstance(numbers, np.ndarray):
         raise ValueError(
-            f"{whose} is of type {type(given).__name__}; give a numpy array of float32 "
-            f"or float64"
+            f"{whose} is of type {type(numbers).__name__}; give a numpy array of "
+            f"float32 or float64"
         )
-    if given.shape != (count,) or given.dtype.name not in DTYPES:
+    if numbers.shape != (count,) or numbers.dtype.name not in DTYPES:
         raise ValueError(
-            f"{whose} has shape {given.shape} and dtype {given.dtype}; the game needs "
-            f"{count} numbers of float32 or float64 in this form"
+            f"{whose} has shape {numbers.shape} and dtype {numbers.dtype}; the game "
+            f"needs {count} numbers of float32 or float64 in this form"
         )
-    if given[0] != 1:
+    if numbers[0] != 1:
         raise ValueError(
-            f"{whose} has the probability {given[0]} at the empty sequence; it must be "
-            f"1"
+            f"{whose} has the probability {numbers[0]} at the empty sequence; it must "
+            f"be 1"
         )
 
 
@@ -324,13 +329,13 @@ def check_probabilities(
     Raises:
       ValueError: they are not numbers, negative or not finite, or do not sum to 1.
     """
-    given = np.asarray(probabilities)
-    if given.dtype.kind in _NUMBERS and (given >= -SUM_TOLERANCE).all():
-        checked: np.ndarray = np.maximum(given.astype(np.float64), 0)
+    numbers = np.asarray(probabilities)
+    if numbers.dtype.kind in _NUMBERS and (numbers >= -SUM_TOLERANCE).all():
+        checked: np.ndarray = np.maximum(numbers.astype(np.float64), 0)
         if abs(checked.sum() - 1) <= SUM_TOLERANCE:
             return checked
     raise ValueError(
-        f"{whose} has the probabilities {given.tolist()} of the actions "
+        f"{whose} has the probabilities {numbers.tolist()} of the actions "
         f"{list(actions)}; they must be at least 0 and sum to 1"
     )
 
@@ -384,9 +389,9 @@ def history_values(
         behaviour = [uniform_behaviour(i.decisions) for i in tree.infosets]
     value = histories.utility.copy()
     step = move_probabilities(tree, behaviour)
-    for here in reversed(histories.by_depth[1:]):
-        share = step[here.start - 1 : here.stop - 1] * value[here]
-        np.add.at(value, histories.parent[here], share)
+    for depth in reversed(histories.by_depth[1:]):
+        share = step[depth.start - 1 : depth.stop - 1] * value[depth]
+        np.add.at(value, histories.parent[depth], share)
     return value
 
 

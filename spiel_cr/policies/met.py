@@ -18,10 +18,13 @@ def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
       other: float64 [S'], the opponent's strategy in sequence form.
     """
     histories = tree.histories
-    mine = np.flatnonzero(histories.player == player)
-    weight = histories.chance[mine] * other[histories.sequence[1 - player][mine]]
+    player_rows = np.flatnonzero(histories.player == player)
+    weight = (
+        histories.chance[player_rows]
+        * other[histories.sequence[1 - player][player_rows]]
+    )
     count = len(tree.infosets[player])
-    return np.bincount(histories.infoset[mine], weight, minlength=count)
+    return np.bincount(histories.infoset[player_rows], weight, minlength=count)
 
 
 def probabilities(tree: GameTree, behaviours: Behaviours) -> list[np.ndarray]:

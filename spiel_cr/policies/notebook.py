@@ -29,11 +29,13 @@ def page_of(
       tree: the compiled game, if there is one.
       average: for each player float64 [S], action probabilities by logical sequence.
     """
-    met_most = "" if tree is None or average is None else _met(tree, average)
+    most_reached = (
+        "" if tree is None or average is None else _most_reached(tree, average)
+    )
     name, points = curve
     shown = np.array([(i, gap) for i, gap in points if i > 0 and gap > 0])
     line = _line(name, shown) if len(shown) > 1 else ""
-    return f"<p><b>{html.escape(title)}</b></p>{_table(facts)}{line}{met_most}"
+    return f"<p><b>{html.escape(title)}</b></p>{_table(facts)}{line}{most_reached}"
 
 
 def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
@@ -44,15 +46,15 @@ def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
     return f"<table>{inside}</table>"
 
 
-def _met(tree: GameTree, average: Behaviours) -> str:
+def _most_reached(tree: GameTree, average: Behaviours) -> str:
     """What is played where play comes most often."""
     reached = met.probabilities(tree, average)
     rows = []
     for player, infoset in met.greatest(reached, _MOST):
         key, sequences, names = met.described(tree, player, infoset)
         played = zip(names, average[player][sequences], strict=True)
-        said = ", ".join(f"{name} {share:.1%}" for name, share in played)
-        rows.append((str(player), key, f"{reached[player][infoset]:.1%}", said))
+        text = ", ".join(f"{name} {share:.1%}" for name, share in played)
+        rows.append((str(player), key, f"{reached[player][infoset]:.1%}", text))
     head = "player", "information state", "reached", "plays"
     count = sum(map(len, reached))
     return f"<p>Reached most often, of {count:,}:</p>{_table(rows, head)}"
@@ -64,9 +66,9 @@ def _line(name: str, points: np.ndarray) -> str:
     span = np.maximum(np.ptp(places, axis=0), 1e-9)
     x, y = ((places - places.min(0)) / span * (300, 100)).T
     line = " ".join(f"{a:.1f},{100 - b:.1f}" for a, b in zip(x, y, strict=True))
-    (begun, first), (done, last) = points[[0, -1]]
+    (start, first), (done, last) = points[[0, -1]]
     return (
-        f"<p>{name} {first:.1e} after {begun:,.0f} iterations, "
+        f"<p>{name} {first:.1e} after {start:,.0f} iterations, "
         f"{last:.1e} after {done:,.0f} (logarithmic):</p>"
         f'<svg width="310" height="110" viewBox="-5 -5 310 110" role="img" '
         f'aria-label="{name} by iterations"><polyline points="{line}" fill="none" '

@@ -72,8 +72,8 @@ class AdaptedPolicy(StatePolicy):
         """
         super().__init__(game)
         self.policy, self.name = policy, name_of(policy)
-        own = getattr(policy, "game", None)
-        self._own = own if isinstance(own, pyspiel.Game) else None
+        policy_game = getattr(policy, "game", None)
+        self._own = policy_game if isinstance(policy_game, pyspiel.Game) else None
         self.simultaneous = is_simultaneous(self._own)
         self._num_actions = game.num_distinct_actions()
         kinds = (openspiel_policy.TabularPolicy, pyspiel.TabularPolicy)
@@ -125,16 +125,16 @@ class AdaptedPolicy(StatePolicy):
         except pyspiel.SpielError:
             answer = {}
         if not answer and isinstance(state, pyspiel.TurnBasedSimultaneousState):
-            known = simultaneous_state(state).information_state_string(player)
-            answer = self.policy.action_probabilities(known)
+            key = simultaneous_state(state).information_state_string(player)
+            answer = self.policy.action_probabilities(key)
         if not answer:
             raise self._no_row(state, player)
         return answer
 
     def _no_row(self, state: pyspiel.State, player: int) -> InvalidPolicyError:
-        own = "" if self._own is None else f" of {self._own}"
+        origin = "" if self._own is None else f" of {self._own}"
         return InvalidPolicyError(
-            f"{self.name}{own}: it has no probabilities for {self.game} "
+            f"{self.name}{origin}: it has no probabilities for {self.game} "
             f"{place_of(state, player)}; give a policy of {self.game} that covers "
             f"every information state of both players"
         )
@@ -142,10 +142,10 @@ class AdaptedPolicy(StatePolicy):
     def _compare(self, state: pyspiel.State, player: int, played: list[float]) -> None:
         """Raise an error if the policy answered otherwise at this information state."""
         history = state.history()
-        own = tuple(
+        moves = tuple(
             move.action for move in state.full_history() if move.player == player
         )
-        key = state.information_state_string(player), own, player
+        key = state.information_state_string(player), moves, player
         if key not in self._answers:
             if len(self._answers) >= _REMEMBERED:
                 self._answers.clear()
@@ -171,10 +171,10 @@ class AdaptedPolicy(StatePolicy):
         Raises:
           InvalidPolicyError: If a row is not a distribution over the legal actions.
         """
-        given = np.asarray(self.policy.array_probabilities(rules, states, player))
+        answers = np.asarray(self.policy.array_probabilities(rules, states, player))
         legal = rules.legal_actions_mask(states)
-        if given.ndim == 2 and given.shape[0] == len(states):
-            played = given.astype(np.float64)
+        if answers.ndim == 2 and answers.shape[0] == len(states):
+            played = answers.astype(np.float64)
             width = min(legal.shape[1], played.shape[1])
             inside = np.where(legal[:, :width], played[:, :width], 0.0)
             fine = (inside >= -SUM_TOLERANCE).all(axis=1)
@@ -186,7 +186,7 @@ class AdaptedPolicy(StatePolicy):
             answer = f"{short_text(played[row].tolist())}, where the legal actions are "
             answer += f"{np.flatnonzero(legal[row]).tolist()}"
         else:
-            answer = f"an array of shape {given.shape} for {len(states)} states"
+            answer = f"an array of shape {answers.shape} for {len(states)} states"
         raise InvalidPolicyError(
             f"{self.name}: array_probabilities gives player {player} {answer}; give a "
             f"row for each state, of probabilities by action that are at least 0 and "
@@ -217,12 +217,12 @@ class JointPolicy(StatePolicy):
 
 
 def as_policy(
-    given: Any, game: pyspiel.Game, name: str = "policy"
+    policy: Any, game: pyspiel.Game, name: str = "policy"
 ) -> openspiel_policy.Policy | None:
     """Return what users call a policy as an OpenSpiel policy; None: it is none.
 
     Args:
-      given: A policy of OpenSpiel's Python or C++ interface, or of the simultaneous
+      policy: A policy of OpenSpiel's Python or C++ interface, or of the simultaneous
         game behind `game`; a `Result`; a sequence of two of these or a mapping from 0
         and 1 to them, one for each player; a mapping from information state strings to
         probabilities; or a function of a state that returns probabilities by action.
@@ -233,52 +233,56 @@ def as_policy(
       OtherGameError: If a result or a policy of spiel_cr belongs to another game.
       ValueError: If a pair has members that are not policies.
     """
-    if isinstance(given, Result):
-        check_same_decisions(f"{name}: a result", given.game, game)
-        return given.average_policy()
-    if type(given) is openspiel_policy.UniformRandomPolicy:
-        return given
-    if isinstance(given, StatePolicy | conversions.TabularPolicy):
-        if not same_game(given.game, game):
-            what = f"{name}: a {type(given).__name__}"
-            check_same_decisions(what, given.game, game)
-        return given
-    if isinstance(given, openspiel_policy.Policy | pyspiel.Policy):
-        own = getattr(given, "game", None)
-        if isinstance(own, pyspiel.Game) and is_simultaneous(own):
-            converted = pyspiel.convert_to_turn_based(own)
+    if isinstance(policy, Result):
+        check_same_decisions(f"{name}: a result", policy.game, game)
+        return policy.average_policy()
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        return policy
+    if isinstance(policy, StatePolicy | conversions.TabularPolicy):
+        if not same_game(policy.game, game):
+            label = f"{name}: a {type(policy).__name__}"
+            check_same_decisions(label, policy.game, game)
+        return policy
+    if isinstance(policy, openspiel_policy.Policy | pyspiel.Policy):
+        policy_game = getattr(policy, "game", None)
+        if isinstance(policy_game, pyspiel.Game) and is_simultaneous(policy_game):
+            converted = pyspiel.convert_to_turn_based(policy_game)
             if not same_game(converted, game):
-                what = f"{name}: a {type(given).__name__}"
-                check_same_decisions(what, converted, game)
-        return AdaptedPolicy(game, given)
-    if isinstance(given, Mapping) and given:
-        if all(isinstance(key, str) for key in given):
-            return AdaptedPolicy(game, given)
-        if set(given) == {0, 1}:
-            given = [given[0], given[1]]
-    if isinstance(given, list | tuple) and len(given) == 2:
+                label = f"{name}: a {type(policy).__name__}"
+                check_same_decisions(label, converted, game)
+        return AdaptedPolicy(game, policy)
+    if isinstance(policy, Mapping) and policy:
+        if all(isinstance(key, str) for key in policy):
+            return AdaptedPolicy(game, policy)
+        if set(policy) == {0, 1}:
+            policy = [policy[0], policy[1]]
+    if isinstance(policy, list | tuple) and len(policy) == 2:
         members = [
             as_policy(each, game, f"{name}[{player}]")
-            for player, each in enumerate(given)
+            for player, each in enumerate(policy)
         ]
         if members[0] is not None and members[1] is not None:
             return JointPolicy(game, (members[0], members[1]))
         return None
-    if is_function_of_state(given):
-        return AdaptedPolicy(game, given)
+    if is_function_of_state(policy):
+        return AdaptedPolicy(game, policy)
     return None
 
 
-def is_function_of_state(given: Any) -> bool:
+def is_function_of_state(function: Any) -> bool:
     """Return whether something is called with one argument, a state.
 
     A function that can also be called with two arguments makes bots of a player and a
     seed, unless its first parameter is called `state`.
     """
-    if not callable(given) or inspect.isclass(given) or isinstance(given, pyspiel.Bot):
+    if (
+        not callable(function)
+        or inspect.isclass(function)
+        or isinstance(function, pyspiel.Bot)
+    ):
         return False
     try:
-        signature = inspect.signature(given)
+        signature = inspect.signature(function)
         signature.bind(0)
     except (TypeError, ValueError):
         return False
@@ -317,8 +321,10 @@ def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
         while not state.is_terminal():
             player = state.current_player()
             if state.is_chance_node():
-                actions, odds = zip(*chance_outcomes(state), strict=True)
-                action = random.choice(actions, p=np.array(odds) / sum(odds))
+                actions, probabilities = zip(*chance_outcomes(state), strict=True)
+                action = random.choice(
+                    actions, p=np.array(probabilities) / sum(probabilities)
+                )
             else:
                 if isinstance(pair[player], AdaptedPolicy):
                     for _ in range(2):

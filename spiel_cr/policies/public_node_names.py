@@ -123,9 +123,9 @@ def _find_action(word: str, names: dict[int, str]) -> int | None:
     if word.isascii() and word.isdecimal() and int(word) in names:
         return int(word)
     for wanted in (word.lower(), _SAME.get(word.lower())):
-        found = [action for action, name in names.items() if name == wanted]
-        if found:
-            return found[0]
+        matches = [action for action, name in names.items() if name == wanted]
+        if matches:
+            return matches[0]
     return None
 
 

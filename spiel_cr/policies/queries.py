@@ -168,11 +168,11 @@ def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:
     Raises:
       OtherGameError: If the policy's form has other decisions.
     """
-    own: Any = getattr(policy, "form", None)
-    if type(own) is not type(form):
+    policy_form: Any = getattr(policy, "form", None)
+    if type(policy_form) is not type(form):
         return None
-    if own is not form and own.decisions_id != form.decisions_id:
-        raise other_game(f"policy: a {named(policy)}", own.game, form.game)
+    if policy_form is not form and policy_form.decisions_id != form.decisions_id:
+        raise other_game(f"policy: a {named(policy)}", policy_form.game, form.game)
     strategy: np.ndarray = policy.behaviour[player]
     return strategy
 
@@ -253,15 +253,15 @@ def _answers(policy: openspiel_policy.Policy, batch: QueryBatch) -> np.ndarray:
     if batch.rows is not None and answers_rows(policy, batch.rules):
         assert batch.rules is not None
         try:
-            known = _row_answers(policy, batch.rules, batch.rows(), batch.player)
+            rows = _row_answers(policy, batch.rules, batch.rows(), batch.player)
         except InvalidPolicyError:
             raise
         except ValueError:  # queried state by state
             pass
         else:
             answers = np.zeros(len(batch.actions))
-            inside = batch.actions < known.shape[1]
-            answers[inside] = known[batch.owner[inside], batch.actions[inside]]
+            inside = batch.actions < rows.shape[1]
+            answers[inside] = rows[batch.owner[inside], batch.actions[inside]]
             return answers
     answers, begin = np.empty(len(batch.actions)), 0
     counts = batch.num_actions.tolist()
@@ -339,9 +339,9 @@ def contradiction(
       earlier: The actions that lead to its state.
       played: The second answer.
     """
-    known = state.information_state_string(player)
+    key = state.information_state_string(player)
     return InvalidPolicyError(
-        f"{name}: at the information state {known!r} of player {player} it "
+        f"{name}: at the information state {key!r} of player {player} it "
         f"answers {short_text(before)} after the actions {list(earlier)} and "
         f"{short_text(played)} after {state.history()}; a strategy must depend on the "
         f"player's information state alone (if its answers are random, give a "
@@ -351,9 +351,9 @@ def contradiction(
 
 def place_of(state: pyspiel.State, player: int) -> str:
     """Return how messages name a decision."""
-    known = state.information_state_string(player)
+    key = state.information_state_string(player)
     return (
-        f"at the information state {known!r} of player {player} (after the actions "
+        f"at the information state {key!r} of player {player} (after the actions "
         f"{state.history()})"
     )
 
@@ -545,15 +545,15 @@ class LineQueries:
     ) -> np.ndarray:
         """Query as `row_probabilities`; `lines`, int64 [n], has each state's line."""
         visited = self._visited[player]
-        asked = np.flatnonzero(visited[lines])
+        queried = np.flatnonzero(visited[lines])
         played = legal.astype(np.float64)
-        if len(asked):
-            played[asked], silent = _filled(
-                self._policy, rules, rows[asked], player, legal[asked]
+        if len(queried):
+            played[queried], silent = _filled(
+                self._policy, rules, rows[queried], player, legal[queried]
             )
             if self._stops:
                 # Where there is one action, tables have no row and may go on.
-                visited[lines[asked]] = ~silent | (legal[asked].sum(axis=1) == 1)
+                visited[lines[queried]] = ~silent | (legal[queried].sum(axis=1) == 1)
         return played
 
 

@@ -82,8 +82,10 @@ def test_no_strategy_is_refused(kuhn):
 
 
 def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
-    monkeypatch.setattr(measure.ExactEvaluator, "_own", lambda self, s: (1.0, 0.0))
-    with pytest.raises(ValueError, match="one of the two judges is wrong"):
+    monkeypatch.setattr(
+        measure.ExactEvaluator, "_by_spiel_cr", lambda self, s: (1.0, 0.0)
+    )
+    with pytest.raises(ValueError, match="one of them is wrong"):
         measure.ExactEvaluator(kuhn).final(random_behaviours(kuhn.tree, 0))
 
 

@@ -304,7 +304,7 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
     judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
-    assert judge.curve_by == exact_evaluator.OURS
+    assert judge.curve_by == exact_evaluator.SPIEL_CR
     assert refused in judge.final(result.average).statistics["reason"]
 
 

@@ -332,7 +332,7 @@ def _number(good: str, bad: str) -> Values:
 
 # By the parser's type of value.
 _BY_TYPE = {
-    cli.whole_value: _whole("1 2 3", "0 -1"),
+    cli.integer_value: _whole("1 2 3", "0 -1"),
     cli.number_value: _number("0.01", "0 1e999"),
     cli.size_value: Values(("1GB", "2 GiB", "900000000", "1.5gb"), _NOT_SIZE),
 }

@@ -31,9 +31,9 @@ def test_both_forms_are_one_game(deck):
         )
         for form in ("tree", "public-tree")
     )
-    assert len(signals.form.decisions[0]) < len(compiled.sequence_form.decisions[0])
+    assert len(signals.form.decisions[0]) < len(compiled.form.decisions[0])
     assert uniform_value(signals.form) == pytest.approx(
-        uniform_value(compiled.sequence_form), abs=1e-12
+        uniform_value(compiled.form), abs=1e-12
     )
     ways = [[point.nash_conv for point in found.curve] for found in (compiled, signals)]
     assert len(ways[0]) == 4
