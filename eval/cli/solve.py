@@ -304,8 +304,8 @@ def _report_table(table: Any) -> dict[str, object]:
         print(f"  batch       {table.batch:,} trajectories for each player")
     print(f"  infosets    {table.infosets:,}, by {table.keys}")
     share = None  # JSON has no NaN.
-    if table.met:
-        share = table.known / table.met
+    if table.decisions:
+        share = table.hits / table.decisions
         full = "; full, so some infosets were left out" if table.full else ""
         print(
             f"  known       {share:.1%} of visited decisions had a row before\n"

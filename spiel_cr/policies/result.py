@@ -108,8 +108,8 @@ class TableFacts(NamedTuple):
       batch: Trajectories per player and iteration. If the caller gave none, it may be
         smaller than the algorithm's default, so that it fits into the memory limit.
         None for algorithms without batches.
-      met: decisions of updating players on all trajectories.
-      known: those among them whose infoset was in the table before.
+      decisions: Decisions of updating players on all trajectories.
+      hits: Those among them whose infoset was in the table before.
     """
 
     infosets: int
@@ -118,8 +118,8 @@ class TableFacts(NamedTuple):
     limit: int
     full: bool
     batch: int | None = None
-    met: int = 0
-    known: int = 0
+    decisions: int = 0
+    hits: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)

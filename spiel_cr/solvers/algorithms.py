@@ -83,7 +83,7 @@ BOARDS = Family(
     {SIMULATOR: simulator_makers.make_boards},
     dict.fromkeys(_BUILT, _BOARDS),
     ("float32",),
-    stepped=lambda asked: read_settings(asked, public_chance.PRESETS),
+    stepped=lambda algorithm: read_settings(algorithm, public_chance.PRESETS),
     buckets=True,
 )
 FIRST_ORDER = Family(
@@ -108,7 +108,7 @@ DEEP = Family(
     stepped=network_makers.read_stepped,
     usual=100,
     networks=True,
-    what="trains networks, which have no such option",
+    limitation="trains networks, which have no such option",
 )
 SELF_PLAY = DEEP._replace(
     name="self-play", presets=self_play.SELF_PLAY_PRESETS, makers=_networks(SelfPlay)
@@ -129,7 +129,7 @@ AUTO = Family(
         (*_BUILT, SIMULATOR), functools.partial(automatic.choose, lambda x: find(x))
     ),
     {SIMULATOR: _FULL_WIDTH},
-    stepped=lambda asked: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
+    stepped=lambda _: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
     buckets=True,
     locks=True,
 )

@@ -169,11 +169,13 @@ def _kept(task: Task) -> tuple[str, str] | None:
         metadata = storage.load_metadata(task.path)
     except (OSError, ValueError):  # who opens it says so
         return None
-    name, why = metadata.get("algorithm"), metadata.get("why")
+    name, reason = metadata.get("algorithm"), metadata.get("why")
     if not isinstance(name, str):
         return None
     # One that was begun by name has no reason.
-    return name, why if why and isinstance(why, str) else "so the checkpoint was begun"
+    return name, reason if reason and isinstance(
+        reason, str
+    ) else "so the checkpoint was begun"
 
 
 def _make(
@@ -225,10 +227,10 @@ def _rough_bound(represented: RepresentedGame, task: Task) -> float:
 
     0 where it is not taken: it would not come to what is asked for.
     """
-    until, given = task.goal.until, (task.dtype, task.checkpoint)
+    until, fixed_options = task.goal.until, (task.dtype, task.checkpoint)
     if (
         until is None
-        or given != (None, None)
+        or fixed_options != (None, None)
         or not isinstance(represented, PublicTreeGame)
     ):
         return 0.0

@@ -71,20 +71,18 @@ class Keeper:
             return False
         with storage.called("checkpoint"):
             arrays, metadata = storage.load(self._path)
-        for name, mine in self._identity.items():
-            if metadata.get(name) != mine:
-                theirs = metadata.get(name)
+        for name, run_value in self._identity.items():
+            if metadata.get(name) != run_value:
+                file_value = metadata.get(name)
                 if name == "config" and isinstance(metadata.get("algorithm"), str):
-                    name, theirs = "algorithm", metadata["algorithm"]
-                    mine = self._solver.name
-                elif name == "form":
-                    theirs, mine = (own or "tree" for own in (theirs, mine))
-                said = f"this run has {mine!r}; give the same arguments or"
-                if theirs == mine:
-                    said = "this version has other settings of that name; give"
+                    name, file_value = "algorithm", metadata["algorithm"]
+                    run_value = self._solver.name
+                remedy = f"this run has {run_value!r}; give the same arguments or"
+                if file_value == run_value:
+                    remedy = "this version has other settings of that name; give"
                 raise ValueError(
                     f"{os.fspath(self._path)} is a checkpoint with {name} "
-                    f"{theirs!r}, and {said} another checkpoint path"
+                    f"{file_value!r}, and {remedy} another checkpoint path"
                 )
         count, seconds, curve = self._progress(metadata)
         try:
@@ -140,10 +138,10 @@ class Keeper:
             curve.append(CurvePoint(*row))
         return count, seconds, curve
 
-    def _damaged(self, why: str) -> CorruptFileError:
+    def _damaged(self, problem: str) -> CorruptFileError:
         return CorruptFileError(
-            f"{os.fspath(self._path)} is a damaged checkpoint ({why}); delete it to "
-            f"start anew"
+            f"{os.fspath(self._path)} is a damaged checkpoint ({problem}); delete "
+            f"it to start again"
         )
 
     def tick(self) -> None:
@@ -163,18 +161,18 @@ class Keeper:
         return self._saved >= (iterations, len(self.curve))
 
     def write_end(
-        self, *, whole: bool = True, snapshot: Snapshot | None = None
+        self, *, is_complete: bool = True, snapshot: Snapshot | None = None
     ) -> None:
         """Write the last state; if that fails, warn with an `UnsavedWarning`.
 
         Args:
-          whole: False if an iteration was interrupted, so that the solver's state is
-            between two iterations.
+          is_complete: Whether the solver's state is between two iterations; False if
+            an iteration was interrupted.
           snapshot: State before that iteration. If there is none, the file keeps the
             state that was written last.
         """
         try:
-            if whole:
+            if is_complete:
                 self.write()
             elif snapshot is not None:
                 self.write(snapshot)

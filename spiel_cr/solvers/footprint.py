@@ -74,11 +74,11 @@ def check(
     elif algorithm != "lp" and np.dtype(dtype or np.float64) != np.float32:
         remedy = "take dtype float32"
     if isinstance(game, PublicTreeGame):
-        what = f"solving {game.game} in the form of signals"
+        task = f"solving {game.game} in the form of signals"
     else:
         name = algorithm if isinstance(algorithm, str) else algorithm.name
-        what = f"{name} on {game.game}"
-    memory.check_need(what, peak_bytes(game, algorithm, dtype), limit, remedy)
+        task = f"{name} on {game.game}"
+    memory.check_need(task, peak_bytes(game, algorithm, dtype), limit, remedy)
 
 
 def peak_bytes(
@@ -124,7 +124,7 @@ def peak_bytes(
         peak = max(
             compiling, tree_bytes(game) + solver_bytes(game.sequence_form, dtype)
         )
-        sequences = sum(own.size for own in game.sequence_form.layouts)
+        sequences = sum(layout.size for layout in game.sequence_form.layouts)
         more = _PROGRAM_ROW * _rows(game.sequence_form)
     return peak + (passes - 1) * more + vectors * sequences * dtype.itemsize
 
@@ -165,7 +165,7 @@ def _form_bytes(form: SequenceForm, size: int) -> int:
 
 def _state_bytes(form: SequenceForm, size: int) -> int:
     """What strategies, regrets, reach and averages take."""
-    return 4 * sum(own.size for own in form.layouts) * size
+    return 4 * sum(layout.size for layout in form.layouts) * size
 
 
 def _sampled_bytes(tree: GameTree, config: MCCFRConfig, size: int) -> float:
@@ -183,11 +183,11 @@ def _sampled_bytes(tree: GameTree, config: MCCFRConfig, size: int) -> float:
     depths, actions = len(widths), int(widths.sum())
     chance = histories.player == CHANCE
     # T, of tables over actions.
-    entries = sum(own.decisions.num_sequences for own in tree.infosets)
+    entries = sum(infosets.decisions.num_sequences for infosets in tree.infosets)
     entries += int(children[chance].sum())
     kept = {"none": 0, "average": entries}.get(config.baseline, len(histories)) * size
     if choice.visits_only(config, entries):
-        points = sum(len(own) for own in tree.infosets) + int(chance.sum())
+        points = sum(len(infosets) for infosets in tree.infosets) + int(chance.sum())
         # By depth first, then in one array each.
         problem = len(histories) * 2 * (3 * 4 + size) + 3 * 4 * points
         problem += 4 * size * entries
@@ -195,7 +195,7 @@ def _sampled_bytes(tree: GameTree, config: MCCFRConfig, size: int) -> float:
         return _PROGRAM_VISITED + _COPIES_SAMPLED * (problem + state)
     problem = _form_bytes(tree.sequence_form, size) + len(histories) * (4 * 4 + size)
     problem += entries * (2 * 4 + size) + depths * config.batch * size
-    problem += sum(own.size for own in tree.sequence_form.layouts) * 4
+    problem += sum(infosets.size for infosets in tree.sequence_form.layouts) * 4
     state = _state_bytes(tree.sequence_form, size) + kept
     program = _SAMPLED + _SAMPLED_DEPTH * depths + _SAMPLED_ACTION * actions
     if config.baseline == "none":

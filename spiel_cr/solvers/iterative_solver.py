@@ -61,8 +61,8 @@ class IterativeSolver(abc.ABC):
       seconds: Time spent iterating.
       compile_seconds: Time spent tracing and compiling JAX functions, which `seconds`
         does not include.
-      whole: Whether the state is between two iterations, so that a run can resume from
-        it.
+      is_complete: Whether the state is between two iterations, so that a run can
+        resume from it.
       in_one_step: Whether the solver makes no visible progress, so that it has no
         progress bar.
       saves: Whether the state is written to a checkpoint.
@@ -79,7 +79,7 @@ class IterativeSolver(abc.ABC):
     compile_seconds: float = 0.0
     reason: str = ""
     curve: tuple[CurvePoint, ...] = ()
-    whole: bool = True
+    is_complete: bool = True
     in_one_step: bool = False
     saves: bool = False
     snapshot: Snapshot | None = None
@@ -132,16 +132,16 @@ class IterativeSolver(abc.ABC):
         """
         with interrupts.Steps() as steps:
             for _ in range(check_iterations(iterations)):
-                saves, before = self.saves and self.whole, self.seconds
+                saves, before = self.saves and self.is_complete, self.seconds
                 self.snapshot = self._copied() if saves else None
                 # Without a checkpoint, and with a copy of the state, an interrupt may
                 # abandon the iteration.
                 postpones = saves and self.snapshot is None
                 with steps.step() if postpones else contextlib.nullcontext():
-                    self.whole, start = False, time.perf_counter()
+                    self.is_complete, start = False, time.perf_counter()
                     self._iterate()
                     self.seconds += time.perf_counter() - start
-                    self.whole = True
+                    self.is_complete = True
                 self.snapshot, self._last_seconds = None, self.seconds - before
                 if after_chunk is not None and after_chunk(1):
                     return True

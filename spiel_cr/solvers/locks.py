@@ -38,13 +38,13 @@ _SHOWN = 4
 
 
 def lock(
-    form: SequenceForm, laid: HasSequenceForm, locks: Locks | None
+    form: SequenceForm, game_form: HasSequenceForm, locks: Locks | None
 ) -> SequenceForm:
     """A game with the locks that somebody asked for.
 
     Args:
       form: the game in sequence form.
-      laid: the same game.
+      game_form: the same game.
       locks: see `Locks`.
 
     Raises:
@@ -63,15 +63,23 @@ def lock(
                 f"locks={reprlib.repr(locks)}: give a policy of player 0 and one of "
                 f"player 1, of which one may be None"
             )
-        return locked(form, (_whole(laid, 0, locks[0]), _whole(laid, 1, locks[1])))
+        return locked(
+            form,
+            (
+                _full_strategy(game_form, 0, locks[0]),
+                _full_strategy(game_form, 1, locks[1]),
+            ),
+        )
     if not locks:
         raise ValueError("locks: nothing is locked; leave them out, or name an infoset")
-    first, second = (np.full(own.num_sequences, np.nan) for own in form.decisions)
-    for key, given in locks.items():
-        if isinstance(laid, GameTree):
-            _lock_infoset(laid, (first, second), key, given)
-        elif isinstance(laid, PublicTreeGame):
-            _lock_node(laid, (first, second), key, given)
+    first, second = (
+        np.full(decisions.num_sequences, np.nan) for decisions in form.decisions
+    )
+    for key, strategy in locks.items():
+        if isinstance(game_form, GameTree):
+            _lock_infoset(game_form, (first, second), key, strategy)
+        elif isinstance(game_form, PublicTreeGame):
+            _lock_node(game_form, (first, second), key, strategy)
         else:
             raise ValueError(
                 f"locks: {key!r}: infosets have no names in the form of worlds; give "
@@ -117,32 +125,34 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
         ) from error
 
 
-def _whole(laid: HasSequenceForm, player: int, policy: Any) -> np.ndarray | None:
+def _full_strategy(
+    game_form: HasSequenceForm, player: int, policy: Any
+) -> np.ndarray | None:
     """float64 [S], all that a player does; None: it is free."""
     if policy is None:
         return None
     if isinstance(policy, str | os.PathLike):
         try:
-            policy = load_policy(policy, laid)
+            policy = load_policy(policy, game_form)
         except CorruptFileError as error:
             raise CorruptFileError(f"locks[{player}] (--lock): {error}") from error
     name = f"locks[{player}]"
-    adapted = as_policy(policy, laid.game, name)
+    adapted = as_policy(policy, game_form.game, name)
     if adapted is None:
         raise ValueError(
             f"{name}={policy!r} is not a policy; give an OpenSpiel policy, a result, "
             f"the path of a policy file, or None"
         )
-    own = member(adapted, player)
-    if isinstance(laid, PublicTreeGame) and isinstance(own, FormPolicy):
-        if own.form.decisions_id != laid.decisions_id:
-            raise other_game(f"{name}: a FormPolicy", own.game, laid.game)
-        return np.asarray(own.behaviour[player], np.float64)
-    return query_player(laid, adapted, player)
+    source = member(adapted, player)
+    if isinstance(game_form, PublicTreeGame) and isinstance(source, FormPolicy):
+        if source.form.decisions_id != game_form.decisions_id:
+            raise other_game(f"{name}: a FormPolicy", source.game, game_form.game)
+        return np.asarray(source.behaviour[player], np.float64)
+    return query_player(game_form, adapted, player)
 
 
 def _lock_infoset(
-    tree: GameTree, rows: Sequence[np.ndarray], key: str, given: Any
+    tree: GameTree, rows: Sequence[np.ndarray], key: str, strategy: Any
 ) -> None:
     """Locks an infoset of a compiled game."""
     players = [p for p in range(2) if key in tree.infosets[p].keys]
@@ -156,11 +166,11 @@ def _lock_infoset(
     infoset = infosets.keys.index(key)
     names = action_names(tree.state_at(infosets.history[infoset]))
     first = infosets.decisions.first_sequence[infoset]
-    rows[players[0]][first : first + len(names)] = _row(given, names, f"at {key!r}")
+    rows[players[0]][first : first + len(names)] = _row(strategy, names, f"at {key!r}")
 
 
 def _lock_node(
-    signals: PublicTreeGame, rows: Sequence[np.ndarray], words: str, given: Any
+    signals: PublicTreeGame, rows: Sequence[np.ndarray], words: str, strategy: Any
 ) -> None:
     """Locks a public node of a signal game, or some of its hands."""
     actions, _ = find_actions(signals.game, words)
@@ -169,40 +179,42 @@ def _lock_node(
     block = signals.public_decisions[player].block(rows[player], node)
     names = names_at(signals, node)
     where = f"after {words or 'the deal'!r}"
-    numbers = given.values() if isinstance(given, Mapping) else ()
+    numbers = strategy.values() if isinstance(strategy, Mapping) else ()
     if all(isinstance(each, int | float) for each in numbers):
-        block[:] = _row(given, names, where)
+        block[:] = _row(strategy, names, where)
         return
-    for hands, each in given.items():
-        there = f"{where} with {hands!r}"
-        block[_hands(signals, node, hands, there)] = _row(each, names, there)
+    for hands, each in strategy.items():
+        where_hands = f"{where} with {hands!r}"
+        block[_hands(signals, node, hands, where_hands)] = _row(
+            each, names, where_hands
+        )
 
 
-def _row(given: Any, names: Mapping[int, str], where: str) -> list[float]:
+def _row(strategy: Any, names: Mapping[int, str], where: str) -> list[float]:
     """The probabilities of an infoset's actions, in ascending order of actions.
 
     Args:
-      given: a number for each action, or numbers by names; what is left out is 0.
+      strategy: a number for each action, or numbers by names; what is left out is 0.
       names: of the actions.
       where: it is, for the error.
     """
-    row = given
-    if isinstance(given, Mapping):
-        row = [given.get(name, 0.0) for name in names.values()]
-        if not set(given) <= set(names.values()):
+    row = strategy
+    if isinstance(strategy, Mapping):
+        row = [strategy.get(name, 0.0) for name in names.values()]
+        if not set(strategy) <= set(names.values()):
             row = None
     try:
-        odds = np.array(row, np.float64)
-        is_good = odds.shape == (len(names),) and (odds >= 0).all()
-        is_good = is_good and abs(odds.sum() - 1) <= _TOLERANCE
+        probabilities = np.array(row, np.float64)
+        is_good = probabilities.shape == (len(names),) and (probabilities >= 0).all()
+        is_good = is_good and abs(probabilities.sum() - 1) <= _TOLERANCE
     except (TypeError, ValueError):
         is_good = False
     if not is_good:
         raise ValueError(
-            f"locks: {where} there is {reprlib.repr(given)}; give probabilities of "
+            f"locks: {where} there is {reprlib.repr(strategy)}; give probabilities of "
             f"{', '.join(names.values())}, at least 0 and with the sum 1"
         )
-    return odds.tolist()
+    return probabilities.tolist()
 
 
 def _hands(signals: PublicTreeGame, node: int, text: str, where: str) -> np.ndarray:

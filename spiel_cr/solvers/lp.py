@@ -44,7 +44,11 @@ _COMES = 1e-9
 
 # Forms of the program: the method of `scipy.optimize.linprog`, dual simplex or interior
 # point with crossover; and whether each infoset has a unit of its own, or the game one.
-_WAYS = [(own, how) for how in ("highs-ds", "highs-ipm") for own in (True, False)]
+_WAYS = [
+    (by_infoset, how)
+    for how in ("highs-ds", "highs-ipm")
+    for by_infoset in (True, False)
+]
 
 
 class Solution(NamedTuple):
@@ -79,10 +83,10 @@ def equilibrium(
     payoff_range, failures = float(np.ptp(utilities)), []
     good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
     end = None if seconds is None else time.perf_counter() + seconds
-    for own, how in _WAYS:
+    for by_infoset, how in _WAYS:
         try:
             plans = [
-                realisation_plan(form, player, own, how, options=_time_left(end))
+                realisation_plan(form, player, by_infoset, how, options=_time_left(end))
                 for player in range(2)
             ]
         except SolverFailedError as error:
@@ -94,10 +98,10 @@ def equilibrium(
             )
             for player, decisions in enumerate(form.decisions)
         )
-        found = nash_conv(form, reach_of(form, (first, second)))
-        if found <= good:
-            return Solution((first, second), found, sum(nit for _, _, nit in plans))
-        failures.append(f"{how}: NashConv {found:.3g}")
+        gap = nash_conv(form, reach_of(form, (first, second)))
+        if gap <= good:
+            return Solution((first, second), gap, sum(nit for _, _, nit in plans))
+        failures.append(f"{how}: NashConv {gap:.3g}")
     raise SolverFailedError(
         f"algorithm='lp' found no equilibrium of a game whose payoffs span "
         f"{payoff_range:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
@@ -172,8 +176,8 @@ def realisation_plan(
     Raises:
       SolverFailedError: HiGHS found no optimum; its own words.
     """
-    own, other = form.decisions[player], form.decisions[1 - player]
-    own_count, other_count = own.num_sequences, other.num_sequences
+    decisions, other = form.decisions[player], form.decisions[1 - player]
+    num_sequences, other_count = decisions.num_sequences, other.num_sequences
     rows, columns, values = form.payoffs
     if player == 1:
         rows, columns, values = columns, rows, -values
@@ -185,7 +189,8 @@ def realisation_plan(
     row_unit = np.where(row_unit > 0, row_unit, 1.0)
     # payoff[s', s]: what `player` gets where the sequences end together.
     payoff = sparse.csr_array(
-        (values / row_unit[columns], (columns, rows)), shape=(other_count, own_count)
+        (values / row_unit[columns], (columns, rows)),
+        shape=(other_count, num_sequences),
     )
     plan = _plan(form, player)
     # tree[s', j]: +1 where infoset j of the opponent follows s', -1 where it owns s';
@@ -200,12 +205,12 @@ def realisation_plan(
     inequality = _at_locks(form, 1 - player) @ inequality
     nothing = sparse.csr_array((plan.shape[0], len(other)))
     equality = sparse.hstack([plan, nothing], format="csr")
-    size = own_count + len(other)
+    size = num_sequences + len(other)
     root = sparse.csr_array(([1.0], ([0], [0])), shape=(1, size))
-    low = np.append(np.zeros(own_count), np.full(len(other), -np.inf))
+    low = np.append(np.zeros(num_sequences), np.full(len(other), -np.inf))
     high = np.full(size, np.inf)
     if support is not None:
-        high[:own_count][~support] = 0.0
+        high[:num_sequences][~support] = 0.0
     objective = -np.append(payoff[[0]].toarray(), tree[[0]].toarray())
     solution = optimize.linprog(
         objective,
@@ -219,7 +224,7 @@ def realisation_plan(
     )
     if not solution.success:
         raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
-    reach = np.maximum(solution.x[:own_count], 0.0)
+    reach = np.maximum(solution.x[:num_sequences], 0.0)
     return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
 
 
@@ -285,8 +290,8 @@ def _units(
     below = np.zeros(decisions.num_sequences)
     np.maximum.at(below, sequences, np.abs(values))
     unit, owner = np.zeros(len(decisions)), decisions.owner
-    for infosets, mine in decisions.upwards():
-        np.maximum.at(unit, owner[mine], below[mine])
+    for infosets, sums in decisions.upwards():
+        np.maximum.at(unit, owner[sums], below[sums])
         np.maximum.at(below, decisions.parent[infosets], unit[infosets])
     return unit, float(below[0])
 

@@ -21,16 +21,16 @@ _PRESETS = {**PRESETS, **SELF_PLAY_PRESETS}
 Trainer: TypeAlias = type[DeepSolver] | type[SelfPlay]
 
 
-def read_stepped(asked: Any) -> Any:
+def read_stepped(algorithm: Any) -> Any:
     """Settings for games that are stepped.
 
     Args:
-      asked: a preset with parameters, or settings.
+      algorithm: a preset with parameters, or settings.
 
     Raises:
       ValueError: a setting that only compiled games have.
     """
-    config = read_settings(asked, _PRESETS)
+    config = read_settings(algorithm, _PRESETS)
     check_stepped(config)
     return config
 

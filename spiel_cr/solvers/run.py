@@ -147,7 +147,7 @@ class _Saving:
         if self.iterates and snapshot is None:
             return False
         # If this fails, a warning says so; waiting would not help.
-        self._keeper.write_end(whole=snapshot is None, snapshot=snapshot)
+        self._keeper.write_end(is_complete=snapshot is None, snapshot=snapshot)
         return True
 
     @contextlib.contextmanager
@@ -164,14 +164,14 @@ class _Saving:
         solver, keeper = self._solver, self._keeper
         if keeper is None:
             return
-        if solver.whole:
+        if solver.is_complete:
             # This may include iterations that were not reported.
             self.completed = solver.iterations
         elif solver.snapshot is None and keeper.is_saved(self.completed):
             return
         # A signal that comes while this is written would lose all of it.
         with interrupts.Steps() as steps, steps.step():
-            keeper.write_end(whole=solver.whole, snapshot=solver.snapshot)
+            keeper.write_end(is_complete=solver.is_complete, snapshot=solver.snapshot)
 
 
 class Driven(NamedTuple):

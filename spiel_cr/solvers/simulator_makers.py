@@ -145,9 +145,12 @@ def _kept_limits(
     return int(memory.parse_limit(limit)), None
 
 
-def _batch_is_given(asked: Any) -> bool:
+def _has_batch(algorithm: Any) -> bool:
     """Return whether the caller chose the batch: by name, or with all settings."""
-    return not isinstance(asked, str) or "batch" in parse(asked, "algorithm").values
+    return (
+        not isinstance(algorithm, str)
+        or "batch" in parse(algorithm, "algorithm").values
+    )
 
 
 def _largest_batch(source: Simulator, config: MCCFRConfig, free: float) -> int:
@@ -190,7 +193,7 @@ def _with_batch(
     """
     config: MCCFRConfig = task.algorithm.config_in(SIMULATOR)
     free = size - memory.BASE_BYTES - taken
-    if not _batch_is_given(task.algorithm.asked):
+    if not _has_batch(task.algorithm.specification):
         # Not by what workers hold: the same limit gives the same batch.
         most, batch = max(1, _largest_batch(source, config, free / 2)), config.batch
         while batch > most:
@@ -236,9 +239,9 @@ def make_boards(represented: RepresentedGame, task: Task) -> TableSolver:
     assert isinstance(represented, Opened)
     if task.options.hand_buckets is None:
         raise ValueError(
-            f"algorithm={task.algorithm.asked!r} draws boards for hands in buckets: "
-            f"give hand_buckets (--hand-buckets), such as '169-200-200-200' for limit "
-            f"hold'em"
+            f"algorithm={task.algorithm.specification!r} draws boards for hands in "
+            f"buckets: give hand_buckets (--hand-buckets), such as "
+            f"'169-200-200-200' for limit hold'em"
         )
     kind, source, taken = _source(represented, task.options)
     assert isinstance(source, RulesSource)

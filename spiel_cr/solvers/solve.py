@@ -138,10 +138,10 @@ def solve(
                     fields["average"] = solution.behaviour
         finally:
             solver.close()
-        asked = task.algorithm.asked
-        chosen = solver.reason or not isinstance(asked, str)
+        specification = task.algorithm.specification
+        chosen = solver.reason or not isinstance(specification, str)
         return Result(
-            algorithm=solver.name if chosen else asked,
+            algorithm=solver.name if chosen else specification,
             iterations=solver.iterations,
             seconds=solver.seconds,
             build_seconds=building - trial_seconds,

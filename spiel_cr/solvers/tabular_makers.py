@@ -119,13 +119,17 @@ def _labels(solved: SolvedForm, task: Task) -> bucket_labels.Labels:
     if not isinstance(solved.game_form, PublicTreeGame):
         return None, None  # `Task.need` rejects them
     labels = []
-    for player, given in enumerate(bucket_labels.of_both(buckets)):
-        if given is not None:
-            assert not isinstance(given, Mapping)  # `Task.need` refuses them
+    for player, buckets_of_player in enumerate(bucket_labels.of_both(buckets)):
+        if buckets_of_player is not None:
+            assert not isinstance(
+                buckets_of_player, Mapping
+            )  # `Task.need` refuses them
             infosets = len(solved.sequence_form.decisions[player])
-            given = bucket_labels.labels_by_number(given, infosets, player)
-            _check_actions(solved.game_form, given, player)
-        labels.append(given)
+            buckets_of_player = bucket_labels.labels_by_number(
+                buckets_of_player, infosets, player
+            )
+            _check_actions(solved.game_form, buckets_of_player, player)
+        labels.append(buckets_of_player)
     return labels[0], labels[1]
 
 

@@ -66,7 +66,7 @@ class Family(NamedTuple):
       locks: whether strategies of infosets may be kept as they are.
       iterates: whether it can be stopped, evaluated on the way, and kept in a file.
       networks: whether it trains networks.
-      what: half a sentence of what it does, for refusals.
+      limitation: half a sentence of what it does, for refusals.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Family(NamedTuple):
     locks: bool = False
     iterates: bool = True
     networks: bool = False
-    what: str = "has no regrets that infosets could share"
+    limitation: str = "has no regrets that infosets could share"
 
     @property
     def samples(self) -> bool:
@@ -94,12 +94,12 @@ class Algorithm(NamedTuple):
     Attributes:
       family: what it can do.
       config: its settings, for games that are laid out; "lp" has none.
-      asked: as it was given.
+      specification: as it was given.
     """
 
     family: Family
     config: Any
-    asked: Any
+    specification: Any
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ class Algorithm(NamedTuple):
           ValueError: a setting that needs the compiled game.
         """
         if form == SIMULATOR and self.family.stepped is not None:
-            return self.family.stepped(self.asked)
+            return self.family.stepped(self.specification)
         return self.config
 
 
@@ -138,7 +138,11 @@ class Task:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        family, asked, goal = self.algorithm.family, self.algorithm.asked, self.goal
+        family, text, goal = (
+            self.algorithm.family,
+            self.algorithm.specification,
+            self.goal,
+        )
         shares = self.options.buckets is not None or self.options.imperfect_recall
         if not family.iterates:
             if (
@@ -147,24 +151,24 @@ class Task:
                 or self.checkpoint is not None
             ):
                 raise ValueError(
-                    f"algorithm={asked!r} is exact and does not iterate: leave out "
+                    f"algorithm={text!r} is exact and does not iterate: leave out "
                     f"seconds, until, eval_every and checkpoints"
                 )
         if shares and not family.buckets and not family.networks:
             raise ValueError(
-                f"algorithm={asked!r} {family.what}; choose another one such as "
+                f"algorithm={text!r} {family.limitation}; choose another one such as "
                 f"'cfr+', or leave out buckets and imperfect_recall"
             )
         if self.options.locks is not None and (shares or not family.locks):
             raise ValueError(
-                f"locks: algorithm={asked!r} with these options keeps no strategies as "
+                f"locks: algorithm={text!r} with these options keeps no strategies as "
                 f"they are; choose one such as 'cfr+', 'dcfr' or 'lp', and leave "
                 f"buckets and imperfect_recall out"
             )
         if family.networks:
             self._check_networks()
-        if why := self.need().rejected.get(self.options.form):
-            raise ValueError(why)
+        if error := self.need().rejected.get(self.options.form):
+            raise ValueError(error)
 
     def _check_networks(self) -> None:
         """Networks have float32, and no buckets.
@@ -184,8 +188,8 @@ class Task:
         for name, value in requested.items():
             if value is not None:
                 raise ValueError(
-                    f"{name}={value!r}: algorithm={self.algorithm.asked!r} "
-                    f"{self.algorithm.family.what}; leave it out"
+                    f"{name}={value!r}: algorithm={self.algorithm.specification!r} "
+                    f"{self.algorithm.family.limitation}; leave it out"
                 )
         if _reads_tensors(self.algorithm.config):
             optax_package()
@@ -224,15 +228,17 @@ class Task:
         if options.hand_buckets is not None:
             text = _ONLY_SIMULATED.format(options.hand_buckets)
             refused |= dict.fromkeys(BUILT[1:], text)  # "auto" is stepped
-            if why := refused.get(SIMULATOR):
-                refused[SIMULATOR] = f"hand_buckets={options.hand_buckets!r}: {why}"
+            if error_text := refused.get(SIMULATOR):
+                refused[SIMULATOR] = (
+                    f"hand_buckets={options.hand_buckets!r}: {error_text}"
+                )
         elif PUBLIC_TREE not in refused:
-            if why := _needs_strings(options.buckets, options.imperfect_recall):
-                refused[PUBLIC_TREE] = why
+            if error_text := _needs_strings(options.buckets, options.imperfect_recall):
+                refused[PUBLIC_TREE] = error_text
         if options.buckets is not None or options.imperfect_recall:
             refused.setdefault(PHANTOM, _ONLY_TREES)
-        if SIMULATOR not in refused and (why := self._needs_laying_out()):
-            refused[SIMULATOR] = why
+        if SIMULATOR not in refused and (error_text := self._needs_laying_out()):
+            refused[SIMULATOR] = error_text
         if isinstance(self.algorithm.config, MCCFRConfig):
             shares = options.buckets is not None or options.imperfect_recall
             try:
@@ -271,8 +277,12 @@ class Task:
         try:
             config = self.algorithm.config_in(SIMULATOR)
         except ValueError as error:
-            given = options.hand_buckets
-            return str(error) if given is None else f"hand_buckets={given!r}: {error}"
+            hand_buckets = options.hand_buckets
+            return (
+                str(error)
+                if hand_buckets is None
+                else f"hand_buckets={hand_buckets!r}: {error}"
+            )
         if options.hand_buckets and getattr(config, "averaging", None) == "exact":
             return (
                 f"hand_buckets={options.hand_buckets}: players forget, so averages are "
@@ -295,7 +305,7 @@ def _needs_strings(buckets: Buckets | None, imperfect_recall: bool) -> str | Non
     """Why what is asked for needs information-state strings; None: it does not."""
     if imperfect_recall:
         return _ONLY_TREE.format("imperfect_recall=True")
-    for player, given in enumerate(buckets or ()):
-        if isinstance(given, Mapping):
+    for player, bucket_map in enumerate(buckets or ()):
+        if isinstance(bucket_map, Mapping):
             return _ONLY_TREE.format(f"buckets[{player}] by string")
     return None

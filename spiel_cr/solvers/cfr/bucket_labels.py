@@ -53,13 +53,13 @@ def labels_of(
             "imperfect_recall=True takes the game's own buckets; leave out buckets"
         )
     labels: list[np.ndarray | None] = [None, None]
-    given = of_both(buckets)
+    bucket_maps = of_both(buckets)
     for player in range(2):
-        of_user = _of_user(tree, given[player], player)
-        mine = _of_game(tree, player) if imperfect_recall else of_user
-        if mine is not None and len(mine):
-            _check_actions(tree, mine, player)
-            labels[player] = mine
+        of_user = _of_user(tree, bucket_maps[player], player)
+        player_labels = _of_game(tree, player) if imperfect_recall else of_user
+        if player_labels is not None and len(player_labels):
+            _check_actions(tree, player_labels, player)
+            labels[player] = player_labels
     return labels[0], labels[1]
 
 
@@ -69,49 +69,49 @@ def of_both(buckets: Buckets | None) -> Buckets:
     Raises:
       ValueError: there are not two entries.
     """
-    given = (None, None) if buckets is None else buckets
-    if len(given) != 2:
+    bucket_maps = (None, None) if buckets is None else buckets
+    if len(bucket_maps) != 2:
         raise ValueError(
-            f"buckets has {len(given)} entries; give one for each of the two players"
+            f"buckets has {len(bucket_maps)} entries; give one for each player"
         )
-    return given
+    return bucket_maps
 
 
 def digest(labels: Labels) -> str | None:
     """A hash that tells maps apart, for checkpoints; None where there are none."""
-    if all(mine is None for mine in labels):
+    if all(row is None for row in labels):
         return None
-    parts = (b"" if mine is None else mine.tobytes() for mine in labels)
+    parts = (b"" if row is None else row.tobytes() for row in labels)
     return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
-def _of_user(tree: GameTree, given: OneMap, player: int) -> np.ndarray | None:
+def _of_user(tree: GameTree, buckets: OneMap, player: int) -> np.ndarray | None:
     """One player's labels from a mapping or from numbers."""
     infosets = tree.infosets[player]
-    if given is None:
+    if buckets is None:
         return None
-    if isinstance(given, Mapping):
-        unknown = set(given) - set(infosets.keys)
+    if isinstance(buckets, Mapping):
+        unknown = set(buckets) - set(infosets.keys)
         if unknown:
             raise ValueError(
                 f"buckets[{player}] names {min(unknown)!r}, which is no information "
                 f"state of player {player} in {tree.game}"
             )
         # Tuples, so that no bucket has the name of an infoset that is left out.
-        keys = [(0, given[k]) if k in given else (1, k) for k in infosets.keys]
+        keys = [(0, buckets[k]) if k in buckets else (1, k) for k in infosets.keys]
         return _number(keys)
     return labels_by_number(
-        given, len(infosets), player, ", or a mapping from information-state strings"
+        buckets, len(infosets), player, ", or a mapping from information-state strings"
     )
 
 
 def labels_by_number(
-    given: Sequence[int] | np.ndarray, infosets: int, player: int, or_else: str = ""
+    buckets: Sequence[int] | np.ndarray, infosets: int, player: int, or_else: str = ""
 ) -> np.ndarray:
     """One player's labels from numbers by logical infoset.
 
     Args:
-      given: integers [I].
+      buckets: integers [I].
       infosets: I.
       player: whose, for the error.
       or_else: what might be given instead, for the error.
@@ -119,9 +119,9 @@ def labels_by_number(
     Raises:
       ValueError: they are no such numbers.
     """
-    numbers = np.asarray(given)
-    whole = numbers.dtype.kind in "iu" or not numbers.size
-    if numbers.shape != (infosets,) or not whole:
+    numbers = np.asarray(buckets)
+    is_integer = numbers.dtype.kind in "iu" or not numbers.size
+    if numbers.shape != (infosets,) or not is_integer:
         raise ValueError(
             f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
             f"integers [{infosets}], one for each infoset of player {player}{or_else}"
@@ -166,8 +166,8 @@ def _check_actions(tree: GameTree, labels: np.ndarray, player: int) -> None:
     other = decisions.num_actions != decisions.num_actions[usual]
     # The action at the same place, as far as there is one.
     place = np.arange(1, decisions.num_sequences) - first[owner]
-    there = np.minimum(first[usual[owner]] + place, decisions.num_sequences - 1)
-    differs = infosets.actions != infosets.actions[there - 1]
+    sequence = np.minimum(first[usual[owner]] + place, decisions.num_sequences - 1)
+    differs = infosets.actions != infosets.actions[sequence - 1]
     other |= np.bincount(owner, weights=differs, minlength=len(infosets)) > 0
     if not other.any():
         return

@@ -46,7 +46,7 @@ class CustomRule(NamedTuple):
 
     def __repr__(self) -> str:
         """Name and a digest of what the functions do, but for values from outside."""
-        codes = [_said(getattr(part, "__code__", None)) for part in self]
+        codes = [_code_text(getattr(part, "__code__", None)) for part in self]
         digest = hashlib.sha256(repr(codes).encode()).hexdigest()[:16]
         return f"{self.name}:{digest}"
 
@@ -76,11 +76,11 @@ class CustomRule(NamedTuple):
         return state, match(_PLAIN, legal, uniform)
 
 
-def _said(code: Any) -> Any:
+def _code_text(code: Any) -> Any:
     """What a function does, as text that is the same in all processes."""
     if not isinstance(code, types.CodeType):
         return repr(code)
-    return code.co_code, code.co_names, [_said(value) for value in code.co_consts]
+    return code.co_code, code.co_names, [_code_text(value) for value in code.co_consts]
 
 
 @dataclasses.dataclass(frozen=True)

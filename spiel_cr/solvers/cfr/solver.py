@@ -211,8 +211,8 @@ class Solver(IterativeSolver):
                 memory.trim()
             self._state = put(state)
         # numpy arrays may have become the device's without a copy.
-        given = jax.tree.leaves(state)
-        self._lent = any(isinstance(leaf, np.ndarray) for leaf in given)
+        leaves = jax.tree.leaves(state)
+        self._lent = any(isinstance(leaf, np.ndarray) for leaf in leaves)
         self.compile_seconds += self._advance(0)
 
     @property
@@ -425,9 +425,9 @@ class Solver(IterativeSolver):
         """
         if self._reader is not None:
             return self._reader.current(self._state, player)
-        own, begin = self._player(player), 1
-        positions = np.ones(own.average.shape, dtype)
-        for block in jax.tree.leaves(own.strategy):
+        player_state, begin = self._player(player), 1
+        positions = np.ones(player_state.average.shape, dtype)
+        for block in jax.tree.leaves(player_state.strategy):
             end = begin + block.size
             positions[begin:end] = np.asarray(block).reshape(-1)
             begin = end

@@ -82,13 +82,13 @@ class Advantages:
         """
         if not self.fitted:
             return seen.legal / seen.legal.sum(axis=1)[:, None]
-        found = self.approximator.outputs(seen.rows)
+        outputs = self.approximator.outputs(seen.rows)
         if self.newest is not None:
             share = self._newest_share(seen.rows)[:, None]
-            coming = np.maximum(found, 0) * (1 - share)
+            coming = np.maximum(outputs, 0) * (1 - share)
             coming += self.newest.outputs(seen.rows) * share
-            found = np.where(share > 0, coming, found)
-        return regret_matching(found, seen.legal, self._config.fallback)
+            outputs = np.where(share > 0, coming, outputs)
+        return regret_matching(outputs, seen.legal, self._config.fallback)
 
     def learn(
         self, chunks: Iterable[Targets], iteration: int, random: np.random.Generator
@@ -107,7 +107,7 @@ class Advantages:
         share = 1.0
         if config.accumulate == "mean":
             share = float(iteration) ** config.linear
-        weighed = (own._replace(weight=own.weight * share) for own in chunks)
+        weighed = (chunk._replace(weight=chunk.weight * share) for chunk in chunks)
         if isinstance(self.memory, reservoirs.Reservoir):
             for visits in weighed:
                 self.memory.add(visits, random)
@@ -211,15 +211,17 @@ class Advantages:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, for `restore`."""
-        found = {f"net{k}": leaf for k, leaf in enumerate(self.approximator.leaves())}
+        arrays = {f"net{k}": leaf for k, leaf in enumerate(self.approximator.leaves())}
         if self.newest is not None:
             for k, leaf in enumerate(self.newest.leaves()):
-                found[f"new{k}"] = leaf
+                arrays[f"new{k}"] = leaf
         if self.memory is not None:
-            found |= {f"memory_{k}": own for k, own in self.memory.arrays().items()}
+            arrays |= {
+                f"memory_{k}": array for k, array in self.memory.arrays().items()
+            }
         if self._weights is not None:
-            found["weights"] = self._weights
-        return {**found, "iteration": np.array(self._iteration)}
+            arrays["weights"] = self._weights
+        return {**arrays, "iteration": np.array(self._iteration)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Puts back what `arrays` gave.
@@ -243,16 +245,16 @@ class Advantages:
 
 def numbered(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
     """The arrays name0, name1, ... of a dict, in order."""
-    found: list[np.ndarray] = []
-    while f"{name}{len(found)}" in arrays:
-        found.append(arrays[f"{name}{len(found)}"])
-    return found
+    numbered_arrays: list[np.ndarray] = []
+    while f"{name}{len(numbered_arrays)}" in arrays:
+        numbered_arrays.append(arrays[f"{name}{len(numbered_arrays)}"])
+    return numbered_arrays
 
 
 def within(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """The arrays whose names begin with a prefix, without it."""
     return {
-        name.removeprefix(prefix): own
-        for name, own in arrays.items()
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
         if name.startswith(prefix)
     }

@@ -47,8 +47,8 @@ class Perceptron:
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
         """float64 [m, A], in the targets' units."""
-        found = self._knowledge.outputs(self._parameters, rows, self._player)
-        return found.astype(np.float64) * self._scale
+        outputs = self._knowledge.outputs(self._parameters, rows, self._player)
+        return outputs.astype(np.float64) * self._scale
 
     def fit(
         self,

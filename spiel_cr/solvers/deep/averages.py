@@ -54,7 +54,9 @@ class Networks:
         cls, shape: Shape, features: str, leaves: Sequence[list[np.ndarray]]
     ) -> "Networks":
         """One network of each player, whose softmax is played, from its arrays."""
-        first, second = ([leaf[None] for leaf in own] for own in leaves)
+        first, second = (
+            [leaf[None] for leaf in player_leaves] for player_leaves in leaves
+        )
         return cls(shape, features, SOFTMAX, (first, second), (np.ones(1), np.ones(1)))
 
     def check(self) -> None:
@@ -66,10 +68,12 @@ class Networks:
         assert self.shape is not None
         for leaves, weights in zip(self.leaves, self.weights, strict=True):
             shapes = networks.array_shapes(self.shape.widths)
-            given = [np.shape(leaf) for leaf in leaves]
-            if given != [(len(weights), *one) for one in shapes] or not len(weights):
+            leaf_shapes = [np.shape(leaf) for leaf in leaves]
+            if leaf_shapes != [(len(weights), *one) for one in shapes] or not len(
+                weights
+            ):
                 raise ValueError(
-                    f"arrays of the shapes {given} are not of networks with "
+                    f"arrays of the shapes {leaf_shapes} are not of networks with "
                     f"{self.shape}"
                 )
 

@@ -80,7 +80,9 @@ class Critic:
             if not len(goes_on):
                 continue
             rows, legal = moves.next_rows[goes_on], moves.next_legal[goes_on]
-            sigma = strategy(player, Seen(self._knowledge.own(rows, player), legal))
+            sigma = strategy(
+                player, Seen(self._knowledge.player_rows(rows, player), legal)
+            )
             guess = np.where(legal, self(rows), 0)
             target[goes_on] = (sigma * guess).sum(axis=1)
         return target

@@ -131,16 +131,16 @@ class DeepConfig:
         for one in self.averages:
             checks.check_choice(one, "averaging", AVERAGING)
         if self.alpha != math.inf:
-            why = "inf discounts nothing"
-            checks.check_number(self.alpha, "alpha", "[0, 10]", remedy=why)
+            remedy = "inf discounts nothing"
+            checks.check_number(self.alpha, "alpha", "[0, 10]", remedy=remedy)
         checks.check_integer(self.critic_capacity, "critic_capacity", self.critic_batch)
         self._check_together()
 
     def _check_together(self) -> None:
         def refuse(one: str, other: str, remedy: str) -> ValueError:
-            said, name = getattr(self, one), getattr(self, other)
+            value, name = getattr(self, one), getattr(self, other)
             return ValueError(
-                f"{one}={str(said).lower()} does not go with "
+                f"{one}={str(value).lower()} does not go with "
                 f"{other}={str(name).lower()}; {remedy}"
             )
 

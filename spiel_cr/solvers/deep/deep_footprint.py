@@ -67,10 +67,10 @@ def estimate(
         # the rows that are padded for a network.
         each = 5 * row + actions * (1 + 2 * _FLOAT + 6 * _WEIGHT) + 4 * _FLOAT
         return Need(0.0, 0.0, 0.0, 2.0 * config.episodes * length * each)
-    met = math.inf
+    visited_decisions = math.inf
     if iterations is not None and config.sampling == "outcome":
-        met = float(config.traversals) * length * iterations
-    kept = min(config.capacity, met)
+        visited_decisions = float(config.traversals) * length * iterations
+    kept = min(config.capacity, visited_decisions)
     fitted = kept * (_WEIGHT + 2 * actions * _FLOAT)
     many = 2 * (config.accumulate == "mean") + 2 * ("network" in config.averages)
     reservoirs = many * kept * visit + bool(many) * fitted

@@ -1,6 +1,5 @@
 """Deep CFR and its successors: the loop around traversals, memories and fits."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,8 +40,6 @@ class DeepSolver(Training):
       episodes: trajectories so far, of both players; 0 without sampling.
       nodes: decisions and ends that these have visited (chance is not counted).
       seconds: spent on that; what averages take in the end is not counted.
-      seconds_of: of these, by what was done: "traversal", "fit", "critic", "average";
-        "traversal" has all of those before a checkpoint.
     """
 
     def __init__(
@@ -64,7 +61,6 @@ class DeepSolver(Training):
         super().__init__(game, config, seed)
         knowledge = self.knowledge
         self.nodes = 0
-        self.seconds_of = dict.fromkeys(("traversal", "fit", "critic", "average"), 0.0)
         kinds = config.averages
         self._advantages = [
             Advantages(knowledge, p, config, self._number(p)) for p in range(2)
@@ -96,31 +92,17 @@ class DeepSolver(Training):
         iteration = self.iterations + 1
         for player in range(2):
             self._average(player, iteration)
-            begin, before = time.perf_counter(), self.seconds_of["traversal"]
-            chunks = self._chunks(player, iteration)
+            chunks = self._traverse(player, iteration)
             random = self._random(iteration, player, _FITS)
             self._advantages[player].learn(chunks, iteration, random)
-            spent = time.perf_counter() - begin
-            self.seconds_of["fit"] += spent - self.seconds_of["traversal"] + before
         if self._critic is not None:
-            begin = time.perf_counter()
             config = self.config
             plan = FitSchedule(
                 config.critic_steps, config.critic_batch, config.critic_rate
             )
             random = self._random(iteration, 0, _CRITIC)
             self._critic.fit(self.strategy, plan, random)
-            self.seconds_of["critic"] += time.perf_counter() - begin
         self.iterations = iteration
-
-    def _chunks(self, player: int, iteration: int) -> Iterator[Targets]:
-        """The visits of an iteration, a chunk after the other, with their seconds."""
-        begin = time.perf_counter()
-        for visits in self._traverse(player, iteration):
-            self.seconds_of["traversal"] += time.perf_counter() - begin
-            yield visits
-            begin = time.perf_counter()
-        self.seconds_of["traversal"] += time.perf_counter() - begin
 
     def _traverse(self, player: int, iteration: int) -> Iterator[Targets]:
         """The visits of an iteration; strategies and moves are taken in."""
@@ -128,29 +110,27 @@ class DeepSolver(Training):
         random = self._random(iteration, player, _SAMPLES)
         self.episodes += config.traversals
         task = Task(self.source, knowledge, self.strategy, config, player, self._critic)
-        for found in in_chunks(task, config.traversals, random):
-            self.nodes += found.positions
+        for traversal in in_chunks(task, config.traversals, random):
+            self.nodes += traversal.positions
             if self._strategies:
                 weight = self._weight(iteration)
-                self._strategies[1 - player].add(found.strategies, weight, random)
-            if self._critic is not None and found.moves is not None:
-                self._critic.replay.add(found.moves)
-            yield found.advantages
+                self._strategies[1 - player].add(traversal.strategies, weight, random)
+            if self._critic is not None and traversal.moves is not None:
+                self._critic.replay.add(traversal.moves)
+            yield traversal.advantages
 
     def _average(self, player: int, iteration: int) -> None:
         """Averages take in what a player plays before it learns."""
-        begin = time.perf_counter()
         weight = self._weight(iteration)
         if self._reaches:
             self._reaches[player].add(self.current_behaviour(player), weight)
         if self._banks:
-            own = self._advantages[player]
-            leaves = own.approximator.leaves()
-            if not own.fitted:
+            advantages = self._advantages[player]
+            leaves = advantages.approximator.leaves()
+            if not advantages.fitted:
                 leaves = [np.zeros_like(leaf) for leaf in leaves]
             random = self._random(iteration, player, _BANK)
             self._banks[player].add(leaves, weight, random)
-        self.seconds_of["average"] += time.perf_counter() - begin
 
     def _weight(self, iteration: int) -> float:
         """Of an iteration's strategies in the average."""
@@ -220,15 +200,15 @@ class DeepSolver(Training):
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the solver needs to go on, for `restore`."""
         counts = [self.iterations, self.episodes, self.nodes]
-        found: dict[str, np.ndarray] = {"counts": np.array(counts, np.int64)}
+        arrays: dict[str, np.ndarray] = {"counts": np.array(counts, np.int64)}
         for name, part in self._parts():
-            found |= {f"{name}.{key}": own for key, own in part.arrays().items()}
+            arrays |= {f"{name}.{key}": array for key, array in part.arrays().items()}
         for player, reach in enumerate(self._reaches):
-            found[f"reach{player}"] = reach.total
+            arrays[f"reach{player}"] = reach.total
         if self._critic is not None:
             for k, leaf in enumerate(self._critic.values.leaves()):
-                found[f"critic.net{k}"] = leaf
-        return found
+                arrays[f"critic.net{k}"] = leaf
+        return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
         """Puts back what `arrays` gave; the solver then goes on to the same bits.
@@ -245,7 +225,6 @@ class DeepSolver(Training):
         except (KeyError, IndexError, TypeError) as error:
             raise ValueError(f"its arrays are not of such a solver: {error}") from error
         self.seconds, self.whole = seconds, True
-        self.seconds_of = {**dict.fromkeys(self.seconds_of, 0.0), "traversal": seconds}
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         counts = arrays["counts"]
@@ -253,8 +232,8 @@ class DeepSolver(Training):
             raise ValueError(f"its counts are {counts.tolist()}")
         for name, part in self._parts():
             part.restore(within(arrays, f"{name}."))
-        for own, bank in zip(self._advantages, self._banks, strict=False):
-            shapes = [leaf.shape for leaf in own.approximator.leaves()]
+        for advantages, bank in zip(self._advantages, self._banks, strict=False):
+            shapes = [leaf.shape for leaf in advantages.approximator.leaves()]
             if any([leaf.shape for leaf in kept] != shapes for kept in bank.leaves):
                 raise ValueError("its iterates are of another network")
         for player, reach in enumerate(self._reaches):
@@ -269,8 +248,8 @@ class DeepSolver(Training):
     def _parts(self) -> list[tuple[str, Any]]:
         """What has `arrays` and `restore`, by name."""
         parts: list[tuple[str, Any]] = []
-        for player, own in enumerate(self._advantages):
-            parts.append((f"advantages{player}", own))
+        for player, advantages in enumerate(self._advantages):
+            parts.append((f"advantages{player}", advantages))
         for player, kept in enumerate(self._strategies):
             parts.append((f"strategies{player}", kept.memory))
         for player, bank in enumerate(self._banks):

@@ -43,7 +43,6 @@ class Training(IterativeSolver):
       iterations: done so far.
       episodes: matches so far.
       nodes: Number of decisions and terminal nodes that these have visited.
-      seconds_of: Parts of `seconds`, by what was done.
     """
 
     iterations: int
@@ -71,7 +70,6 @@ class Training(IterativeSolver):
         self.iterations = self.episodes = self.nodes = 0
         # Before the first iteration there is nothing to resume from.
         self.whole = False
-        self.seconds_of: dict[str, float] = {}
 
     @abc.abstractmethod
     def average(self) -> Networks:
@@ -103,8 +101,10 @@ class Training(IterativeSolver):
         Raises:
           ValueError: the game is not compiled.
         """
-        known = self._compiled()
-        return known.behaviour(player, self.strategy(player, known.everywhere(player)))
+        knowledge = self._compiled()
+        return knowledge.behaviour(
+            player, self.strategy(player, knowledge.everywhere(player))
+        )
 
     def _compiled(self) -> TreeKnowledge:
         """What is known of a compiled game.

@@ -76,7 +76,7 @@ class Knowledge(Protocol):
           places: int64 [m], indices of decisions.
         """
 
-    def own(self, joint: np.ndarray, player: int) -> np.ndarray:
+    def player_rows(self, joint: np.ndarray, player: int) -> np.ndarray:
         """Rows [m, ...] of what the player who decides knows there.
 
         Args:
@@ -132,10 +132,10 @@ class TreeKnowledge:
         self.deciders = histories.player[self._decisions]
         self._infoset = histories.infoset[self._decisions].astype(np.int64)
         self.legal, self.sequence = [], []
-        for own in tree.infosets:
-            place = np.zeros((len(own), self.num_actions), np.int64)
-            owner = own.decisions.owner[1:]
-            place[owner, own.actions] = 1 + np.arange(len(owner))
+        for infosets in tree.infosets:
+            place = np.zeros((len(infosets), self.num_actions), np.int64)
+            owner = infosets.decisions.owner[1:]
+            place[owner, infosets.actions] = 1 + np.arange(len(owner))
             self.sequence.append(place)
             self.legal.append(place > 0)
         self._tables: dict[int | None, jax.Array] = {}
@@ -166,7 +166,7 @@ class TreeKnowledge:
         """See `Knowledge`."""
         return self._number[positions.states[places]]
 
-    def own(self, joint: np.ndarray, player: int) -> np.ndarray:
+    def player_rows(self, joint: np.ndarray, player: int) -> np.ndarray:
         """See `Knowledge`."""
         return self._infoset[joint]
 
@@ -188,12 +188,12 @@ class TreeKnowledge:
         """See `Knowledge`."""
         if player not in self._tables:
             if player is None:
-                found = self._both()
+                tensors = self._both()
             else:
-                own = self.tree.infosets[player]
-                found = self._tensors(own.history, (player,))
+                infosets = self.tree.infosets[player]
+                tensors = self._tensors(infosets.history, (player,))
             with precision(np.dtype(np.float32)):
-                self._tables[player] = jnp.asarray(found)
+                self._tables[player] = jnp.asarray(tensors)
         return self._tables[player]
 
     def behaviour(self, player: int, strategy: np.ndarray) -> np.ndarray:
@@ -209,13 +209,15 @@ class TreeKnowledge:
 
     def _tensors(self, histories: np.ndarray, players: tuple[int, ...]) -> np.ndarray:
         """float32 [n, F · players], of each history."""
-        found = np.zeros((len(histories), self.num_features * len(players)), np.float32)
+        tensors = np.zeros(
+            (len(histories), self.num_features * len(players)), np.float32
+        )
         for i, state in states_at(self.tree.game, self.tree.histories, histories):
             for k, player in enumerate(players):
                 first = k * self.num_features
                 read = getattr(state, f"{self._features}_tensor")
-                found[i, first : first + self.num_features] = read(player)
-        return found
+                tensors[i, first : first + self.num_features] = read(player)
+        return tensors
 
 
 def scale_of(game: Any) -> float:

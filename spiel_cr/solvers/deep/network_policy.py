@@ -86,8 +86,8 @@ class DeepPolicy(StatePolicy):
         strategy = self._finished.get(key)
         if strategy is None:
             each = self._of_iterates([state], player)[0]
-            odds = self._posterior(state, player)
-            strategy = odds @ each
+            posterior = self._posterior(state, player)
+            strategy = posterior @ each
             _remember(self._finished, key, strategy)
         return _by_action(state, strategy)
 
@@ -176,9 +176,9 @@ class DeepPolicy(StatePolicy):
             self.strategies(seen, legal, 0)
             each = []
             for _ in range(2):
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 self.strategies(seen, legal, 0)
-                each.append(time.perf_counter() - begun)
+                each.append(time.perf_counter() - start)
             taken = min(each)
             if size >= most:
                 return
@@ -202,16 +202,17 @@ class DeepPolicy(StatePolicy):
         padded = np.zeros((size, self._shape.features), np.float32)
         padded[:count] = features
         with precision(np.dtype(np.float32)):
-            found = np.asarray(_outputs(self._networks[player], padded))[:, :count]
+            outputs = np.asarray(_outputs(self._networks[player], padded))[:, :count]
         if rule == SOFTMAX:
-            return softmax(found[0], legal)[None]
-        flat = found.reshape(-1, found.shape[2])
-        many = np.broadcast_to(legal, found.shape).reshape(flat.shape)
+            return softmax(outputs[0], legal)[None]
+        flat = outputs.reshape(-1, outputs.shape[2])
+        many = np.broadcast_to(legal, outputs.shape).reshape(flat.shape)
         played = regret_matching(flat, many, rule)
-        played = played.reshape(found.shape)
+        played = played.reshape(outputs.shape)
         # Iterates that are all zeros: before the first fit.
         fitted = [
-            own.reshape(len(own), -1).any(axis=1) for own in self.average.leaves[player]
+            leaf.reshape(len(leaf), -1).any(axis=1)
+            for leaf in self.average.leaves[player]
         ]
         blank = np.flatnonzero(~np.any(fitted, axis=0))
         played[blank] = legal / legal.sum(axis=1)[:, None]
@@ -222,25 +223,26 @@ class DeepPolicy(StatePolicy):
     ) -> list[np.ndarray]:
         """float64 [T, A] for each state, where the player acts."""
         keys = [(player, state.information_state_string(player)) for state in states]
-        known = {key: self._known[key] for key in keys if key in self._known}
-        asked = {
+        cached = {key: self._known[key] for key in keys if key in self._known}
+        uncached = {
             key: state
             for key, state in zip(keys, states, strict=True)
-            if key not in known
+            if key not in cached
         }
-        if asked:
+        if uncached:
             name = f"{self.average.features}_tensor"
             features = np.array(
-                [getattr(state, name)(player) for state in asked.values()], np.float32
+                [getattr(state, name)(player) for state in uncached.values()],
+                np.float32,
             )
-            legal = np.zeros((len(asked), self._shape.actions), bool)
-            for row, state in zip(legal, asked.values(), strict=True):
+            legal = np.zeros((len(uncached), self._shape.actions), bool)
+            for row, state in zip(legal, uncached.values(), strict=True):
                 row[state.legal_actions()] = True
-            found = self.strategies(features, legal, player)
-            for place, key in enumerate(asked):
-                known[key] = found[:, place]
-                _remember(self._known, key, known[key])
-        return [known[key] for key in keys]
+            strategies = self.strategies(features, legal, player)
+            for place, key in enumerate(uncached):
+                cached[key] = strategies[:, place]
+                _remember(self._known, key, cached[key])
+        return [cached[key] for key in keys]
 
     def _posterior(self, state: pyspiel.State, player: int) -> np.ndarray:
         """float64 [T], how likely each iterate is in a match that came here.
@@ -250,20 +252,20 @@ class DeepPolicy(StatePolicy):
         if self.average.rule == SOFTMAX:
             return np.ones(1)
         weights = self.average.weights[player].astype(np.float64)
-        states, actions = _own_moves(state, player)
-        odds = weights / weights.sum()
+        states, actions = _player_moves(state, player)
+        probabilities = weights / weights.sum()
         for each, action in zip(
             self._of_iterates(states, player), actions, strict=True
         ):
-            odds = odds * each[:, action]
-            total = odds.sum()
+            probabilities = probabilities * each[:, action]
+            total = probabilities.sum()
             if not total > 0:
                 return weights / weights.sum()
-            odds = odds / total
-        return odds
+            probabilities = probabilities / total
+        return probabilities
 
 
-def _own_moves(
+def _player_moves(
     state: pyspiel.State, player: int
 ) -> tuple[list[pyspiel.State], list[int]]:
     """A player's decisions before a state, with more than one action, and its moves."""
@@ -288,8 +290,8 @@ def _remember(
 
 def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
     legal = sorted(state.legal_actions())
-    odds = strategy[legal]
-    return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
+    probabilities = strategy[legal]
+    return dict(zip(legal, (probabilities / probabilities.sum()).tolist(), strict=True))
 
 
 # float32 [T, n, A], of T networks at once.
@@ -332,8 +334,8 @@ def load_deep_policy(
         else open_game(game).game
     )
     if str(loaded) != named:
-        own = open_game(named).game
-        check_same_decisions(f"{path}: a policy", own, loaded)
+        file_game = open_game(named).game
+        check_same_decisions(f"{path}: a policy", file_game, loaded)
     try:
         return DeepPolicy(loaded, average)
     except ValueError as error:
@@ -361,27 +363,36 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
         raise damaged(f"its networks have the shape {metadata.get('shape')!r}")
     leaves: list[list[np.ndarray]] = []
     for player in range(2):
-        own: list[np.ndarray] = []
-        while (name := f"player{player}_{len(own)}") in arrays:
-            own.append(arrays[name])
-            if own[-1].dtype != np.float32 or not np.isfinite(own[-1]).all():
+        player_leaves: list[np.ndarray] = []
+        while (name := f"player{player}_{len(player_leaves)}") in arrays:
+            player_leaves.append(arrays[name])
+            if (
+                player_leaves[-1].dtype != np.float32
+                or not np.isfinite(player_leaves[-1]).all()
+            ):
                 raise damaged(f"{name} has numbers that are none of a network")
-        leaves.append(own)
+        leaves.append(player_leaves)
     if kind == _NETWORK:
         # Of who was never met there are no arrays in older files.
         nothing = [np.zeros_like(leaf) for leaf in leaves[0] or leaves[1]]
-        average = Networks.single(shape, features, [own or nothing for own in leaves])
+        average = Networks.single(
+            shape, features, [player_leaves or nothing for player_leaves in leaves]
+        )
     else:
         fallback = behaviour_files.text_of(metadata, "fallback", path)
         if fallback not in deep_config.FALLBACK:
             raise damaged(f"its fallback is {fallback!r}")
         weights: list[np.ndarray] = []
-        for player, own in enumerate(leaves):
+        for player, player_leaves in enumerate(leaves):
             weight = arrays.get(f"weights{player}", np.zeros(0))
             fits = weight.dtype == np.float64 and weight.ndim == 1
             # Written so that NaN fails.
             fits = fits and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
-            if not fits or not own or any(len(leaf) != len(weight) for leaf in own):
+            if (
+                not fits
+                or not player_leaves
+                or any(len(leaf) != len(weight) for leaf in player_leaves)
+            ):
                 raise damaged(
                     f"weights of player {player}'s iterates are missing or wrong"
                 )
@@ -398,11 +409,11 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     return named, average
 
 
-def _shape(given: Any) -> Shape | None:
+def _shape(fields: Any) -> Shape | None:
     """A shape from a file; None: it is none."""
-    if not isinstance(given, dict) or set(given) != set(Shape._fields):
+    if not isinstance(fields, dict) or set(fields) != set(Shape._fields):
         return None
-    numbers = [given[name] for name in Shape._fields]
+    numbers = [fields[name] for name in Shape._fields]
     if not all(type(number) is int and number > 0 for number in numbers):
         return None
     shape = Shape(*numbers)

@@ -24,7 +24,7 @@ def joined(chunks: Iterable[Targets]) -> Targets:
     if len(some) < 2:
         return some[0] if some else first
     arrays = zip(*some, strict=True)
-    return Targets(*(np.concatenate(own) for own in arrays))
+    return Targets(*(np.concatenate(columns) for columns in arrays))
 
 
 class Transitions(NamedTuple):
@@ -52,7 +52,7 @@ class Kept(Generic[Rows]):
 
     Attributes:
       capacity: the most rows that are kept.
-      met: rows so far.
+      num_seen: rows so far.
     """
 
     # What has the arrays.
@@ -64,11 +64,11 @@ class Kept(Generic[Rows]):
         Args:
           capacity: the most rows that are kept.
         """
-        self.capacity, self.met = capacity, 0
+        self.capacity, self.num_seen = capacity, 0
         self._arrays: list[np.ndarray] = []
 
     def __len__(self) -> int:
-        return min(self.met, self.capacity)
+        return min(self.num_seen, self.capacity)
 
     def _put(self, rows: Rows, place: np.ndarray) -> None:
         """Takes in rows; those whose place is below the capacity are kept.
@@ -78,21 +78,21 @@ class Kept(Generic[Rows]):
           place: int64 [n], of each; of equal places the last one stays.
         """
         if not self._arrays:
-            self._arrays = [own[:0].copy() for own in rows]
-        size = min(self.capacity, self.met + len(place))
+            self._arrays = [array[:0].copy() for array in rows]
+        size = min(self.capacity, self.num_seen + len(place))
         if size > len(self._arrays[0]):
             room = min(self.capacity, max(size, 2 * len(self._arrays[0]), 1024))
-            for k, own in enumerate(self._arrays):
-                self._arrays[k] = np.zeros((room, *own.shape[1:]), own.dtype)
-                self._arrays[k][: len(self)] = own[: len(self)]
+            for k, array in enumerate(self._arrays):
+                self._arrays[k] = np.zeros((room, *array.shape[1:]), array.dtype)
+                self._arrays[k][: len(self)] = array[: len(self)]
         kept = np.flatnonzero(place < self.capacity)
-        for own, new in zip(self._arrays, rows, strict=True):
-            own[place[kept]] = new[kept]
-        self.met += len(place)
+        for array, new in zip(self._arrays, rows, strict=True):
+            array[place[kept]] = new[kept]
+        self.num_seen += len(place)
 
     def targets(self) -> Rows:
         """All that is kept; views, valid until the next rows come."""
-        return self.kind(*(own[: len(self)] for own in self._arrays))
+        return self.kind(*(array[: len(self)] for array in self._arrays))
 
     def at(self, places: np.ndarray) -> Rows:
         """Some of them.
@@ -100,12 +100,12 @@ class Kept(Generic[Rows]):
         Args:
           places: int64 [m], from 0 to below the number of those kept.
         """
-        return self.kind(*(own[places] for own in self._arrays))
+        return self.kind(*(array[places] for array in self._arrays))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, for `restore`."""
         kept = self.targets()._asdict() if self._arrays else {}
-        return {"met": np.array(self.met), **kept}
+        return {"met": np.array(self.num_seen), **kept}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Puts back what `arrays` gave.
@@ -113,14 +113,14 @@ class Kept(Generic[Rows]):
         Raises:
           ValueError: it is not of such a memory.
         """
-        met = int(arrays["met"])
-        names = self.kind._fields if met else ()
-        size = min(met, self.capacity)
-        if met < 0 or any(
+        num_seen = int(arrays["met"])
+        names = self.kind._fields if num_seen else ()
+        size = min(num_seen, self.capacity)
+        if num_seen < 0 or any(
             name not in arrays or len(arrays[name]) != size for name in names
         ):
             raise ValueError("the memory has another size")
-        self.met = met
+        self.num_seen = num_seen
         self._arrays = [arrays[name].copy() for name in names]
 
 
@@ -146,7 +146,7 @@ class Reservoir(Kept[Targets]):
         count = len(visits.weight)
         if not count:
             return
-        number = self.met + np.arange(count)
+        number = self.num_seen + np.arange(count)
         place = np.where(
             number < self.capacity,
             number,
@@ -189,8 +189,8 @@ class Sums:
 
     def mean(self) -> np.ndarray:
         """float64 [I, A], the weighted mean target; 0 where there was no visit."""
-        known = np.where(self.weight > 0, self.weight, 1)
-        return self.total / known[:, None]
+        safe_weight = np.where(self.weight > 0, self.weight, 1)
+        return self.total / safe_weight[:, None]
 
     def targets(self) -> Targets:
         """A row per infoset."""
@@ -241,8 +241,8 @@ def balanced(targets: Targets, power: float) -> Targets:
       targets: a row per infoset of a compiled game.
       power: of the weights, see `config.DeepConfig.balance`.
     """
-    known = targets.weight > 0
-    weight = np.where(known, targets.weight, 1) ** power * known
+    has_weight = targets.weight > 0
+    weight = np.where(has_weight, targets.weight, 1) ** power * has_weight
     return targets._replace(weight=weight)
 
 
@@ -263,20 +263,20 @@ def make_memory(
 
 
 def to_fit(
-    known: Reservoir | Sums, knowledge: Knowledge, player: int, balance: float
+    samples: Reservoir | Sums, knowledge: Knowledge, player: int, balance: float
 ) -> Targets:
     """What a network is fitted to: of compiled games means per infoset, balanced.
 
     Args:
-      known: the memory.
+      samples: the memory.
       knowledge: what its rows stand for.
       player: whose they are.
       balance: see `config.DeepConfig`.
     """
-    targets = known.targets()
+    targets = samples.targets()
     if not isinstance(knowledge, TreeKnowledge):
         return targets
-    if isinstance(known, Reservoir):
+    if isinstance(samples, Reservoir):
         targets = per_infoset(targets, knowledge.legal[player])
     return balanced(targets, balance)
 
@@ -288,6 +288,6 @@ class Replay(Kept[Transitions]):
 
     def add(self, moves: Transitions) -> None:
         """Takes in some transitions, instead of the oldest ones."""
-        place = (self.met + np.arange(len(moves.action))) % self.capacity
+        place = (self.num_seen + np.arange(len(moves.action))) % self.capacity
         if len(place):
             self._put(moves, place)

@@ -49,12 +49,12 @@ class SampledStrategies:
 
         The same memory gives the same network.
         """
-        config, known = self._config, self.memory
+        config, samples = self._config, self.memory
         network = Perceptron(
             self._knowledge, self._player, config, scale=1.0, seed=self._seed
         )
-        if isinstance(known, Sums) or len(known):
-            targets = to_fit(known, self._knowledge, self._player, config.balance)
+        if isinstance(samples, Sums) or len(samples):
+            targets = to_fit(samples, self._knowledge, self._player, config.balance)
             if targets.weight.sum() > 0:
                 plan = FitSchedule(
                     config.average_steps, config.batch, config.learning_rate, "cross"
@@ -70,7 +70,7 @@ class Bank:
     Attributes:
       leaves: of each that is kept, see `networks.leaves`.
       weights: of each.
-      met: iterates so far.
+      num_seen: iterates so far.
     """
 
     def __init__(self, limit: int) -> None:
@@ -82,7 +82,7 @@ class Bank:
         self._limit = limit
         self.leaves: list[list[np.ndarray]] = []
         self.weights: list[float] = []
-        self.met = 0
+        self.num_seen = 0
 
     def add(
         self, leaves: list[np.ndarray], weight: float, random: np.random.Generator
@@ -94,31 +94,35 @@ class Bank:
           weight: of it.
           random: advanced once it is full.
         """
-        self.met += 1
+        self.num_seen += 1
         if not self._limit or len(self.leaves) < self._limit:
             self.leaves.append(leaves)
             self.weights.append(weight)
             return
-        place = int(random.integers(self.met))
+        place = int(random.integers(self.num_seen))
         if place < self._limit:
             self.leaves[place], self.weights[place] = leaves, weight
 
     def stacked(self) -> list[np.ndarray]:
         """The arrays of all iterates, with an axis [T] in front."""
-        return [np.stack(own) for own in zip(*self.leaves, strict=True)]
+        return [np.stack(leaf) for leaf in zip(*self.leaves, strict=True)]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, for `restore`."""
-        found = {f"leaf{k}": own for k, own in enumerate(self.stacked())}
-        return {**found, "weights": np.array(self.weights), "met": np.array(self.met)}
+        arrays = {f"leaf{k}": leaf for k, leaf in enumerate(self.stacked())}
+        return {
+            **arrays,
+            "weights": np.array(self.weights),
+            "met": np.array(self.num_seen),
+        }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Puts back what `arrays` gave."""
-        self.met = int(arrays["met"])
+        self.num_seen = int(arrays["met"])
         self.weights = arrays["weights"].tolist()
         stacked = [arrays[f"leaf{k}"] for k in range(len(arrays) - 2)]
         self.leaves = [
-            [own[t].copy() for own in stacked] for t in range(len(self.weights))
+            [leaf[t].copy() for leaf in stacked] for t in range(len(self.weights))
         ]
 
 
@@ -136,15 +140,15 @@ def behaviour_of(
     legal, leaves = knowledge.legal[player], average.leaves[player]
     if average.rule == SOFTMAX:
         parameters = networks.assembled([leaf[0] for leaf in leaves])
-        found = networks.evaluate(parameters, knowledge.table(player))
-        return knowledge.behaviour(player, softmax(found, legal))
+        outputs = networks.evaluate(parameters, knowledge.table(player))
+        return knowledge.behaviour(player, softmax(outputs, legal))
     running = RunningReach(knowledge.tree, player)
     iterate = make_approximator(knowledge, player, config, 0)
     for t, weight in enumerate(average.weights[player]):
-        iterate.restore([own[t] for own in leaves])
+        iterate.restore([leaf[t] for leaf in leaves])
         strategy = legal / legal.sum(axis=1)[:, None]
-        if any(own[t].any() for own in leaves):
-            found = iterate.outputs(np.arange(len(legal)))
-            strategy = regret_matching(found, legal, average.rule)
+        if any(leaf[t].any() for leaf in leaves):
+            outputs = iterate.outputs(np.arange(len(legal)))
+            strategy = regret_matching(outputs, legal, average.rule)
         running.add(knowledge.behaviour(player, strategy), float(weight))
     return running.behaviour()

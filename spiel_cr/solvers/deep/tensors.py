@@ -85,19 +85,19 @@ class StateReader:
 
     def tensors(self, states: np.ndarray, player: int) -> np.ndarray:
         """See `RulesReader`."""
-        found = np.zeros((len(states), self._size), np.float32)
+        tensors = np.zeros((len(states), self._size), np.float32)
         decision: Decision
-        for row, decision in zip(found, states, strict=True):
+        for row, decision in zip(tensors, states, strict=True):
             row[:] = getattr(decision.state, self._name)(player)
-        return found
+        return tensors
 
     def legal(self, states: np.ndarray) -> np.ndarray:
         """See `RulesReader`."""
-        found = np.zeros((len(states), self._actions), bool)
+        mask = np.zeros((len(states), self._actions), bool)
         decision: Decision
-        for row, decision in zip(found, states, strict=True):
+        for row, decision in zip(mask, states, strict=True):
             row[decision.legal] = True
-        return found
+        return mask
 
 
 Reader = RulesReader | StateReader
@@ -141,7 +141,7 @@ class TensorKnowledge:
         both = [self._reader.tensors(states, player) for player in range(2)]
         return np.concatenate(both, axis=1)
 
-    def own(self, joint: np.ndarray, player: int) -> np.ndarray:
+    def player_rows(self, joint: np.ndarray, player: int) -> np.ndarray:
         """See `infosets.Knowledge`."""
         first = player * self.num_features
         return joint[:, first : first + self.num_features]

@@ -83,7 +83,7 @@ class _Depth(NamedTuple):
 
     Attributes:
       live: int64 [m], their places among all positions of the depth.
-      mine: bool [m], those of the updating player.
+      is_updating_player: bool [m], those of the updating player.
       decides: bool [m], where more than one action is legal.
       seen: for each player what it sees, at its decisions in their order.
       legal: bool [m, A].
@@ -98,7 +98,7 @@ class _Depth(NamedTuple):
     """
 
     live: np.ndarray
-    mine: np.ndarray
+    is_updating_player: np.ndarray
     decides: np.ndarray
     seen: tuple[Seen, Seen]
     legal: np.ndarray
@@ -130,8 +130,8 @@ def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
         way = [depth._replace(weight=np.ones(len(depth.live))) for depth in way]
     sigmas, actions = [depth.sigma for depth in way], task.knowledge.num_actions
     return Traversal(
-        _gather(way, gains, task.player, actions, own=True),
-        _gather(way, sigmas, 1 - task.player, actions, own=False),
+        _gather(way, gains, task.player, actions, is_updating=True),
+        _gather(way, sigmas, 1 - task.player, actions, is_updating=False),
         moves,
         touched,
     )
@@ -165,9 +165,9 @@ def in_chunks(
         each = _MARGIN * (1 + sum(len(depth.parent) for depth in way) / _PROBES)
     while count:
         size = count if count * each <= most else max(1, int(most / each))
-        found = traverse(task, size, random)
-        yield found
-        each = found.positions / size
+        traversal = traverse(task, size, random)
+        yield traversal
+        each = traversal.positions / size
         count -= size
 
 
@@ -184,8 +184,8 @@ def _descend(
         parent, action = depth.parent, depth.action
         rank = np.cumsum(depth.legal, axis=1)[parent, action] - 1
         positions = task.source.step(positions.states[depth.live[parent]], rank, random)
-        mine = depth.mine[parent]
-        weight = depth.weight[parent] / np.where(mine, depth.rho, 1)
+        is_updating_player = depth.is_updating_player[parent]
+        weight = depth.weight[parent] / np.where(is_updating_player, depth.rho, 1)
     return way, positions
 
 
@@ -201,12 +201,12 @@ def _decide(
     seen = []
     for one in range(2):
         places = np.flatnonzero(acts == one)
-        found = knowledge.seen(positions, live[places], one)
-        seen.append(found)
+        seen_by_player = knowledge.seen(positions, live[places], one)
+        seen.append(seen_by_player)
         if len(places):
-            legal[places] = found.legal
-            sigma[places] = task.strategy(one, found)
-    mine = acts == task.player
+            legal[places] = seen_by_player.legal
+            sigma[places] = task.strategy(one, seen_by_player)
+    is_updating_player = acts == task.player
     stratified = config.draws == "stratified"
     drawn = points(labels(positions.key[live]), random, stratified=stratified)
     num_legal = legal.sum(axis=1)
@@ -215,19 +215,29 @@ def _decide(
         action = choose(sigma, drawn)
         rho = sigma[parent, action]
         # All of the updating player's, one of the others'.
-        followed = np.where(mine[:, None], legal, False)
-        others = np.flatnonzero(~mine)
+        followed = np.where(is_updating_player[:, None], legal, False)
+        others = np.flatnonzero(~is_updating_player)
         followed[others, action[others]] = True
         parent, action = np.nonzero(followed)
-        rho = np.where(mine[parent], 1, rho[parent])
+        rho = np.where(is_updating_player[parent], 1, rho[parent])
     else:
-        share = np.where(mine & (num_legal > 1), config.epsilon, 0)[:, None]
+        share = np.where(is_updating_player & (num_legal > 1), config.epsilon, 0)[
+            :, None
+        ]
         mixed = (1 - share) * sigma + share * legal / num_legal[:, None]
         parent, action = np.arange(len(live)), choose(mixed, drawn)
         rho = mixed[parent, action]
     joint = None if task.critic is None else knowledge.joint(positions, live)
     return _Depth(
-        *(live, mine, num_legal > 1, (seen[0], seen[1]), legal, sigma, weight[live]),
+        *(
+            live,
+            is_updating_player,
+            num_legal > 1,
+            (seen[0], seen[1]),
+            legal,
+            sigma,
+            weight[live],
+        ),
         *(joint, parent, action, rho, positions.utility, acts),
     )
 
@@ -257,13 +267,13 @@ def _gather(
     player: int,
     num_actions: int,
     *,
-    own: bool,
+    is_updating: bool,
 ) -> Targets:
     """The visits of one player where something is decided, of all depths."""
     parts = []
     for depth, target in zip(way, targets, strict=True):
         seen = depth.seen[player]
-        acts = depth.mine if own else ~depth.mine
+        acts = depth.is_updating_player if is_updating else ~depth.is_updating_player
         decides = depth.decides[acts]
         places = np.flatnonzero(acts)[decides]
         parts.append(
@@ -289,10 +299,10 @@ def _moves(way: list[_Depth], last: Positions, num_actions: int) -> Transitions:
         count = len(depth.parent)
         rows = depth.joint
         assert rows is not None
-        here = rows[depth.parent]
+        rows_before = rows[depth.parent]
         acts = np.full(count, -1, np.int8)
         legal = np.zeros((count, num_actions), bool)
-        after = np.zeros_like(here)
+        after = np.zeros_like(rows_before)
         utility = last.utility
         if number + 1 < len(way):
             following = way[number + 1]
@@ -302,7 +312,11 @@ def _moves(way: list[_Depth], last: Positions, num_actions: int) -> Transitions:
             after[following.live] = following.joint
         parts.append(
             Transitions(
-                *(here, depth.action.astype(np.int32), utility.astype(np.float32)),
+                *(
+                    rows_before,
+                    depth.action.astype(np.int32),
+                    utility.astype(np.float32),
+                ),
                 *(acts, after, legal),
             )
         )

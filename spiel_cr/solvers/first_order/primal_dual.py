@@ -106,8 +106,8 @@ def flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
     cut = treeplex.by_level(tree.levels, reach)
     for level, part in zip(tree.levels, cut, strict=True):
         into = treeplex.take(level.parent, reach if tree.ancestors else above)
-        own = [treeplex.sum_rows(block) for block in level.split(part)]
-        parts.append(into - treeplex.join(own))
+        sums = [treeplex.sum_rows(block) for block in level.split(part)]
+        parts.append(into - treeplex.join(sums))
         above = part
     return treeplex.join(parts) if parts else reach[:0]
 
@@ -121,8 +121,8 @@ def spread(tree: Treeplex, values: jax.Array) -> jax.Array:
     if not owned:
         return jnp.zeros(1, values.dtype)
     if tree.ancestors:
-        own = spread_owner(tree, values)
-        return treeplex.with_children(own, tree.levels[0], values)
+        owner_values = spread_owner(tree, values)
+        return treeplex.with_children(owner_values, tree.levels[0], values)
     below = zip((*tree.levels[1:], None), (*owned[1:], None), strict=True)
     cut = treeplex.by_level(tree.levels, spread_owner(tree, values))
     parts = [
@@ -175,19 +175,19 @@ def _move(
 
 def _advance(problem: PDHGProblem, state: PDHGState) -> Point:
     """One step of both sides."""
-    (first, second), (own, other) = state.now
+    (first, second), (first_values, other) = state.now
     trees = problem.trees
     short, long = problem.length / state.weight, problem.length * state.weight
     new_first, new_other = _move(
         *(problem, 0, (first, other)),
-        *(_slopes(trees[0], second, own), flow(trees[1], second), short),
+        *(_slopes(trees[0], second, first_values), flow(trees[1], second), short),
     )
     ahead, ahead_values = 2 * new_first - first, 2 * new_other - other
-    new_second, new_own = _move(
-        *(problem, 1, (second, own)),
+    new_second, new_first_values = _move(
+        *(problem, 1, (second, first_values)),
         *(_slopes(trees[1], ahead, ahead_values), flow(trees[0], ahead), long),
     )
-    return Point((new_first, new_second), (new_own, new_other))
+    return Point((new_first, new_second), (new_first_values, new_other))
 
 
 def kkt_error(problem: PDHGProblem, point: Point, weight: jax.Array) -> jax.Array:
@@ -283,9 +283,9 @@ def _check(problem: PDHGProblem, state: PDHGState) -> PDHGState:
         ratio = jnp.where(sensible, moved[1], 1) / jnp.where(sensible, moved[0], 1)
         # Half way, on a logarithmic scale (section 3.3).
         weight = jnp.where(sensible, jnp.sqrt(state.weight * ratio), state.weight)
-        begun = kkt_error(problem, point, weight)
+        start_error = kkt_error(problem, point, weight)
         return PDHGState(
-            *(point, point, point, weight, begun, begun),
+            *(point, point, point, weight, start_error, start_error),
             since=jnp.zeros_like(state.since),
             restarts=state.restarts + 1,
             iteration=state.iteration,
@@ -335,12 +335,12 @@ def scale_program(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
         return rows, columns
 
     def round_(number: jax.Array, scales: Point) -> Point:
-        found = [
+        norms_by_player = [
             norms(scales, p, jax.random.fold_in(key, 2 * number + p)) for p in range(2)
         ]
         reach, values = [], []
         for p in range(2):
-            rows, columns = found[p]
+            rows, columns = norms_by_player[p]
             reach.append(scales.reach[p] / _root(rows * scales.reach[p]))
             values.append(scales.values[p] / _root(columns * scales.values[p]))
         return Point((reach[0], reach[1]), (values[0], values[1]))
@@ -368,14 +368,14 @@ def spread_owner(tree: Treeplex, values: jax.Array) -> jax.Array:
 def absolute_flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
     """float [I], the reach before an infoset and that of its sequences added."""
     cut = treeplex.by_level(tree.levels, reach)
-    own = [
+    sums = [
         treeplex.sum_rows(block)
         for level, part in zip(tree.levels, cut, strict=True)
         for block in level.split(part)
     ]
-    if not own:
+    if not sums:
         return reach[:0]
-    return flow(tree, reach) + 2 * treeplex.join(own)
+    return flow(tree, reach) + 2 * treeplex.join(sums)
 
 
 def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> jax.Array:
@@ -385,12 +385,14 @@ def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> ja
     def half(reach: jax.Array, values: jax.Array, player: int) -> tuple:
         """From a player's scaled reach and the other's values to the other side."""
         other = 1 - player
-        own = roots.reach[player] * reach
-        theirs = roots.values[other] * values
-        slope = gradient(trees[other], own) + spread(trees[other], theirs)
+        scaled_reach = roots.reach[player] * reach
+        scaled_values = roots.values[other] * values
+        slope = gradient(trees[other], scaled_reach) + spread(
+            trees[other], scaled_values
+        )
         return (
             roots.reach[other] * slope,
-            roots.values[player] * flow(trees[player], own),
+            roots.values[player] * flow(trees[player], scaled_reach),
         )
 
     def turn(_: jax.Array, carry: tuple) -> tuple:
@@ -398,8 +400,8 @@ def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> ja
         size = jnp.sqrt((reach**2).sum() + (values**2).sum())
         slope, lack = half(reach / size, values / size, 0)
         # The transpose has other signs: of the coupling, and of one of the flows.
-        back, own = half(slope, -lack, 1)
-        return -back, own, jnp.sqrt((slope**2).sum() + (lack**2).sum())
+        back, scaled_reach = half(slope, -lack, 1)
+        return -back, scaled_reach, jnp.sqrt((slope**2).sum() + (lack**2).sum())
 
     reach = jax.random.normal(key, roots.reach[0].shape, roots.reach[0].dtype)
     values = jax.random.normal(key, roots.values[1].shape, roots.reach[0].dtype)

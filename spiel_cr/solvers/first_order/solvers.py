@@ -123,7 +123,7 @@ def make_solver(
     dtype = check_dtype(dtype)
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
-    large = sum(own.size for own in form.layouts) > _LARGE_STATE
+    large = sum(layout.size for layout in form.layouts) > _LARGE_STATE
     programs = large_programs() if large else _PROGRAMS
     with precision(dtype):
         both = jax.device_put(cast_arrays(trees, dtype))

@@ -86,8 +86,8 @@ def rows(
       history: int32 [B], the visits.
     """
     first, stride = _places(batch, level, history)
-    found = table[consecutive(first, shape.width, stride)]
-    return descent.mask(found, descent.look(batch, level, shape, history).legal)
+    guesses = table[consecutive(first, shape.width, stride)]
+    return descent.mask(guesses, descent.look(batch, level, shape, history).legal)
 
 
 def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learning:

@@ -27,9 +27,9 @@ import numpy as np
 
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.walk import (
-    Given,
     Past,
     Scratch,
+    WalkInputs,
     add,
     at,
     choose,
@@ -134,12 +134,12 @@ class _Walk(NamedTuple):
 
 
 def sample(
-    given: Given, arrivals: jax.Array, scratch: Scratch, config: MCCFRConfig
+    inputs: WalkInputs, arrivals: jax.Array, scratch: Scratch, config: MCCFRConfig
 ) -> tuple[jax.Array, Scratch]:
     """A trajectory that follows several actions of the updating player.
 
     Args:
-      given: what it reads; without targets.
+      inputs: what it reads; without targets.
       arrivals: int32 [D], visits of the batch so far by depth, at depths that follow
         one at which the player decides.
       scratch: of the batch so far.
@@ -148,17 +148,17 @@ def sample(
     Returns:
       The batch's arrivals and scratch, this trajectory included.
     """
-    tree, zero = given.tree, jnp.int32(0)
-    number = jnp.zeros_like(given.share)
+    tree, zero = inputs.tree, jnp.int32(0)
+    number = jnp.zeros_like(inputs.share)
     empty = _Frame(
         entry=zero,
         child=zero,
         left=zero,
         depth=zero,
         mean=number,
-        choice=None if given.past is None else _Choice(*[number] * 5),
+        choice=None if inputs.past is None else _Choice(*[number] * 5),
     )
-    places = len(given.draws)
+    places = len(inputs.draws)
     root = at(tree.point, zero)
     start = _Walk(
         front=_Front(
@@ -166,7 +166,9 @@ def sample(
             point=root,
             depth=zero,
             place=zero,
-            reach=None if given.past is None else _Reach(given.share, given.past.start),
+            reach=None
+            if inputs.past is None
+            else _Reach(inputs.share, inputs.past.start),
             listed=at(scratch.listed, root),
         ),
         height=zero,
@@ -175,39 +177,39 @@ def sample(
         arrivals=arrivals,
         scratch=scratch,
     )
-    splits = tree.decides[given.player]
-    nobody = len(tree.code) - 1
+    splits = tree.decides[inputs.player]
+    no_player = len(tree.code) - 1
 
     def leaf(s: tuple[jax.Array, _Walk]) -> tuple[jax.Array, _Walk]:
         walk = jax.lax.while_loop(
-            lambda w: w.front.point != nobody,
-            lambda w: _descend(given, config, splits, w),
+            lambda w: w.front.point != no_player,
+            lambda w: _descend(inputs, config, splits, w),
             s[1],
         )
-        walk = _ascend(given, config, walk)
-        return walk.height == 0, _turn(given, walk)
+        walk = _ascend(inputs, config, walk)
+        return walk.height == 0, _turn(inputs, walk)
 
     _, walk = jax.lax.while_loop(lambda s: ~s[0], leaf, (jnp.bool_(False), start))
     return walk.arrivals, walk.scratch
 
 
 def _descend(
-    given: Given, config: MCCFRConfig, splits: jax.Array, walk: _Walk
+    inputs: WalkInputs, config: MCCFRConfig, splits: jax.Array, walk: _Walk
 ) -> _Walk:
     """Follows the first action of an own infoset, elsewhere one that is drawn."""
-    tree, front, scratch = given.tree, walk.front, walk.scratch
+    tree, front, scratch = inputs.tree, walk.front, walk.scratch
     point, depth = front.point, front.depth
     first, code = at(tree.first, point), at(tree.code, point)
-    count, own = code >> 2, (code & 3) == given.player
-    draw = _shifted(at(given.draws, depth), front.place)
+    count, is_updating = code >> 2, (code & 3) == inputs.player
+    draw = _shifted(at(inputs.draws, depth), front.place)
     action = choose(
-        lambda action: at(given.strategy, first + action),
+        lambda action: at(inputs.strategy, first + action),
         count,
         # Below all probabilities: the first action, at once.
-        jnp.where(own, -1, draw),
+        jnp.where(is_updating, -1, draw),
     )
     entry, child = first + action, at(tree.first_child, front.history) + action
-    scratch = enlist(scratch, point, front.listed, own)
+    scratch = enlist(scratch, point, front.listed, is_updating)
     # Where no frame comes on top, the next one is written over it.
     stack = jax.tree.map(
         lambda below, top: put(below, walk.height, top), walk.stack, walk.top
@@ -215,32 +217,32 @@ def _descend(
     frame = _Frame(
         entry=entry,
         child=child,
-        left=jnp.where(own, count - 1, 0),
+        left=jnp.where(is_updating, count - 1, 0),
         depth=depth + 1,
         mean=jnp.zeros_like(walk.top.mean),
         choice=None,
     )
     goes_on = jnp.bool_(True)
-    if given.past is not None and front.reach is not None:
-        frame = _first_followed(given, config, frame, front, draw, own)
+    if inputs.past is not None and front.reach is not None:
+        frame = _first_followed(inputs, config, frame, front, draw, is_updating)
         assert frame.choice is not None
-        goes_on = ~own | _is_followed(frame.choice)
-        entry = jnp.where(own, frame.entry, entry)
-        child = jnp.where(own, frame.child, child)
+        goes_on = ~is_updating | _is_followed(frame.choice)
+        entry = jnp.where(is_updating, frame.entry, entry)
+        child = jnp.where(is_updating, frame.child, child)
     split = at(splits, depth)
     arrivals = add(walk.arrivals, depth + 1, (split & goes_on).astype(jnp.int32))
     # Where no action is followed the walk ends, and is worth nothing: a history that is
     # not over has no utility.
     history = jnp.where(goes_on, child, front.history)
     after = jnp.where(goes_on, at(tree.point, child), len(tree.code) - 1)
-    grows = own & goes_on
+    grows = is_updating & goes_on
     return _Walk(
         front=_Front(
             history=history,
             point=after,
             depth=depth + 1,
             place=jnp.where(split, at(arrivals, depth + 1) - 1, front.place),
-            reach=_reach_after(given, front.reach, frame, own),
+            reach=_reach_after(inputs, front.reach, frame, is_updating),
             listed=at(scratch.listed, after),
         ),
         height=walk.height + grows,
@@ -269,42 +271,44 @@ def _past_of(
 
 
 def _first_followed(
-    given: Given,
+    inputs: WalkInputs,
     config: MCCFRConfig,
     frame: _Frame,
     front: _Front,
     draw: jax.Array,
-    own: jax.Array,
+    is_updating: jax.Array,
 ) -> _Frame:
     """The frame of an own infoset at the first action that is followed, if any is.
 
     Args:
-      given: what the walk reads.
+      inputs: what the walk reads.
       config: exploration.
       frame: at the first action.
       front: where the walk is.
       draw: float in [0, 1), of the first action.
-      own: bool, whether the updating player acts at all.
+      is_updating: bool, whether the updating player acts at all.
     """
-    past, reach = given.past, front.reach
+    past, reach = inputs.past, front.reach
     assert past is not None and reach is not None
-    missing = jnp.where(own, reach.past - past.taken_at(front.point), 0)
+    missing = jnp.where(is_updating, reach.past - past.taken_at(front.point), 0)
     total = jax.lax.fori_loop(
         0,
-        jnp.where(own, frame.left + 1, 0),
-        lambda a, sum_: sum_ + _past_of(past, given.strategy, missing, frame.entry + a),
+        jnp.where(is_updating, frame.left + 1, 0),
+        lambda a, sum_: (
+            sum_ + _past_of(past, inputs.strategy, missing, frame.entry + a)
+        ),
         jnp.zeros_like(draw),
     )
     choice = _Choice(reach.weight, missing, total, draw, jnp.zeros_like(draw))
     frame = frame._replace(choice=choice)
-    return _skip(given, config, _with_rho(given, config, frame))
+    return _skip(inputs, config, _with_rho(inputs, config, frame))
 
 
-def _with_rho(given: Given, config: MCCFRConfig, frame: _Frame) -> _Frame:
+def _with_rho(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
     """A frame with the probability that its action is followed."""
-    past, choice = given.past, frame.choice
+    past, choice = inputs.past, frame.choice
     assert past is not None and choice is not None
-    share = _past_of(past, given.strategy, choice.missing, frame.entry)
+    share = _past_of(past, inputs.strategy, choice.missing, frame.entry)
     rho = likelihood(config, share * past.unit, choice.total * past.unit)
     return frame._replace(choice=choice._replace(rho=rho))
 
@@ -330,17 +334,17 @@ def _is_followed(choice: _Choice) -> jax.Array:
     return choice.draw < choice.rho
 
 
-def _skip(given: Given, config: MCCFRConfig, frame: _Frame) -> _Frame:
+def _skip(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
     """The frame at the next action from its own on that is followed; else the last."""
 
     def missed(frame: _Frame) -> jax.Array:
         assert frame.choice is not None
         return ~_is_followed(frame.choice) & (frame.left > 0)
 
-    return jax.lax.while_loop(missed, lambda f: _next(given, config, f), frame)
+    return jax.lax.while_loop(missed, lambda f: _next(inputs, config, f), frame)
 
 
-def _next(given: Given, config: MCCFRConfig, frame: _Frame) -> _Frame:
+def _next(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
     """The frame at the next action."""
     frame = frame._replace(
         entry=frame.entry + 1, child=frame.child + 1, left=frame.left - 1
@@ -349,21 +353,21 @@ def _next(given: Given, config: MCCFRConfig, frame: _Frame) -> _Frame:
         return frame
     draw = _wrapped(frame.choice.draw + _STRIDE)
     frame = frame._replace(choice=frame.choice._replace(draw=draw))
-    return _with_rho(given, config, frame)
+    return _with_rho(inputs, config, frame)
 
 
 def _reach_after(
-    given: Given, reach: _Reach | None, frame: _Frame, own: jax.Array
+    inputs: WalkInputs, reach: _Reach | None, frame: _Frame, is_updating: jax.Array
 ) -> _Reach | None:
     """How the walk comes to the child of a frame, where the player acts; else as it
     was."""
     choice = frame.choice
-    if reach is None or choice is None or given.past is None:
+    if reach is None or choice is None or inputs.past is None:
         return None
-    past = _past_of(given.past, given.strategy, choice.missing, frame.entry)
+    past = _past_of(inputs.past, inputs.strategy, choice.missing, frame.entry)
     return _Reach(
-        weight=jnp.where(own, choice.weight / choice.rho, reach.weight),
-        past=jnp.where(own, past, reach.past),
+        weight=jnp.where(is_updating, choice.weight / choice.rho, reach.weight),
+        past=jnp.where(is_updating, past, reach.past),
     )
 
 
@@ -377,24 +381,24 @@ def _either(first: jax.Array, one: _Frame, other: _Frame) -> _Frame:
 _Rising: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, _Frame, jax.Array]
 
 
-def _ascend(given: Given, config: MCCFRConfig, walk: _Walk) -> _Walk:
+def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
     """Takes a value up to the next infoset with an action that is still to follow."""
-    sign = (1 - 2 * given.player).astype(given.share.dtype)
+    sign = (1 - 2 * inputs.player).astype(inputs.share.dtype)
     stack = walk.stack
 
     def credit(s: _Rising) -> _Rising:
         _, value, height, top, pending = s
-        weight = sign * given.share
+        weight = sign * inputs.share
         if top.choice is not None:
             value, weight = value / top.choice.rho, sign * top.choice.weight
         pending = add(pending, top.entry, weight * value)
-        mean = top.mean + at(given.strategy, top.entry) * value
+        mean = top.mean + at(inputs.strategy, top.entry) * value
         done = top.left == 0
-        moved = _next(given, config, top._replace(mean=mean))
+        moved = _next(inputs, config, top._replace(mean=mean))
         if moved.choice is not None:
             # Past the last action, whose frame nobody goes on with.
             moved = _either(done, top, moved)
-            moved = _skip(given, config, moved)
+            moved = _skip(inputs, config, moved)
             assert moved.choice is not None
             done = done | ~_is_followed(moved.choice)
         below = jax.tree.map(lambda column: at(column, height - 1), stack)
@@ -403,7 +407,7 @@ def _ascend(given: Given, config: MCCFRConfig, walk: _Walk) -> _Walk:
 
     start = (
         walk.height > 0,
-        at(given.tree.utility, walk.front.history),
+        at(inputs.tree.utility, walk.front.history),
         walk.height,
         walk.top,
         walk.scratch.pending,
@@ -413,18 +417,18 @@ def _ascend(given: Given, config: MCCFRConfig, walk: _Walk) -> _Walk:
     return walk._replace(height=height, top=top, scratch=scratch)
 
 
-def _turn(given: Given, walk: _Walk) -> _Walk:
+def _turn(inputs: WalkInputs, walk: _Walk) -> _Walk:
     """Goes to the child of the last frame; anywhere if there is none."""
     top = walk.top
     arrivals = add(walk.arrivals, top.depth, (walk.height > 0).astype(jnp.int32))
-    point = at(given.tree.point, top.child)
+    point = at(inputs.tree.point, top.child)
     return walk._replace(
         front=_Front(
             history=top.child,
             point=point,
             depth=top.depth,
             place=at(arrivals, top.depth) - 1,
-            reach=_reach_after(given, walk.front.reach, top, jnp.bool_(True)),
+            reach=_reach_after(inputs, walk.front.reach, top, jnp.bool_(True)),
             listed=at(walk.scratch.listed, point),
         ),
         arrivals=arrivals,

@@ -104,7 +104,7 @@ class View(NamedTuple):
       sigma: float [A, B], the strategy; 0 beyond the last action.
       legal: bool [A, B], False beyond the last action; None: all are legal.
       over: bool [B], whether the game is over there; None: nowhere.
-      own: bool [B], whether the updating player acts.
+      is_updating: bool [B], whether the updating player acts.
     """
 
     row: jax.Array
@@ -112,7 +112,7 @@ class View(NamedTuple):
     sigma: jax.Array
     legal: jax.Array | None
     over: jax.Array | None
-    own: jax.Array
+    is_updating: jax.Array
 
 
 def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
@@ -127,7 +127,7 @@ def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
         sigma=mask(batch.strategy[entries], legal),
         legal=legal,
         over=None if shape.full else count == 0,
-        own=level.player[history] == batch.player,
+        is_updating=level.player[history] == batch.player,
     )
 
 
@@ -151,7 +151,7 @@ def descend(
     decides = batch.decides_at(shape)
     if decides:
         explored = _explore(batch, view, level.num_actions[history])
-        rho = jnp.where(view.own[None], explored, rho)
+        rho = jnp.where(view.is_updating[None], explored, rho)
     chosen = _choose(rho, draw)
     taken = take(rho, chosen)
     if view.over is not None:
@@ -161,7 +161,7 @@ def descend(
     if decides:
         # So and not over where(own, taken, 1): XLA would put the quotients of several
         # depths into one loop, which chooses all their actions again.
-        after = after * jnp.where(view.own, 1, taken) / taken
+        after = after * jnp.where(view.is_updating, 1, taken) / taken
     child = first + (chosen if view.over is None else jnp.where(view.over, 0, chosen))
     return Visit(history, chosen, taken, front.weight), Front(child, after)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.solvers.mccfr.sample_tree import NOBODY, Columns, host, leads_to
+from spiel_cr.solvers.mccfr.sample_tree import NO_PLAYER, Columns, host, leads_to
 
 
 class FlatTree(NamedTuple):
@@ -64,18 +64,18 @@ def build(
     """
     entries, player = len(columns.balanced), columns.player
     # A point is where a row of entries begins; finished games have none.
-    acts = player != NOBODY
+    acts = player != NO_PLAYER
     begins = np.zeros(entries + 1, bool)
     begins[columns.row[acts]] = True
     number = np.cumsum(begins, dtype=np.int32) - 1
     first = np.flatnonzero(begins).astype(np.int32)
     points = len(first) + 1
     point = np.where(acts, number[columns.row], points - 1).astype(np.int32)
-    code = np.full(points, NOBODY, np.int32)
+    code = np.full(points, NO_PLAYER, np.int32)
     code[point[acts]] = 4 * columns.num_actions[acts] + player[acts]
     parent, tolerance = _parents_and_tolerances(tree, number, points, entries)
     decides = [
-        [(player[here] == p).any() for here in tree.histories.by_depth]
+        [(player[level] == p).any() for level in tree.histories.by_depth]
         for p in range(2)
     ]
     return FlatTree(

@@ -313,8 +313,8 @@ def make_solver(
         flat = flat_tree.build(tree, columns, exponent, target)
         arrays = cast(flat, dtype)
         roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
-        given: Any = arrays, roots
-        problem: Any = visited.Problem(*given)
+        parts: Any = arrays, roots
+        problem: Any = visited.Problem(*parts)
         state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
         reader = visited.reader(tree, arrays)
     else:

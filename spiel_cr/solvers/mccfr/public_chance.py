@@ -167,9 +167,9 @@ class PublicChanceSolver(TableSolver):
             gains = actions @ board.members[group.round]
             gains -= (strategy * gains).sum(axis=0)
             self._regret[group.table] += gains.ravel()
-            own = reach[player, tree.own[player, group.nodes]]
-            own = own @ board.members[group.round]
-            self._average[group.table] += (own * strategy).ravel()
+            reach_below = reach[player, tree.own[player, group.nodes]]
+            reach_below = reach_below @ board.members[group.round]
+            self._average[group.table] += (reach_below * strategy).ravel()
 
     def progress_counts(self) -> dict[str, Any]:
         """See `IterativeSolver`."""
@@ -189,7 +189,7 @@ class PublicChanceSolver(TableSolver):
 
     def average(self) -> TableStrategy:
         """The average strategies of both players at all bets and buckets."""
-        found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        tables: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for group in self._tree.groups:
             width, nodes, buckets = group.shape
             rows = np.stack(
@@ -197,16 +197,18 @@ class PublicChanceSolver(TableSolver):
             )
             sums = self._average[group.table].reshape(width, -1)
             total = sums.sum(axis=0)
-            met = total > 0
-            shares = np.where(met, sums / np.where(met, total, 1), 1 / width)
-            found.append(
+            is_visited = total > 0
+            shares = np.where(
+                is_visited, sums / np.where(is_visited, total, 1), 1 / width
+            )
+            tables.append(
                 (
                     keys.of_rows(rows, group.player),
                     np.full(len(rows), width, np.uint16),
                     shares.T.ravel().astype(np.float32),
                 )
             )
-        key, count, probability = map(np.concatenate, zip(*found, strict=True))
+        key, count, probability = map(np.concatenate, zip(*tables, strict=True))
         visits = np.full(len(count), self.iterations, np.uint32)
         return TableStrategy(key, count, visits, probability)
 

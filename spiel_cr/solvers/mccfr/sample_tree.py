@@ -19,7 +19,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
 
 # Acting "players" besides 0 and 1.
-_CHANCE, NOBODY = 2, 3
+_CHANCE, NO_PLAYER = 2, 3
 
 
 class Columns(NamedTuple):
@@ -103,10 +103,10 @@ def columns_of(tree: GameTree) -> Columns:
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     player = np.select(
         [histories.player == CHANCE, histories.player == TERMINAL],
-        [_CHANCE, NOBODY],
+        [_CHANCE, NO_PLAYER],
         histories.player,
     )
-    player = np.where(counts == 0, NOBODY, player).astype(np.int32)
+    player = np.where(counts == 0, NO_PLAYER, player).astype(np.int32)
     row, chance = _rows(tree, player, counts)
     balanced = [balance(infosets.decisions) for infosets in tree.infosets]
     return Columns(
@@ -132,17 +132,19 @@ def build(
     columns = columns or columns_of(tree)
     utility = np.asarray(treeplex.divide(host(tree.histories.utility), exponent))
     levels, plan, alive = [], [], True
-    for here in tree.histories.by_depth:
-        counts, players = columns.num_actions[here], columns.player[here]
+    for level_slice in tree.histories.by_depth:
+        counts, players = columns.num_actions[level_slice], columns.player[level_slice]
         after, width = int(counts.sum()), int(counts.max(initial=0))
-        children = np.where(counts > 0, columns.first_child[here] - here.stop, after)
+        children = np.where(
+            counts > 0, columns.first_child[level_slice] - level_slice.stop, after
+        )
         levels.append(
             SampleLevel(
                 first_child=_row(children, after),
-                row=_row(columns.row[here], 0),
+                row=_row(columns.row[level_slice], 0),
                 num_actions=_row(counts, 0),
-                player=_row(players, NOBODY),
-                utility=host(np.append(utility[here], 0.0)),
+                player=_row(players, NO_PLAYER),
+                utility=host(np.append(utility[level_slice], 0.0)),
             )
         )
         full = alive and width > 0 and bool((counts == width).all())
@@ -171,8 +173,10 @@ def balance(decisions: Decisions) -> np.ndarray:
     size = np.ones(decisions.num_sequences)
     levels, owner = decisions.levels(), decisions.owner
     for level in range(int(levels.max(initial=-1)), -1, -1):
-        here = levels[owner[1:]] == level
-        sums = np.bincount(owner[1:][here], size[1:][here], minlength=len(decisions))
+        in_level = levels[owner[1:]] == level
+        sums = np.bincount(
+            owner[1:][in_level], size[1:][in_level], minlength=len(decisions)
+        )
         at_level = np.flatnonzero(levels == level)
         np.add.at(size, decisions.parent[at_level], sums[at_level])
     totals = np.bincount(owner[1:], size[1:], minlength=len(decisions))
@@ -211,10 +215,10 @@ def leads_to(tree: GameTree, target: np.ndarray) -> np.ndarray:
     histories = tree.histories
     above, below = target.copy(), target.copy()
     depths = histories.by_depth[1:]
-    for here in reversed(depths):
-        above[histories.parent[here][above[here]]] = True
-    for here in depths:
-        below[here] |= below[histories.parent[here]]
+    for level_slice in reversed(depths):
+        above[histories.parent[level_slice][above[level_slice]]] = True
+    for level_slice in depths:
+        below[level_slice] |= below[histories.parent[level_slice]]
     return above | below
 
 

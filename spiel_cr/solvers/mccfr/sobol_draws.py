@@ -26,7 +26,7 @@ def chunk(key: jax.Array, number: jax.Array, depths: int, batch: int) -> jax.Arr
     Returns:
       float32 [D, chunk_width], uniform in [0, 1).
     """
-    own = jax.random.fold_in(key, number)
+    chunk_key = jax.random.fold_in(key, number)
     # Single precision for both dtypes: the draws are the same, so runs are similar.
     shape = depths, chunk_width(depths, batch)
-    return jax.random.uniform(own, shape, jnp.float32)
+    return jax.random.uniform(chunk_key, shape, jnp.float32)

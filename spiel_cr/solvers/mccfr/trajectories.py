@@ -92,10 +92,10 @@ def sample(
     tables: list[jax.Array] = []
     for depth in reversed(range(last)):
         if isinstance(baseline, tuple):
-            begun = baselines.start(
+            learning = baselines.start(
                 config.baseline, baseline[depth], rising.learning.below
             )
-            rising = rising._replace(learning=begun)
+            rising = rising._replace(learning=learning)
         rising = climb(batch, tree.levels[depth], plan[depth], visits[depth], rising)
         if rising.learning.table is not None:
             tables.append(rising.learning.table)
@@ -138,7 +138,7 @@ def climb(
         expected = jnp.where(view.over, utility, expected)
     values = rising.values
     if batch.decides_at(shape):
-        weight = jnp.where(view.own, visit.weight * (1 - 2 * batch.player), 0)
+        weight = jnp.where(view.is_updating, visit.weight * (1 - 2 * batch.player), 0)
         entry = view.row + batch.stride * visit.chosen
         values = values.at[entry].add(weight * excess)
         if guess is not None:

@@ -153,7 +153,7 @@ def step(
 
     def sample(player: jax.Array, state: VisitedState) -> VisitedState:
         player_key = jax.random.wrap_key_data(keys[player])
-        given = walk.Given(
+        inputs = walk.WalkInputs(
             tree=problem.tree,
             strategy=state.strategy,
             draws=jnp.zeros(0, dtype),
@@ -166,7 +166,7 @@ def step(
         def some(number: jax.Array, s: _Walked) -> _Walked:
             drawn = draws.chunk(player_key, number, depths, config.batch).astype(dtype)
             left = jnp.minimum(config.batch - number * width, width)
-            one = functools.partial(_walk_one, given, config, drawn)
+            one = functools.partial(_walk_one, inputs, config, drawn)
             return jax.lax.fori_loop(0, left, one, s)
 
         if depths == 1:  # the root is terminal, so there is nothing to walk
@@ -188,17 +188,21 @@ def step(
 
 
 def _walk_one(
-    given: walk.Given, config: MCCFRConfig, drawn: jax.Array, b: jax.Array, s: _Walked
+    inputs: walk.WalkInputs,
+    config: MCCFRConfig,
+    drawn: jax.Array,
+    b: jax.Array,
+    s: _Walked,
 ) -> _Walked:
     """Walks trajectory b, with column b of the draws, float [D, n]."""
     numbers = drawn[:, b]
-    targeted = None if given.tree.target is None else numbers[-1] < config.delta
-    given = given._replace(draws=numbers[:-1], targeted=targeted)
+    targeted = None if inputs.tree.target is None else numbers[-1] < config.delta
+    inputs = inputs._replace(draws=numbers[:-1], targeted=targeted)
     baseline, arrivals, scratch = s
     if config.scheme == "outcome":
-        baseline, scratch, _ = walk.outcome(given, baseline, scratch, config)
+        baseline, scratch, _ = walk.outcome(inputs, baseline, scratch, config)
     else:
-        arrivals, scratch = branching_walk.sample(given, arrivals, scratch, config)
+        arrivals, scratch = branching_walk.sample(inputs, arrivals, scratch, config)
     return baseline, arrivals, scratch
 
 
@@ -459,22 +463,22 @@ class Reader:
 
     def average(self, state: VisitedState, player: int) -> np.ndarray:
         """float64 [S], weighted mean of the iterates in sequence form."""
-        sums, taken = _whole(state.average), _whole(state.taken)
+        sums, taken = _total(state.average), _total(state.taken)
         strategy = np.asarray(state.strategy, float)
         for points in self.levels:
             counts = self.counts[points]
             rows = ranges(self.first[points], counts)
             missing = sums[self.parent[points]] - taken[points]
             sums[rows] += np.repeat(missing, counts) * strategy[rows]
-        mine = sums[self.roots[player] : self.ends[player]]
-        total = mine[0]
-        return mine / total if total > 0 else mine
+        player_sums = sums[self.roots[player] : self.ends[player]]
+        total = player_sums[0]
+        return player_sums / total if total > 0 else player_sums
 
     def current(self, state: VisitedState, player: int) -> np.ndarray:
         """float64 [S], the current strategy's action probabilities; 1 at the empty
         sequence."""
-        mine = np.asarray(state.strategy, np.float64)
-        return mine[self.roots[player] : self.ends[player]].copy()
+        strategy = np.asarray(state.strategy, np.float64)
+        return strategy[self.roots[player] : self.ends[player]].copy()
 
     def check(self, state: VisitedState) -> None:
         """Raises ValueError where numpy arrays hold what no solve leaves."""
@@ -482,7 +486,7 @@ class Reader:
         # Sums of rounded shares may be above 1 by a few units in the last place.
         if (played < 0).any() or (played > 1 + 1e-3).any():
             raise ValueError("the state has probabilities outside of [0, 1]")
-        if (_whole(state.average) < 0).any():
+        if (_total(state.average) < 0).any():
             raise ValueError("the state has a negative average strategy")
         scratch = state.scratch
         if scratch.length != 0 or scratch.pending.any() or scratch.listed.any():
@@ -505,8 +509,8 @@ def reader(tree: GameTree, arrays: FlatTree) -> Reader:
     for p, infosets in enumerate(tree.infosets):
         decisions = infosets.decisions
         points = number[decisions.first_sequence + p * sizes[0]]
-        for level, (infosets_there, _) in enumerate(decisions.downwards()):
-            by_level.setdefault(level, []).append(points[infosets_there])
+        for level, (infoset_ids, _) in enumerate(decisions.downwards()):
+            by_level.setdefault(level, []).append(points[infoset_ids])
     return Reader(
         roots=(0, sizes[0]),
         ends=(sizes[0], sum(sizes)),
@@ -517,6 +521,6 @@ def reader(tree: GameTree, arrays: FlatTree) -> Reader:
     )
 
 
-def _whole(sums: Sums) -> np.ndarray:
+def _total(sums: Sums) -> np.ndarray:
     """float64, a new array."""
     return np.add(sums.high, sums.low, dtype=np.float64)

@@ -73,7 +73,7 @@ class Scratch(NamedTuple):
     length: jax.Array
 
 
-class Given(NamedTuple):
+class WalkInputs(NamedTuple):
     """What a walk only reads.
 
     Attributes:
@@ -135,12 +135,15 @@ class _Front(NamedTuple):
 
 
 def outcome(
-    given: Given, baseline: jax.Array | None, scratch: Scratch, config: MCCFRConfig
+    inputs: WalkInputs,
+    baseline: jax.Array | None,
+    scratch: Scratch,
+    config: MCCFRConfig,
 ) -> tuple[jax.Array | None, Scratch, jax.Array]:
     """A trajectory that follows one action everywhere.
 
     Args:
-      given: what it reads.
+      inputs: what it reads.
       baseline: float [T] ("average") or [N] ("expected"), those so far; None without.
       scratch: of the batch so far.
       config: exploration and baselines.
@@ -149,8 +152,8 @@ def outcome(
       The baselines after it, the batch's scratch, and the trajectory's estimate of
       player 0's utility.
     """
-    tree, share = given.tree, given.share
-    nobody = len(tree.code) - 1
+    tree, share = inputs.tree, inputs.share
+    no_player = len(tree.code) - 1
     root = at(tree.point, jnp.int32(0))
     front = _Front(
         history=jnp.int32(0),
@@ -161,39 +164,43 @@ def outcome(
         ratio=None if tree.target is None else jnp.ones_like(share),
         listed=at(scratch.listed, root),
     )
-    places = len(given.draws)
+    places = len(inputs.draws)
     numbers = jnp.zeros(places, share.dtype)
-    whole = jnp.zeros(places, jnp.int32)
-    stack = _Stack(whole, whole, numbers, numbers, numbers)
+    indices = jnp.zeros(places, jnp.int32)
+    stack = _Stack(indices, indices, numbers, numbers, numbers)
     front, stack, scratch = jax.lax.while_loop(
-        lambda s: s[0].point != nobody,
-        lambda s: _descend(given, config, *s),
+        lambda s: s[0].point != no_player,
+        lambda s: _descend(inputs, config, *s),
         (front, stack, scratch),
     )
     utility = at(tree.utility, front.history)
     up = _Rising(front.place, utility, utility, baseline, scratch.pending)
     up = jax.lax.while_loop(
-        lambda up: up.place > 0, lambda up: _ascend(given, config, stack, up), up
+        lambda up: up.place > 0, lambda up: _ascend(inputs, config, stack, up), up
     )
     return up.baseline, scratch._replace(pending=up.pending), up.estimate
 
 
 def _descend(
-    given: Given, config: MCCFRConfig, front: _Front, stack: _Stack, scratch: Scratch
+    inputs: WalkInputs,
+    config: MCCFRConfig,
+    front: _Front,
+    stack: _Stack,
+    scratch: Scratch,
 ) -> tuple[_Front, _Stack, Scratch]:
     """Chooses an action and moves on to the next history."""
-    tree, point = given.tree, front.point
+    tree, point = inputs.tree, front.point
     first, code = at(tree.first, point), at(tree.code, point)
-    count, who = code >> 2, code & 3
-    own = who == given.player
-    likely = _explored(given, config, first, count, own)
+    count, actor = code >> 2, code & 3
+    is_updating = actor == inputs.player
+    likely = _explored(inputs, config, first, count, is_updating)
     child = at(tree.first_child, front.history)
     gain = None
     if tree.target is not None:
         gain = _gain(tree.target, likely, child, count)
-    draw = at(given.draws, front.depth)
-    action = choose(_led(likely, gain, given.targeted), count, draw)
-    rho, sigma = likely(action), at(given.strategy, first + action)
+    draw = at(inputs.draws, front.depth)
+    action = choose(_led(likely, gain, inputs.targeted), count, draw)
+    rho, sigma = likely(action), at(inputs.strategy, first + action)
     weight, visit_rho, ratio = front.weight, rho, front.ratio
     if gain is not None and ratio is not None:
         # With r = q_targeted / q_free, the mixture of targeted and free trajectories
@@ -202,16 +209,16 @@ def _descend(
         ratio = ratio * gain(action)
         visit_rho = rho * (config.delta * ratio + 1 - config.delta) / mixed
         weight = weight / mixed
-    sign = (1 - 2 * given.player).astype(weight.dtype)
+    sign = (1 - 2 * inputs.player).astype(weight.dtype)
     visit = _Stack(
         history=front.history,
         action=action,
         rho=visit_rho,
         sigma=sigma,
-        weight=jnp.where(own, sign * weight, 0),
+        weight=jnp.where(is_updating, sign * weight, 0),
     )
     stack = jax.tree.map(lambda rows, row: put(rows, front.place, row), stack, visit)
-    scratch = enlist(scratch, point, front.listed, own)
+    scratch = enlist(scratch, point, front.listed, is_updating)
     history = child + action
     after = at(tree.point, history)
     front = _Front(
@@ -220,8 +227,8 @@ def _descend(
         depth=front.depth + 1,
         # Others draw from their own strategies: sigma / rho is one, and without a
         # baseline the value passes through.
-        place=front.place + jnp.where(own, 1, 0 if _skips(tree, config) else 1),
-        weight=front.weight / jnp.where(own, rho, 1),
+        place=front.place + jnp.where(is_updating, 1, 0 if _skips(tree, config) else 1),
+        weight=front.weight / jnp.where(is_updating, rho, 1),
         ratio=ratio,
         listed=at(scratch.listed, after),
     )
@@ -229,29 +236,29 @@ def _descend(
 
 
 def _explored(
-    given: Given,
+    inputs: WalkInputs,
     config: MCCFRConfig,
     first: jax.Array,
     count: jax.Array,
-    own: jax.Array,
+    is_updating: jax.Array,
 ) -> Chance:
     """How likely a trajectory that is not targeted follows each action.
 
     Args:
-      given: what the walk reads.
+      inputs: what the walk reads.
       config: exploration.
       first: int32 scalar, the first action's entry.
       count: int32 scalar, the number of actions.
-      own: bool scalar, whether the updating player acts; others do not explore.
+      is_updating: bool scalar, whether the updating player acts; others do not explore.
     """
-    epsilon = jnp.where(own, jnp.asarray(config.epsilon, given.share.dtype), 0)
+    epsilon = jnp.where(is_updating, jnp.asarray(config.epsilon, inputs.share.dtype), 0)
     even = epsilon / count.astype(epsilon.dtype)
 
     def likely(action: jax.Array) -> jax.Array:
         explored = even
         if config.explore == "balanced":
-            explored = epsilon * at(given.tree.balanced, first + action)
-        return (1 - epsilon) * at(given.strategy, first + action) + explored
+            explored = epsilon * at(inputs.tree.balanced, first + action)
+        return (1 - epsilon) * at(inputs.strategy, first + action) + explored
 
     return likely
 
@@ -296,8 +303,12 @@ def choose(chance: Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
         s: tuple[jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         action, total, chosen = s
-        here = chance(action)
-        return action + 1, total + here, jnp.where(here > 0, action, chosen)
+        probability = chance(action)
+        return (
+            action + 1,
+            total + probability,
+            jnp.where(probability > 0, action, chosen),
+        )
 
     zero = jnp.int32(0)
     start = (zero, jnp.zeros_like(draw), zero)
@@ -343,14 +354,14 @@ class _Rising(NamedTuple):
 
 
 def _ascend(
-    given: Given, config: MCCFRConfig, stack: _Stack, rising: _Rising
+    inputs: WalkInputs, config: MCCFRConfig, stack: _Stack, rising: _Rising
 ) -> _Rising:
     """Takes the value of the followed action in, at the last visit not yet done."""
     place, estimate, below, baseline, pending = rising
     place = place - 1
     history = at(stack.history, place)
-    point = at(given.tree.point, history)
-    first, count = at(given.tree.first, point), at(given.tree.code, point) >> 2
+    point = at(inputs.tree.point, history)
+    first, count = at(inputs.tree.first, point), at(inputs.tree.code, point) >> 2
     chosen, sigma = at(stack.action, place), at(stack.sigma, place)
     rho, weight = at(stack.rho, place), at(stack.weight, place)
     if baseline is None:
@@ -360,7 +371,7 @@ def _ascend(
     else:
         begin = first
         if config.baseline != "average":
-            begin = at(given.tree.first_child, history)
+            begin = at(inputs.tree.first_child, history)
 
         def learn(a: jax.Array, s: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             table, old, expected, guess = s
@@ -369,7 +380,7 @@ def _ascend(
                 new = old + config.decay * (estimate - old)
             follows = a == chosen
             table = put(table, begin + a, jnp.where(follows, new, old))
-            expected = expected + at(given.strategy, first + a) * old
+            expected = expected + at(inputs.strategy, first + a) * old
             guess = jnp.where(follows, old, guess)
             after = at(table, begin + jnp.minimum(a + 1, count - 1))
             return table, after, expected, guess

@@ -104,5 +104,5 @@ def test_replay_keeps_the_newest():
     assert sorted(replay.at(np.arange(10)).rows) == list(range(14, 24))
     again = Replay(10)
     again.restore(replay.arrays())
-    assert again.met == 24
+    assert again.num_seen == 24
     assert np.array_equal(again.at(np.arange(10)).rows, replay.at(np.arange(10)).rows)

@@ -42,7 +42,7 @@ def test_states_and_rules_show_the_same():
         ]
         np.testing.assert_array_equal(both[0], both[1])
         width = ways[0].knowledge.num_features
-        own = ways[0].knowledge.own(both[0], 1)
+        own = ways[0].knowledge.player_rows(both[0], 1)
         np.testing.assert_array_equal(own, both[0][:, width:])
         action = random.integers(here[0].num_actions[live])
         here = [

@@ -434,7 +434,7 @@ class Walker:
             target=marked(self.maps.game, rules.target),
         )
         strategy = np.array(self.maps.batch.strategy)[: self.maps.entries]
-        self.given = walk.Given(
+        self.given = walk.WalkInputs(
             tree=jax.device_put(self.flat),
             strategy=jnp.asarray(strategy),
             draws=None,

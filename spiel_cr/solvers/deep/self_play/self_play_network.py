@@ -103,8 +103,8 @@ def outputs(features: jax.Array | None, parameters: Any, seen: jax.Array) -> jax
       seen: bool or float32 [n, F], features; or int32 [n], places.
     """
     if isinstance(parameters, tuple):
-        given = seen if features is None else features[seen]
-        return networks.outputs(parameters, given)
+        rows = seen if features is None else features[seen]
+        return networks.outputs(parameters, rows)
     return parameters[seen]
 
 
@@ -138,15 +138,15 @@ def evaluate(
     if legal is not None and not len(legal):
         return np.zeros(legal.shape, np.float32)
     parts = [part for part in (seen, legal) if part is not None]
-    found = []
+    outputs = []
     for first in range(0, len(seen), _MOST):
         some = [part[first : first + _MOST] for part in parts]
         size = padded_size(len(some[0]), _LEAST)
         program = _outputs if legal is None else _apply
         padded = (networks.padded(part, size) for part in some)
         answers = np.asarray(program(features, parameters, *padded))
-        found.append(answers[: len(some[0])])
-    return np.concatenate(found)
+        outputs.append(answers[: len(some[0])])
+    return np.concatenate(outputs)
 
 
 def loss(
@@ -180,8 +180,8 @@ def loss(
     weight = rows.weight / jnp.maximum(rows.weight.sum(), 1)
 
     def divergence(other: jax.Array) -> jax.Array:
-        apart = jnp.where(rows.legal, log_policy - other, 0)
-        return (weight * (policy * apart).sum(axis=1)).sum()
+        log_ratio = jnp.where(rows.legal, log_policy - other, 0)
+        return (weight * (policy * log_ratio).sum(axis=1)).sum()
 
     parts = (
         (weight * (policy * rows.advantage).sum(axis=1)).sum(),
@@ -294,8 +294,8 @@ def advance_critic(
     def objective(parameters: Any, chosen: jax.Array) -> tuple[jax.Array, jax.Array]:
         some = Moves(*(array[chosen] for array in moves))
         numbers = outputs(features, parameters, some.joint)
-        said = jnp.take_along_axis(numbers, some.action[:, None], axis=1)[:, 0]
-        wrong = (some.weight * jnp.square(said - some.target)).sum()
+        predicted = jnp.take_along_axis(numbers, some.action[:, None], axis=1)[:, 0]
+        wrong = (some.weight * jnp.square(predicted - some.target)).sum()
         mean = wrong / jnp.maximum(some.weight.sum(), 1)
         return mean, mean
 

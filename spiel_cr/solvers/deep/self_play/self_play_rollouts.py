@@ -94,8 +94,8 @@ def play(
         player = positions.player[live]
         answer = _ask(positions, live, player, actor)
         action = _draw(answer, positions.key[live], random, stratified)
-        known = joint(positions, live)
-        depths.append((player, match, answer, action.astype(np.int32), known))
+        joint_rows = joint(positions, live)
+        depths.append((player, match, answer, action.astype(np.int32), joint_rows))
         # Simulators count the legal actions, in ascending order.
         before = np.arange(answer.legal.shape[1]) < action[:, None]
         return np.count_nonzero(answer.legal & before, axis=1)
@@ -159,15 +159,15 @@ def advantages(
     legal, rows = episodes.answer.legal, np.arange(len(episodes.action))
     policy = policy_of(legal, episodes.answer.log_policy)
     values = np.where(legal, values, 0).astype(np.float64)
-    mean, said = (policy * values).sum(axis=1), values[rows, episodes.action]
-    target, worth = np.zeros(len(rows)), episodes.utility / scale
+    mean, predicted = (policy * values).sum(axis=1), values[rows, episodes.action]
+    target, future = np.zeros(len(rows)), episodes.utility / scale
     ends = episodes.depth_start.tolist()
     for begin, end in zip(ends[-2::-1], ends[:0:-1], strict=True):
         match = episodes.match[begin:end]
-        target[begin:end] = worth[match]
-        worth[match] = mean[begin:end] + trace * (worth[match] - said[begin:end])
+        target[begin:end] = future[match]
+        future[match] = mean[begin:end] + trace * (future[match] - predicted[begin:end])
     gain = values - mean[:, None]
-    gain[rows, episodes.action] += (target - said) / policy[rows, episodes.action]
+    gain[rows, episodes.action] += (target - predicted) / policy[rows, episodes.action]
     sign = np.where(episodes.player == 0, 1.0, -1.0)[:, None]
     return np.where(legal, sign * gain, 0), target
 
@@ -178,10 +178,10 @@ def _ask(
     """The answers at all decisions, in their order."""
     parts, places = [], []
     for acts in range(2):
-        mine = np.flatnonzero(player == acts)
-        if len(mine):
-            parts.append(actor(positions, live[mine], acts))
-            places.append(mine)
+        acting = np.flatnonzero(player == acts)
+        if len(acting):
+            parts.append(actor(positions, live[acting], acts))
+            places.append(acting)
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate(places), kind="stable")

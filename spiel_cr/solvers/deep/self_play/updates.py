@@ -1,6 +1,5 @@
 """Self-play by mirror descent: play, estimate advantages, learn, again."""
 
-import time
 from typing import Any
 
 import jax
@@ -58,8 +57,6 @@ class SelfPlay(Training):
       iterations: done so far.
       episodes: matches so far.
       decisions: of both players in them.
-      seconds_of: time spent, by what was done: "play", "learn"; programs being
-        compiled included; "learn" has all of that before a checkpoint.
     """
 
     def __init__(
@@ -86,14 +83,13 @@ class SelfPlay(Training):
         self.decisions = 0
         # The unit of values, in utilities; 0: nothing was paid yet.
         self._unit = 0.0
-        self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
         # Answers of the networks as they are, at all infosets.
-        self._known: dict[int, np.ndarray] = {}
+        self._cached_policies: dict[int, np.ndarray] = {}
         with precision(np.dtype(np.float32)):
-            made = [self._make(n, seed) for n in range(3)]
-        self._features = [features for features, _ in made]
+            initial = [self._make(n, seed) for n in range(3)]
+        self._features = [features for features, _ in initial]
         *self._learners, critic = (
-            network.begin(parameters, config.gradient_norm) for _, parameters in made
+            network.begin(parameters, config.gradient_norm) for _, parameters in initial
         )
         self._critic = critic._replace(magnet=None, mean=None)
 
@@ -102,23 +98,22 @@ class SelfPlay(Training):
 
         See `network.outputs`.
         """
-        config, known = self.config, self.knowledge
+        config, knowledge = self.config, self.knowledge
         if config.network == "table":
-            assert isinstance(known, TreeKnowledge)
-            count = (*known.num_infosets, len(known.deciders))[number]
-            return None, network.table(max(count, 1), known.num_actions)
-        seen, table = known.num_features, number if number < 2 else None
+            assert isinstance(knowledge, TreeKnowledge)
+            count = (*knowledge.num_infosets, len(knowledge.deciders))[number]
+            return None, network.table(max(count, 1), knowledge.num_actions)
+        seen, table = knowledge.num_features, number if number < 2 else None
         wide = seen if number < 2 else 2 * seen
-        shape = Shape(wide, known.num_actions, config.hidden, config.layers)
+        shape = Shape(wide, knowledge.num_actions, config.hidden, config.layers)
         # A seed of 31 bits, by all bits of the solver's.
-        own = np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1
-        return known.table(table), networks.make(shape.widths, int(own))
+        network_seed = np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1
+        return knowledge.table(table), networks.make(shape.widths, int(network_seed))
 
     def _iterate(self) -> None:
         """Matches, and steps of the optimiser on their decisions."""
         config = self.config
         with precision(np.dtype(np.float32)):
-            begin = time.perf_counter()
             random = np.random.default_rng([self.seed, self.iterations])
             episodes = play(
                 *(self.source, self, config.episodes, random),
@@ -131,13 +126,10 @@ class SelfPlay(Training):
             )
             unit = self._unit or 1.0
             gains, targets = advantages(episodes, values, config.trace, unit)
-            middle = time.perf_counter()
             for number in range(len(self._learners)):
                 self._learn(number, episodes, gains, random)
             self._learn_values(episodes, targets, random)
-            self._known.clear()
-        self.seconds_of["play"] += middle - begin
-        self.seconds_of["learn"] += time.perf_counter() - middle
+            self._cached_policies.clear()
         self.decisions += len(episodes.player)
         self.episodes += config.episodes
         self.nodes = self.decisions + self.episodes
@@ -187,8 +179,11 @@ class SelfPlay(Training):
         self, episodes: Episodes, targets: np.ndarray, random: np.random.Generator
     ) -> None:
         """Steps of the optimiser for the critic."""
-        known, weight = targets.astype(np.float32), np.ones(len(targets), np.float32)
-        moves = Moves(episodes.joint, episodes.action, known, weight)
+        target_values, weight = (
+            targets.astype(np.float32),
+            np.ones(len(targets), np.float32),
+        )
+        moves = Moves(episodes.joint, episodes.action, target_values, weight)
         moves, batches = self._batches(moves, random)
         rate = np.float32(self.config.critic_rate)
         self._critic, errors = network.advance_critic(
@@ -209,10 +204,10 @@ class SelfPlay(Training):
 
     def _rows(self, number: int, episodes: Episodes, gains: np.ndarray) -> Rows:
         """What a network learns from."""
-        mine, answer = np.flatnonzero(episodes.player == number), episodes.answer
+        chosen, answer = np.flatnonzero(episodes.player == number), episodes.answer
         return Rows(
-            *(answer.seen[mine], answer.legal[mine], answer.log_policy[mine]),
-            *(gains[mine].astype(np.float32), np.ones(len(mine), np.float32)),
+            *(answer.seen[chosen], answer.legal[chosen], answer.log_policy[chosen]),
+            *(gains[chosen].astype(np.float32), np.ones(len(chosen), np.float32)),
         )
 
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
@@ -238,11 +233,13 @@ class SelfPlay(Training):
         counts = self.knowledge.num_infosets
         if counts is None or counts[player] > _MOST_INFOSETS:
             return self._evaluate(seen, player, self._learners[player].parameters)
-        if player not in self._known:
+        if player not in self._cached_policies:
             everything = self._compiled().everywhere(player)
             parameters = self._learners[player].parameters
-            self._known[player] = self._evaluate(everything, player, parameters)
-        return self._known[player][seen.rows]
+            self._cached_policies[player] = self._evaluate(
+                everything, player, parameters
+            )
+        return self._cached_policies[player][seen.rows]
 
     def _evaluate(self, seen: Seen, player: int, parameters: Any) -> np.ndarray:
         places = self._places(seen.rows)
@@ -275,34 +272,41 @@ class SelfPlay(Training):
         Raises:
           ValueError: the game is not compiled.
         """
-        known = self._compiled()
+        knowledge = self._compiled()
         first, second = (
-            known.behaviour(p, self._policy(p, known.everywhere(p), learner.mean))
+            knowledge.behaviour(
+                p, self._policy(p, knowledge.everywhere(p), learner.mean)
+            )
             for p, learner in enumerate(self._learners)
         )
         return first, second
 
     def average(self) -> Networks:
         """What the means of parameters play, for files; a table has none."""
-        known, config = self.knowledge, self.config
+        knowledge, config = self.knowledge, self.config
         assert config.network == "mlp"
         shape = Shape(
-            *(known.num_features, known.num_actions, config.hidden, config.layers)
+            *(
+                knowledge.num_features,
+                knowledge.num_actions,
+                config.hidden,
+                config.layers,
+            )
         )
         both = [networks.leaves(learner.mean) for learner in self._learners]
         return Networks.single(shape, config.features, both)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, for `restore`: numbers and arrays, no objects."""
-        found = {
+        arrays = {
             f"learner{number}.{place}": np.asarray(leaf)
             for number, learner in enumerate([*self._learners, self._critic])
             for place, leaf in enumerate(jax.tree.leaves(learner))
         }
-        found["unit"] = np.array(self._unit)
+        arrays["unit"] = np.array(self._unit)
         for name in _COUNTS:
-            found[name] = np.array(getattr(self, name))
-        return found
+            arrays[name] = np.array(getattr(self, name))
+        return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
         """Goes on where another one was; from there on both give the same bits.
@@ -316,10 +320,12 @@ class SelfPlay(Training):
         """
         counts = [np.asarray(arrays.get(name, "missing")) for name in _COUNTS]
         if any(n.shape or n.dtype.kind not in "iu" or n < 0 for n in counts):
-            said = dict(zip(_COUNTS, (n.tolist() for n in counts), strict=True))
+            invalid_counts = dict(
+                zip(_COUNTS, (n.tolist() for n in counts), strict=True)
+            )
             raise ValueError(
-                f"arrays: the counts of such a solver are whole numbers, not {said}; "
-                f"give all that `arrays` gave"
+                f"arrays: the counts of such a solver are whole numbers, not "
+                f"{invalid_counts}; give all that `arrays` gave"
             )
         unit = np.asarray(arrays.get("unit", np.nan))
         if unit.shape or unit.dtype.kind != "f" or not 0 <= unit < np.inf:
@@ -339,16 +345,15 @@ class SelfPlay(Training):
                     f"solver that was made like this one"
                 )
             with precision(np.dtype(np.float32)):
-                own = [jnp.asarray(arrays[name]) for name in names]
-            restored.append(jax.tree.unflatten(structure, own))
+                leaves_on_device = [jnp.asarray(arrays[name]) for name in names]
+            restored.append(jax.tree.unflatten(structure, leaves_on_device))
         *self._learners, self._critic = restored
         self._unit = float(unit)
-        self._known.clear()
+        self._cached_policies.clear()
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(self, name, int(count))
         self.nodes = self.decisions + self.episodes
         self.seconds, self.whole = seconds, True
-        self.seconds_of = {"play": 0.0, "learn": seconds}
 
 
 def batch_size(count: int) -> int:

@@ -25,7 +25,7 @@ class Round(NamedTuple):
     Attributes:
       size: B.
       above: int32 [B], the board of the round before; 0 in round 0. Ascending.
-      odds: float64 [B], how likely the board is, as far as anything is at stake.
+      probability: float64 [B], how likely the board is, as far as anything is at stake.
       board: for each player int32 [H], the board of a signal; -1: it meets nobody.
       slot: for each player int32 [H], its number among the hands of its board.
       signals: for each player int32 [B, h], the other way round; -1 at padding.
@@ -33,7 +33,7 @@ class Round(NamedTuple):
 
     size: int
     above: np.ndarray
-    odds: np.ndarray
+    probability: np.ndarray
     board: tuple[np.ndarray, np.ndarray]
     slot: tuple[np.ndarray, np.ndarray]
     signals: tuple[np.ndarray, np.ndarray]
@@ -122,13 +122,13 @@ def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
 def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
     """For each round [H0, H1], the most that any matrix of it says of two signals, or
     that matrices of later rounds say of what they become."""
-    found: list[scipy.sparse.csr_array] = []
+    stakes: list[scipy.sparse.csr_array] = []
     counts = [game.num_private_states(p) for p in range(2)]
     for number in reversed(range(game.num_rounds)):
         shape = (counts[0][number], counts[1][number])
         matrix = scipy.sparse.csr_array(shape)
-        if found:
-            below = found[0].tocoo()
+        if stakes:
+            below = stakes[0].tocoo()
             up = (
                 game.parents[0][number + 1][below.row],
                 game.parents[1][number + 1][below.col],
@@ -138,10 +138,12 @@ def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
             if payoff_matrix.round == number:
                 entries = payoff_matrix.coordinates()
                 at = (entries.rows, entries.columns)
-                here = scipy.sparse.coo_array((np.abs(entries.values), at), shape)
-                matrix = matrix.maximum(here.tocsr())
-        found.insert(0, matrix)
-    return found
+                round_stakes = scipy.sparse.coo_array(
+                    (np.abs(entries.values), at), shape
+                )
+                matrix = matrix.maximum(round_stakes.tocsr())
+        stakes.insert(0, matrix)
+    return stakes
 
 
 def _round(
@@ -162,25 +164,25 @@ def _round(
     number = np.full(len(before), -1, np.int64)
     number[meets] = np.arange(len(meets))
     sides = number[parts.rows], number[parts.columns]
-    odds = np.bincount(sides[0][entries.row], entries.data, minlength=len(meets))
+    probability = np.bincount(sides[0][entries.row], entries.data, minlength=len(meets))
     boards, slots, signals = [], [], []
-    for mine in sides:
-        order = np.argsort(mine, kind="stable")
-        begins = np.searchsorted(mine[order], mine)
-        within = np.empty(len(mine), np.int32)
-        within[order] = np.arange(len(mine)) - begins[order]
-        boards.append(mine.astype(np.int32))
+    for player_boards in sides:
+        order = np.argsort(player_boards, kind="stable")
+        begins = np.searchsorted(player_boards[order], player_boards)
+        within = np.empty(len(player_boards), np.int32)
+        within[order] = np.arange(len(player_boards)) - begins[order]
+        boards.append(player_boards.astype(np.int32))
         slots.append(within)
     width = 1 + max(int(s[b >= 0].max()) for s, b in zip(slots, boards, strict=True))
-    for mine, slot in zip(boards, slots, strict=True):
+    for player_boards, slot in zip(boards, slots, strict=True):
         table = np.full((len(meets), width), -1, np.int32)
-        known = np.flatnonzero(mine >= 0)
-        table[mine[known], slot[known]] = known
+        on_board = np.flatnonzero(player_boards >= 0)
+        table[player_boards[on_board], slot[on_board]] = on_board
         signals.append(table)
     return Round(
         len(meets),
         before[meets].astype(np.int32),
-        odds,
+        probability,
         (boards[0], boards[1]),
         (slots[0], slots[1]),
         (signals[0], signals[1]),

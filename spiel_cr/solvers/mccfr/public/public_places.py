@@ -32,14 +32,15 @@ class Places(NamedTuple):
       children: int32 [X], how many.
       row: int32 [X], the decision's row in tables; Y elsewhere.
       board: int32 [X], in `mass`.
-      odds: float [X], below deals the probability with which a trajectory goes there.
+      probability: float [X], below deals the probability with which a trajectory goes
+        there.
       map: int32 [X], below deals the row of `up`; 0 elsewhere.
       term: int32 [X, 2], leaves: the first of the place's terms, and one past the last.
       term_matrix: int32 [T], in `matrices`.
       term_stake: float [T].
       up: for each player int32 [U, h], the hand before the deal that each hand comes
         from.
-      there: for each player float [M, h], 1 where there is such a hand.
+      has_hand: for each player float [M, h], 1 where there is such a hand.
       start: float [2, h], both players' reach at place 0.
       mass, matrices: see `Boards`.
       legal: float [Y + 1, A], 1 for legal actions; the last row is no decision.
@@ -52,13 +53,13 @@ class Places(NamedTuple):
     children: jax.Array
     row: jax.Array
     board: jax.Array
-    odds: jax.Array
+    probability: jax.Array
     map: jax.Array
     term: jax.Array
     term_matrix: jax.Array
     term_stake: jax.Array
     up: tuple[jax.Array, jax.Array]
-    there: tuple[jax.Array, jax.Array]
+    has_hand: tuple[jax.Array, jax.Array]
     start: jax.Array
     mass: jax.Array
     payoff_matrices: jax.Array
@@ -91,7 +92,7 @@ class _Builder:
         self.above: list[np.ndarray] = []
         self.node: list[np.ndarray] = []
         self.board: list[np.ndarray] = []
-        self.odds: list[np.ndarray] = []
+        self.probability: list[np.ndarray] = []
         self.map: list[np.ndarray] = []
         self.size = 0
         # For each public node int [B], its places by boards.
@@ -106,7 +107,7 @@ class _Builder:
         above: np.ndarray,
         node: np.ndarray | int,
         board: np.ndarray | int,
-        odds: np.ndarray | float,
+        probability: np.ndarray | float,
         maps: np.ndarray | int,
     ) -> np.ndarray:
         """Numbers of new places; all arguments of one length, or numbers."""
@@ -116,7 +117,7 @@ class _Builder:
             (self.above, above),
             (self.node, node),
             (self.board, board),
-            (self.odds, odds),
+            (self.probability, probability),
             (self.map, maps),
         ):
             part.append(np.broadcast_to(values, count))
@@ -155,8 +156,8 @@ class _Builder:
         """
         later = int(self.game.betting.round[node])
         board = self.board_above(later, before)
-        odds = self.boards.rounds[later].odds
-        share = odds / np.bincount(board, weights=odds)[board]
+        probability = self.boards.rounds[later].probability
+        share = probability / np.bincount(board, weights=probability)[board]
         first = self.first_map(before, later)
         # Boards below one board are side by side.
         self.at[node] = self.add(
@@ -193,18 +194,18 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
         children = order[bounds[node] : bounds[node + 1]]
         if not len(children):
             continue
-        here = make.at[node]
+        positions = make.at[node]
         before = int(betting.round[node])
         later = betting.round[children] > before
         kinds = np.array([make.kind_of(int(child)) for child in children])
         placed = make.add(
-            np.tile(np.where(later, DEAL, kinds), len(here)),
-            np.repeat(here, len(children)),
-            np.tile(children, len(here)),
-            np.repeat(first[before] + np.arange(len(here)), len(children)),
+            np.tile(np.where(later, DEAL, kinds), len(positions)),
+            np.repeat(positions, len(children)),
+            np.tile(children, len(positions)),
+            np.repeat(first[before] + np.arange(len(positions)), len(children)),
             1.0,
             0,
-        ).reshape(len(here), -1)
+        ).reshape(len(positions), -1)
         for column, child in enumerate(children.tolist()):
             if later[column]:
                 make.deal(child, placed[:, column], before)
@@ -215,9 +216,16 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
 
 def _finish(make: _Builder) -> Layout:
     game, boards = make.game, make.boards
-    kind, above, node, board, odds, maps = (
+    kind, above, node, board, probability, maps = (
         np.concatenate(part)
-        for part in (make.kind, make.above, make.node, make.board, make.odds, make.map)
+        for part in (
+            make.kind,
+            make.above,
+            make.node,
+            make.board,
+            make.probability,
+            make.map,
+        )
     )
     size, hands = make.size, boards.hands
     count = np.bincount(above[1:], minlength=size)
@@ -243,36 +251,36 @@ def _finish(make: _Builder) -> Layout:
     ends = np.cumsum(many)
     term = np.zeros((size, 2), np.int64)
     term[leaf] = np.stack([ends - many, ends], 1)
-    there = np.zeros((2, len(boards.mass), hands))
+    has_hand = np.zeros((2, len(boards.mass), hands))
     for start, part in zip(boards.first, boards.rounds, strict=True):
         for p in range(2):
             table = part.signals[p]
-            there[p, start : start + part.size, : table.shape[1]] = table >= 0
+            has_hand[p, start : start + part.size, : table.shape[1]] = table >= 0
     ups = np.concatenate(make.ups, 1) if make.ups else np.zeros((2, 1, hands))
-    parent, levels = _own_parents(make, row, width)
+    parent, levels = _parent_entries(make, row, width)
     places = Places(
-        _whole(kind),
-        _whole(begin),
-        _whole(count),
-        _whole(row),
-        _whole(board),
-        _number(odds),
-        _whole(maps),
-        _whole(term),
-        _whole(boards.matrix_first[terms.matrix[number]] + np.repeat(within, many)),
+        _integers(kind),
+        _integers(begin),
+        _integers(count),
+        _integers(row),
+        _integers(board),
+        _number(probability),
+        _integers(maps),
+        _integers(term),
+        _integers(boards.matrix_first[terms.matrix[number]] + np.repeat(within, many)),
         _number(terms.stake[number]),
-        (_whole(ups[0]), _whole(ups[1])),
-        (_number(there[0]), _number(there[1])),
-        _number(there[:, board[0]]),
+        (_integers(ups[0]), _integers(ups[1])),
+        (_number(has_hand[0]), _number(has_hand[1])),
+        _number(has_hand[:, board[0]]),
         _number(boards.mass),
         _number(boards.payoff_matrices),
         _number(legal),
-        _whole(parent),
+        _integers(parent),
     )
     return Layout(places, _entries(make, row, width), levels)
 
 
-def _whole(array: np.ndarray) -> jax.Array:
+def _integers(array: np.ndarray) -> jax.Array:
     """Of the type that `Places` has; a numpy array until a device takes it."""
     return cast(jax.Array, array.astype(np.int32))
 
@@ -282,7 +290,7 @@ def _number(array: np.ndarray) -> jax.Array:
     return cast(jax.Array, array.astype(np.float64))
 
 
-def _own_parents(
+def _parent_entries(
     make: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """`Places.parent` and `Layout.levels`."""
@@ -300,21 +308,23 @@ def _own_parents(
         below, up = node, int(betting.parent[node])
         while up >= 0 and betting.player[up] != player:
             below, up = up, int(betting.parent[up])
-        mine = row[make.at[node]]
+        rows_of_node = row[make.at[node]]
         if up < 0:
-            parent[mine] = rows * width * hands + player
+            parent[rows_of_node] = rows * width * hands + player
             continue
         depth[node] = depth[up] + 1
-        level[mine] = depth[node]
+        level[rows_of_node] = depth[node]
         earlier = int(betting.round[up])
         signals = boards.rounds[number].signals[player]
         before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
         slot = boards.rounds[earlier].slot[player][before]
         at = make.at[up][boards.rounds[earlier].board[player][before]]
         entry = (row[at] * width + rank[below]) * hands + slot
-        nobody = rows * width * hands + player
-        parent[mine, : signals.shape[1]] = np.where(signals < 0, nobody, entry)
-        parent[mine, signals.shape[1] :] = nobody
+        empty_sequence = rows * width * hands + player
+        parent[rows_of_node, : signals.shape[1]] = np.where(
+            signals < 0, empty_sequence, entry
+        )
+        parent[rows_of_node, signals.shape[1] :] = empty_sequence
     by_level = tuple(
         np.flatnonzero(level == number) for number in range(int(level.max()) + 1)
     )
@@ -329,7 +339,7 @@ def _entries(
     betting, hands = game.betting, boards.hands
     counts = np.bincount(betting.parent[1:], minlength=len(betting))
     rows = int(row.max())
-    found = []
+    entries = []
     for player in range(2):
         parts = [np.array([rows * width * hands + player])]
         for node in np.flatnonzero(betting.player == player).tolist():
@@ -339,8 +349,8 @@ def _entries(
             entry = (at * width)[:, None] + np.arange(counts[node])
             entry = entry * hands + slot[:, None]
             parts.append(np.where(board[:, None] < 0, -1, entry).ravel())
-        found.append(np.concatenate(parts))
-    return found[0], found[1]
+        entries.append(np.concatenate(parts))
+    return entries[0], entries[1]
 
 
 def most_visits(places: Places, player: int, follow: str) -> int:
@@ -367,8 +377,8 @@ def most_visits(places: Places, player: int, follow: str) -> int:
     total = np.zeros(len(kind), np.int64)
     order = np.argsort(-depth, kind="stable")
     ends = np.cumsum(np.bincount(depth)[::-1])
-    for here in np.split(order, ends[:-1])[:-1]:
-        size[here] += np.where(branches[here], total[here], most[here])
-        np.maximum.at(most, above[here], size[here])
-        np.add.at(total, above[here], size[here])
+    for level in np.split(order, ends[:-1])[:-1]:
+        size[level] += np.where(branches[level], total[level], most[level])
+        np.maximum.at(most, above[level], size[level])
+        np.add.at(total, above[level], size[level])
     return int(1 + (total if branches[0] else most)[0])

@@ -61,20 +61,20 @@ class PublicState(NamedTuple):
 
 
 def init(
-    given: places.Places, config: PublicConfig, dtype: np.dtype, *, seed: int
+    tree: places.Places, config: PublicConfig, dtype: np.dtype, *, seed: int
 ) -> PublicState:
     """Uniform strategies, zero regrets and baselines; numpy arrays.
 
     Args:
-      given: the public tree.
+      tree: the public tree.
       config: algorithm.
       dtype: of all numbers.
       seed: of all random numbers.
     """
-    strategy = uniform(given).astype(dtype)
+    strategy = uniform(tree).astype(dtype)
     shape, hands = strategy[:-1].shape, strategy.shape[2]
     zeros: Any = functools.partial(np.zeros, dtype=dtype)
-    size = (len(given.kind), hands)
+    size = (len(tree.kind), hands)
     learns = config.baseline == "average"
     return PublicState(
         strategy=strategy,  # type: ignore[arg-type]
@@ -87,15 +87,15 @@ def init(
     )
 
 
-def uniform(given: places.Places) -> np.ndarray:
+def uniform(tree: places.Places) -> np.ndarray:
     """float64 [Y + 1, A, h], the uniform strategy."""
-    legal = np.asarray(given.legal)
+    legal = np.asarray(tree.legal)
     even = legal / legal.sum(axis=1, keepdims=True)
-    return np.repeat(even[:, :, None], given.mass.shape[1], axis=2)
+    return np.repeat(even[:, :, None], tree.mass.shape[1], axis=2)
 
 
 def step(
-    given: places.Places,
+    tree: places.Places,
     state: PublicState,
     *,
     capacity: tuple[int, int],
@@ -104,7 +104,7 @@ def step(
     """One iteration: a trajectory and an update for player 0, then for player 1.
 
     Args:
-      given: the public tree.
+      tree: the public tree.
       state: the state to advance.
       capacity: for each player the most visits of a trajectory.
       config: algorithm.
@@ -127,7 +127,7 @@ def step(
         draws = jax.random.uniform(keys[player], (capacity[player],), jnp.float32)
         baseline = state.baseline
         visits = walk.walk(
-            given,
+            tree,
             state.strategy,
             None if baseline is None else baseline[player],
             draws.astype(dtype),
@@ -135,7 +135,7 @@ def step(
             rates=walk.Rates(config.epsilon, config.epsilon_other, config.scheme),
             capacity=capacity[player],
         )
-        state = _update(given, state, visits, player, t, config)
+        state = _update(tree, state, visits, player, t, config)
         if baseline is not None:
             learnt = list(baseline)
             learnt[player] = learn(baseline[player], visits, config.decay)
@@ -145,7 +145,7 @@ def step(
 
 
 def _update(
-    given: places.Places,
+    tree: places.Places,
     state: PublicState,
     visits: walk.Visits,
     player: int,
@@ -155,7 +155,7 @@ def _update(
     """Averages, regrets and next strategies of the decisions that were visited.
 
     Args:
-      given: the public tree.
+      tree: the public tree.
       state: to advance.
       visits: of a trajectory.
       player: whose values they estimate.
@@ -166,16 +166,16 @@ def _update(
     capacity, size = len(visits.place), width * hands
 
     def compute(i: jax.Array, rows: _Rows) -> _Rows:
-        row = at(given.row, at(visits.place, i))
+        row = at(tree.row, at(visits.place, i))
         row = jnp.minimum(row, len(state.regrets) - 1)
-        sigma, legal = at(state.strategy, row), at(given.legal, row)[:, None]
-        parent, before = at(given.parent, row), at(visits.own, i)
+        sigma, legal = at(state.strategy, row), at(tree.legal, row)[:, None]
+        parent, before = at(tree.parent, row), at(visits.decision, i)
         # What this trajectory came through has just been settled, in `rows`.
         settled = [at(part, jnp.maximum(before, 0)) for part in rows.average]
         above = Sums(
             *(
-                jnp.where(before < 0, whole[parent], part.reshape(-1)[parent % size])
-                for whole, part in zip(state.average, settled, strict=True)
+                jnp.where(before < 0, sums[parent], part.reshape(-1)[parent % size])
+                for sums, part in zip(state.average, settled, strict=True)
             )
         )
         below = Sums(*(at(part, row) for part in state.taken))
@@ -203,7 +203,7 @@ def _update(
     wide = jnp.zeros((capacity, width, hands), state.regrets.dtype)
     rows = _Rows(wide, wide, Sums(wide, wide), Sums(wide[:, 0], wide[:, 0]))
     rows = jax.lax.fori_loop(0, visits.length, compute, rows)
-    return _write(given, state, visits, player, rows)
+    return _write(tree, state, visits, player, rows)
 
 
 class _Rows(NamedTuple):
@@ -219,7 +219,7 @@ class _Rows(NamedTuple):
 
 
 def _write(
-    given: places.Places,
+    tree: places.Places,
     state: PublicState,
     visits: walk.Visits,
     player: int,
@@ -230,13 +230,13 @@ def _write(
 
     def write(i: jax.Array, s: PublicState) -> PublicState:
         place = at(visits.place, i)
-        row, own = at(given.row, place), at(given.kind, place) == player
+        row, is_updating = at(tree.row, place), at(tree.kind, place) == player
 
         def one(_: jax.Array, s: PublicState) -> PublicState:
             sums = [at(part, i).reshape(-1) for part in rows.average]
             average = (
-                jax.lax.dynamic_update_slice(whole, part, (row * size,))
-                for whole, part in zip(s.average, sums, strict=True)
+                jax.lax.dynamic_update_slice(table, part, (row * size,))
+                for table, part in zip(s.average, sums, strict=True)
             )
             taken = (at(part, i) for part in rows.taken)
             return s._replace(
@@ -246,7 +246,7 @@ def _write(
                 taken=Sums(*map(put, s.taken, (row, row), taken)),
             )
 
-        return jax.lax.fori_loop(0, own.astype(jnp.int32), one, s)
+        return jax.lax.fori_loop(0, is_updating.astype(jnp.int32), one, s)
 
     return jax.lax.fori_loop(0, visits.length, write, state)
 
@@ -297,16 +297,16 @@ class Reader:
             above = sums[self.layout.places.parent[at_level]]
             missing = above - taken[at_level]
             tables[at_level] += missing[:, None] * strategy[at_level]
-        found = self._read(sums, player)
-        return found / found[0] if found[0] > 0 else found
+        reach = self._read(sums, player)
+        return reach / reach[0] if reach[0] > 0 else reach
 
     def current(self, state: PublicState, player: int) -> np.ndarray:
         """float64 [S], the last iterate's action probabilities."""
         flat = np.asarray(state.strategy, np.float64)[:-1].reshape(-1)
-        found = self._read(np.append(flat, (1, 1)), player)
+        probabilities = self._read(np.append(flat, (1, 1)), player)
         actions = self.num_actions[player]
         even = np.append(1, np.repeat(1 / actions, actions))
-        return np.where(self.layout.entries[player] < 0, even, found)
+        return np.where(self.layout.entries[player] < 0, even, probabilities)
 
     def _read(self, vector: np.ndarray, player: int) -> np.ndarray:
         entries = self.layout.entries[player]
@@ -325,7 +325,7 @@ def _program() -> Any:
     """A jitted loop that writes into the state that it is given."""
 
     def run(
-        given: places.Places,
+        tree: places.Places,
         state: PublicState,
         iterations: jax.Array,
         *,
@@ -333,13 +333,13 @@ def _program() -> Any:
         config: PublicConfig,
     ) -> PublicState:
         def some(
-            given: places.Places, state: PublicState, count: jax.Array
+            tree: places.Places, state: PublicState, count: jax.Array
         ) -> PublicState:
-            advance = functools.partial(step, given, capacity=capacity, config=config)
+            advance = functools.partial(step, tree, capacity=capacity, config=config)
             return jax.lax.fori_loop(0, count, lambda _, s: advance(s), state)
 
-        found: PublicState = as_one_kernel(some, given, state, iterations)
-        return found
+        new_state: PublicState = as_one_kernel(some, tree, state, iterations)
+        return new_state
 
     return jax.jit(run, static_argnames=("capacity", "config"), donate_argnums=1)
 
@@ -373,13 +373,13 @@ def make_solver(
     config = read_settings(algorithm, PRESETS)
     dtype, seed = check_dtype(dtype), check_seed(seed)
     layout = places.build(game, boards.find(game, memory_limit))
-    given = layout.places
+    tree = layout.places
     exponent = treeplex.exponent_of(np.abs(game.terms.stake).tolist())
-    scaled = given._replace(term_stake=treeplex.divide(given.term_stake, exponent))
+    scaled = tree._replace(term_stake=treeplex.divide(tree.term_stake, exponent))
     scaled = cast(scaled, dtype)
-    counts = tuple(own.num_actions for own in form.decisions)
+    counts = tuple(decisions.num_actions for decisions in form.decisions)
     capacity = tuple(
-        places.most_visits(given, player, config.scheme) for player in range(2)
+        places.most_visits(tree, player, config.scheme) for player in range(2)
     )
     return Solver(
         form,

@@ -55,8 +55,8 @@ class Visits(NamedTuple):
       length: int32 scalar, how many there are.
       place: int32 [V].
       above: int32 [V], the visit above; 0 at visit 0.
-      own: int32 [V], the last visit above at which the updating player decides; -1:
-        there is none.
+      decision: int32 [V], the last visit above at which the updating player decides;
+        -1: there is none.
       slot: int32 [V], the action that leads here; 0 below deals.
       rate: float [V], the probability with which the visit above was followed by this.
       product: float [V], of the rates from the first visit on.
@@ -70,7 +70,7 @@ class Visits(NamedTuple):
     length: jax.Array
     place: jax.Array
     above: jax.Array
-    own: jax.Array
+    decision: jax.Array
     slot: jax.Array
     rate: jax.Array
     product: jax.Array
@@ -107,13 +107,13 @@ def walk(
     hands, width = strategy.shape[2], strategy.shape[1]
     dtype = strategy.dtype
     numbers = jnp.zeros((capacity, hands), dtype)
-    whole = jnp.zeros(capacity, jnp.int32)
+    indices = jnp.zeros(capacity, jnp.int32)
     visits = Visits(
         length=jnp.int32(1),
-        place=whole,
-        above=whole,
-        own=whole - 1,
-        slot=whole,
+        place=indices,
+        above=indices,
+        decision=indices - 1,
+        slot=indices,
         rate=jnp.ones(capacity, dtype),
         product=jnp.ones(capacity, dtype),
         reach=put(jnp.zeros((capacity, 2, hands), dtype), jnp.int32(0), places.start),
@@ -154,19 +154,19 @@ class _Down(NamedTuple):
         sigma = at(self.strategy, at(places.row, place))
         legal = at(places.legal, at(places.row, place))
         reach, draw = at(visits.reach, i), at(self.draws, i)
-        deal, own = kind == DEAL, kind == self.player
-        epsilon = jnp.where(own, rates.epsilon, rates.epsilon_other)
+        deal, is_updating = kind == DEAL, kind == self.player
+        epsilon = jnp.where(is_updating, rates.epsilon, rates.epsilon_other)
         likely = _likely(sigma, legal, jnp.where(kind == 1, reach[1], reach[0]))
         likely = (1 - epsilon) * likely + epsilon * legal / legal.sum()
 
-        def odds(action: jax.Array) -> jax.Array:
-            card = at(places.odds, first + jnp.where(deal, action, 0))
+        def probability(action: jax.Array) -> jax.Array:
+            card = at(places.probability, first + jnp.where(deal, action, 0))
             return jnp.where(deal, card, at(likely, jnp.where(deal, 0, action)))
 
-        chosen = choose(odds, count, draw)
+        chosen = choose(probability, count, draw)
         all_of_them = jnp.bool_(rates.follow == "all")
         if rates.follow == "external":
-            all_of_them = own
+            all_of_them = is_updating
         if self.baseline is not None:
             visits = visits._replace(
                 values=put(visits.values, i, self._guesses(place, reach, sigma))
@@ -175,7 +175,7 @@ class _Down(NamedTuple):
         def append(j: jax.Array, visits: Visits) -> Visits:
             action = jnp.where(all_of_them, j, chosen)
             below = first + action
-            rate = jnp.where(all_of_them, 1, odds(action))
+            rate = jnp.where(all_of_them, 1, probability(action))
             after = self._reach_below(below, kind, action, reach, sigma)
             stake, guess = self._guess(below, after[1 - self.player])
             k = visits.length
@@ -183,7 +183,11 @@ class _Down(NamedTuple):
                 length=k + 1,
                 place=put(visits.place, k, below),
                 above=put(visits.above, k, i),
-                own=put(visits.own, k, jnp.where(own, i, at(visits.own, i))),
+                decision=put(
+                    visits.decision,
+                    k,
+                    jnp.where(is_updating, i, at(visits.decision, i)),
+                ),
                 slot=put(visits.slot, k, jnp.where(deal, 0, action)),
                 rate=put(visits.rate, k, rate),
                 product=put(visits.product, k, rate * at(visits.product, i)),
@@ -209,7 +213,7 @@ class _Down(NamedTuple):
         after = [jnp.where(kind == p, reach[p] * played, reach[p]) for p in range(2)]
         dealt = [
             reach[p][at(places.up[p], at(places.map, below))]
-            * at(places.there[p], at(places.board, below))
+            * at(places.has_hand[p], at(places.board, below))
             for p in range(2)
         ]
         return jnp.where(kind == DEAL, jnp.stack(dealt), jnp.stack(after))
@@ -270,10 +274,10 @@ def _gather_up(
 ) -> jax.Array:
     """float [h], values of hands after a deal by the hands that they come from."""
     up = at(places.up[player], at(places.map, below))
-    there = at(places.there[player], at(places.board, below))
+    has_hand = at(places.has_hand[player], at(places.board, below))
     # A scatter would end the single piece of machine code that a walk is.
     comes = up[None] == jnp.arange(len(up), dtype=up.dtype)[:, None]
-    return jnp.where(comes, (values * there)[None], 0).sum(axis=1)
+    return jnp.where(comes, (values * has_hand)[None], 0).sum(axis=1)
 
 
 def _climb(

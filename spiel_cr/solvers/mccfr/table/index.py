@@ -43,9 +43,9 @@ class Index:
         Returns:
           int64 [n], -1 where there is none.
         """
-        found = np.full(len(keys), -1)
+        rows_of_keys = np.full(len(keys), -1)
         if not self.rows:
-            return found
+            return rows_of_keys
         open_ = np.arange(len(keys))
         at = self._home(keys)
         while len(open_):
@@ -53,12 +53,12 @@ class Index:
             stored = self._key.take(row, axis=0, mode="wrap")
             used = row >= 0
             same = (stored[:, 0] == keys[:, 0]) & (stored[:, 1] == keys[:, 1]) & used
-            found[open_[same]] = row[same]
+            rows_of_keys[open_[same]] = row[same]
             # Where another key sits, it may be in the next slot.
             on = np.flatnonzero(used & ~same)
             open_, keys = open_[on], keys[on]
             at = self._next(at[on])
-        return found
+        return rows_of_keys
 
     def extend(self, rows: int) -> None:
         """From now on all of the first `rows` rows are found; keys are different."""

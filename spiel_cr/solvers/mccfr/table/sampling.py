@@ -62,13 +62,13 @@ class Counts(NamedTuple):
     """What a batch met.
 
     Attributes:
-      met: decisions of the updating player, with more than one action.
-      known: those among them whose infoset was in the table before.
+      decisions: decisions of the updating player, with more than one action.
+      hits: those among them whose infoset was in the table before.
       narrowed: whether external sampling has followed one action only somewhere.
     """
 
-    met: int
-    known: int
+    decisions: int
+    hits: int
     narrowed: bool
 
 
@@ -78,9 +78,9 @@ class _Front(NamedTuple):
     Attributes:
       positions: of the visits.
       weight: float64 [n], w(h) / B.
-      own: float64 [n], own reach over the probability that both players' draws lead
-        here, / B; None but for sampled averages of outcome sampling. (Chance's share
-        is the same in all iterations, and divided out in the end.)
+      player_reach: float64 [n], own reach over the probability that both players'
+        draws lead here, / B; None but for sampled averages of outcome sampling.
+        (Chance's share is the same in all iterations, and divided out in the end.)
       sequence: int64 [n], the entry of the updating player's last action.
       depth: int64 [n], rows of the updating player on the way.
       in_tree: bool [n], False below an infoset that the trajectory has added; None
@@ -89,7 +89,7 @@ class _Front(NamedTuple):
 
     positions: Positions
     weight: np.ndarray
-    own: np.ndarray | None
+    player_reach: np.ndarray | None
     sequence: np.ndarray
     depth: np.ndarray
     in_tree: np.ndarray | None
@@ -100,7 +100,7 @@ class _Decisions(NamedTuple):
 
     Attributes:
       live: int64 [m], their places in the front.
-      mine: bool [m], those of the updating player.
+      is_updating_player: bool [m], those of the updating player.
       row: int64 [m], the infoset's row; -1: none.
       new: bool [m], those of the updating player whose infoset was missing.
       tried: bool [m], where the updating player decides, and explores.
@@ -115,7 +115,7 @@ class _Decisions(NamedTuple):
     """
 
     live: np.ndarray
-    mine: np.ndarray
+    is_updating_player: np.ndarray
     row: np.ndarray
     new: np.ndarray
     tried: np.ndarray
@@ -180,7 +180,7 @@ class Trajectories:
         self._source, self._table, self._config = source, table, config
         self._player, self._random = player, random
         self._weight, self._most_visits = weight, most_visits
-        self._met = self._known = 0
+        self._num_decisions = self._num_hits = 0
         self._narrowed = False
         self._way: list[tuple[_Decisions, _Followed]] = []
         size = config.batch
@@ -189,7 +189,7 @@ class Trajectories:
         front = _Front(
             source.start(size, random),
             weight=share,
-            own=share if by_reach else None,
+            player_reach=share if by_reach else None,
             sequence=np.full(size, player),
             depth=np.zeros(size, np.int64),
             in_tree=np.ones(size, bool) if config.incremental else None,
@@ -206,10 +206,10 @@ class Trajectories:
         """Finds the rows of all decisions, inserts those missing, matches regrets."""
         table, positions = self._table, front.positions
         live = np.flatnonzero(positions.player >= 0)
-        mine = positions.player[live] == self._player
+        is_updating_player = positions.player[live] == self._player
         count = positions.num_actions[live].astype(np.int64)
         decides = np.flatnonzero(count > 1)
-        tried = mine & (count > 1)
+        tried = is_updating_player & (count > 1)
         if front.in_tree is not None:
             tried &= front.in_tree[live]
         row = np.full(len(live), -1)
@@ -221,8 +221,8 @@ class Trajectories:
             row[adds] = table.insert(
                 positions.key[at], count[adds], front.sequence[at], front.depth[at]
             )
-        self._met += int(np.count_nonzero(tried))
-        self._known += int(np.count_nonzero(tried)) - len(adds)
+        self._num_decisions += int(np.count_nonzero(tried))
+        self._num_hits += int(np.count_nonzero(tried)) - len(adds)
         actions = np.arange(count.max())[:, None]
         legal = actions < count
         has = row >= 0
@@ -230,7 +230,7 @@ class Trajectories:
         regret = np.where(has, table.regret.take(entries), 0)
         return _Decisions(
             live=live,
-            mine=mine,
+            is_updating_player=is_updating_player,
             row=row,
             new=new,
             tried=tried,
@@ -259,13 +259,17 @@ class Trajectories:
         np.add.at(table.visits, rows, np.uint32(1))
         lacks = np.zeros(len(decisions.live))
         if sampled:
-            share = decisions.weight if front.own is None else front.own[decisions.live]
+            share = (
+                decisions.weight
+                if front.player_reach is None
+                else front.player_reach[decisions.live]
+            )
             if self._config.scheme == "external":
-                updated = np.flatnonzero(~decisions.mine & has)
+                updated = np.flatnonzero(~decisions.is_updating_player & has)
             lacks[updated] = self._weight * share[updated]
             entry, place, sigma = _flat(decisions, updated)
-            met, group, _ = _groups(entry)
-            table.average[met] += np.bincount(group, lacks[place] * sigma)
+            entries, group, _ = _groups(entry)
+            table.average[entries] += np.bincount(group, lacks[place] * sigma)
             return
         entry, place, sigma = _flat(decisions, updated)
         reach = table.average[sequence]
@@ -305,22 +309,22 @@ class Trajectories:
         """Plays the followed actions."""
         parent, action, rho = followed
         places = decisions.live[parent]
-        mine = decisions.mine[parent]
-        own = front.own
-        if own is not None:
-            reach = np.where(mine, decisions.sigma[action, parent], 1)
-            own = np.minimum(own[places] * reach / rho, _MOST_WEIGHT)
-        decided = mine & (decisions.row >= 0)[parent]
+        is_updating_player = decisions.is_updating_player[parent]
+        player_reach = front.player_reach
+        if player_reach is not None:
+            reach = np.where(is_updating_player, decisions.sigma[action, parent], 1)
+            player_reach = np.minimum(player_reach[places] * reach / rho, _MOST_WEIGHT)
+        decided = is_updating_player & (decisions.row >= 0)[parent]
         below = decisions.entries[action, parent]
         in_tree = front.in_tree
         if in_tree is not None:
             in_tree = in_tree[places] & ~decisions.new[parent]
         # The others draw from sigma, so for their actions sigma / rho is one.
-        weight = decisions.weight[parent] / np.where(mine, rho, 1)
+        weight = decisions.weight[parent] / np.where(is_updating_player, rho, 1)
         return _Front(
             self._source.step(front.positions.states[places], action, self._random),
             weight=np.minimum(weight, _MOST_WEIGHT),
-            own=own,
+            player_reach=player_reach,
             sequence=np.where(decided, below, front.sequence[places]),
             depth=front.depth[places] + decided,
             in_tree=in_tree,
@@ -352,7 +356,7 @@ class Trajectories:
         if learned:
             entries, samples = zip(*learned, strict=True)
             self._learn(np.concatenate(entries), np.concatenate(samples))
-        return Counts(self._met, self._known, self._narrowed)
+        return Counts(self._num_decisions, self._num_hits, self._narrowed)
 
     def _baselines(self, decisions: _Decisions) -> np.ndarray:
         """float64 [A, m], guesses of player 0's utility after each action."""
@@ -375,16 +379,16 @@ class Trajectories:
         if not way:  # every match of the batch was over before a decision
             return
         rows = [decisions.row[decisions.updated] for decisions, _ in way]
-        met, group, _ = _groups(np.concatenate(rows))
+        rows_visited, group, _ = _groups(np.concatenate(rows))
         width = max(len(gain) for gain in gains)
-        sums = np.zeros((width, len(met)))
+        sums = np.zeros((width, len(rows_visited)))
         ends = np.cumsum([len(row) for row in rows])
         for gain, end in zip(gains, ends, strict=True):
             at = group[end - gain.shape[1] : end]
             for summed, gained in zip(sums, gain, strict=False):
-                summed += np.bincount(at, gained, len(met))
-        action, at = np.nonzero(np.arange(width)[:, None] < table.count[met])
-        entry = table.first[met][at].astype(np.int64) + action
+                summed += np.bincount(at, gained, len(rows_visited))
+        action, at = np.nonzero(np.arange(width)[:, None] < table.count[rows_visited])
+        entry = table.first[rows_visited][at].astype(np.int64) + action
         gained = sums[action, at].clip(-_MOST_GAIN, _MOST_GAIN)
         regret = table.regret[entry] + gained
         if self._config.rule.beta == -np.inf:

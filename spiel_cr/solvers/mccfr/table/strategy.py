@@ -80,10 +80,10 @@ class TableStrategy:
           rows: int64 [n]; -1: none, and all stays 0.
           legal: bool [n, A], as many actions as the row has.
         """
-        met = rows >= 0
-        first = self._first[np.where(met, rows, 0)].astype(np.int64)
+        has_row = rows >= 0
+        first = self._first[np.where(has_row, rows, 0)].astype(np.int64)
         place = first[:, None] + np.cumsum(legal, axis=1) - 1
-        wanted = legal & met[:, None]
+        wanted = legal & has_row[:, None]
         played = np.zeros(legal.shape)
         played[wanted] = self.probability[place[wanted]]
         return played

@@ -216,18 +216,18 @@ class Table:
         if not len(self.baseline):
             sizes["baseline"] = 0
         for name, size in sizes.items():
-            column, given = getattr(self, name), state[name]
-            if len(given) != size or given.dtype != column.dtype:
+            column, saved = getattr(self, name), state[name]
+            if len(saved) != size or saved.dtype != column.dtype:
                 raise ValueError(
                     f"the state is of other settings, or of no table: its {name} is "
-                    f"{given.dtype} [{len(given)}] and must be {column.dtype} [{size}]"
+                    f"{saved.dtype} [{len(saved)}] and must be {column.dtype} [{size}]"
                 )
         for name in sizes:
-            column, given = getattr(self, name), state.pop(name)
+            column, saved = getattr(self, name), state.pop(name)
             # What has never been written must stay so, or it takes memory.
             used = self.rows if name in _ROWS else self.entries
-            column[len(given) : used] = 0
-            column[: len(given)] = given
+            column[len(saved) : used] = 0
+            column[: len(saved)] = saved
         self.entries, self.full = entries, bool(state["full"])
         self._index = index.Index(self.key)
         self._index.extend(rows)

@@ -92,17 +92,25 @@ class TablePolicy(StatePolicy):
         if row < 0:
             self.unmet += 1
             if self.beyond is not None:
-                odds: dict[int, float] = self.beyond.action_probabilities(state, player)
-                return odds
+                probabilities: dict[int, float] = self.beyond.action_probabilities(
+                    state, player
+                )
+                return probabilities
             return dict.fromkeys(legal, 1 / len(legal))
-        found = self.strategy.probabilities(row).astype(np.float64)
-        if len(found) != len(legal):
+        row_probabilities = self.strategy.probabilities(row).astype(np.float64)
+        if len(row_probabilities) != len(legal):
             raise ValueError(
                 f"state: after the actions {state.history()} there are {len(legal)} "
-                f"actions, and the policy has {len(found)} there; give it states of "
-                f"{self.game}"
+                f"actions, and the policy has {len(row_probabilities)} there; give "
+                f"it states of {self.game}"
             )
-        return dict(zip(legal, (found / found.sum()).tolist(), strict=True))
+        return dict(
+            zip(
+                legal,
+                (row_probabilities / row_probabilities.sum()).tolist(),
+                strict=True,
+            )
+        )
 
     def array_probabilities(
         self, rules: BatchedRules, states: np.ndarray, player: int
@@ -126,8 +134,8 @@ class TablePolicy(StatePolicy):
                 f"asked for arrays of states; ask state by state"
             )
         legal = rules.legal_actions_mask(states)
-        found = self.strategy.find(self.source.keys_of(states, player))
-        return self.strategy.spread(found, legal)
+        rows = self.strategy.find(self.source.keys_of(states, player))
+        return self.strategy.spread(rows, legal)
 
     def save(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
         """Write the policy to an `.npz` file, atomically; see `SavedPolicy`."""
@@ -145,13 +153,13 @@ class TablePolicy(StatePolicy):
 
     def _row(self, state: pyspiel.State, player: int) -> int:
         """The row of a state's information; -1: it has none."""
-        known = player, state.information_state_string(player)
-        row = self._rows.get(known)
+        key = player, state.information_state_string(player)
+        row = self._rows.get(key)
         if row is None:
             if len(self._rows) >= _REMEMBERED:
                 self._rows.clear()
             row = int(self.strategy.find(self.source.key_of(state)[None])[0])
-            self._rows[known] = row
+            self._rows[key] = row
         return row
 
 

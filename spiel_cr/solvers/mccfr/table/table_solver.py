@@ -58,16 +58,16 @@ _NEEDS_TREE = {
 BRANCHES = 0.25
 
 
-def read_config(asked: str | MCCFRConfig) -> MCCFRConfig:
+def read_config(algorithm: str | MCCFRConfig) -> MCCFRConfig:
     """Reads a sampled algorithm.
 
     Args:
-      asked: one of `PRESETS` with parameters, or settings.
+      algorithm: one of `PRESETS` with parameters, or settings.
 
     Raises:
       ValueError: a setting that only compiled games have.
     """
-    config: MCCFRConfig = read_settings(asked, PRESETS)
+    config: MCCFRConfig = read_settings(algorithm, PRESETS)
     plain = dict.fromkeys(
         config.rule.touches_all, "alpha=inf, beta=inf or -inf and predictive=false"
     )
@@ -205,8 +205,8 @@ class SampledTableSolver(TableSolver):
       iterations: batches done so far, for each player.
       trajectories: sampled so far, `2 * batch` in an iteration.
       seconds: spent on that.
-      met: decisions of updating players on trajectories so far.
-      known: those among them whose infoset was in the table before.
+      decisions: decisions of updating players on trajectories so far.
+      hits: those among them whose infoset was in the table before.
     """
 
     def __init__(
@@ -261,18 +261,19 @@ class SampledTableSolver(TableSolver):
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._mass = 0.0
         self._narrowed = False
-        self.iterations = self.trajectories = self.met = self.known = 0
+        self.iterations = self.trajectories = self.decisions = self.hits = 0
         self._shown = 0, 0
 
     def progress_counts(self) -> dict[str, Any]:
         """See `IterativeSolver`; with the share of known infosets."""
-        visits, hits = self.met - self._shown[0], self.known - self._shown[1]
-        self._shown = self.met, self.known
+        decisions = self.decisions - self._shown[0]
+        hits = self.hits - self._shown[1]
+        self._shown = self.decisions, self.hits
         return {
             "trajectories": f"{self.trajectories:,}",
             "infosets": f"{self.table.rows:,}",
             "MB": f"{self.table.nbytes / 1e6:,.0f}",
-            "known": f"{hits / max(visits, 1):.1%}",
+            "known": f"{hits / max(decisions, 1):.1%}",
         }
 
     def facts(self) -> dict[str, Any]:
@@ -281,8 +282,8 @@ class SampledTableSolver(TableSolver):
             "bytes": self.table.nbytes,
             "limit": self.table.limit,
             "full": self.table.full,
-            "met": self.met,
-            "known": self.known,
+            "decisions": self.decisions,
+            "hits": self.hits,
         }
 
     def average(self) -> strategy.TableStrategy:
@@ -302,7 +303,8 @@ class SampledTableSolver(TableSolver):
             "mass": np.array(self._mass),
             "seconds": np.array(self.seconds),
             "counts": np.array(
-                [self.iterations, self.trajectories, self.met, self.known], np.int64
+                [self.iterations, self.trajectories, self.decisions, self.hits],
+                np.int64,
             ),
         }
 
@@ -325,8 +327,8 @@ class SampledTableSolver(TableSolver):
             counts = [int(count) for count in arrays["counts"]]
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"its random numbers are none: {error!r}") from error
-        self.iterations, self.trajectories, self.met, self.known = counts
-        self._shown = self.met, self.known
+        self.iterations, self.trajectories, self.decisions, self.hits = counts
+        self._shown = self.decisions, self.hits
 
     def _iterate(self) -> None:
         """One batch for each player."""
@@ -362,8 +364,8 @@ class SampledTableSolver(TableSolver):
         )
 
     def _count(self, counts: sampling.Counts) -> None:
-        self.met += counts.met
-        self.known += counts.known
+        self.decisions += counts.decisions
+        self.hits += counts.hits
         if counts.narrowed and not self._narrowed:
             self._narrowed = True
             logging.warning(

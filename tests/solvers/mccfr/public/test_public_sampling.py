@@ -115,7 +115,7 @@ def test_boards_of_leduc():
     assert found.mass.shape == (7, 6, 6)
     # Folds: how likely two cards are, one board for each card.
     np.testing.assert_allclose(found.mass[0], (1 - np.eye(6)) / 30)
-    np.testing.assert_allclose(found.rounds[1].odds, 20 / 120)
+    np.testing.assert_allclose(found.rounds[1].probability, 20 / 120)
     for player in PLAYERS:
         assert (found.rounds[1].signals[player] >= 0).sum(axis=1).tolist() == [5] * 6
 

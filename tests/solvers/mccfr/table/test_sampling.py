@@ -95,7 +95,7 @@ def test_regrets_are_unbiased(game, baseline, scheme, player):
     assert not grid.left
     assert np.array_equal(table.regret, before), "regrets wait for the way up"
     counts = batch.climb()
-    assert counts.known == counts.met > 0 and not counts.narrowed
+    assert counts.hits == counts.decisions > 0 and not counts.narrowed
     expected = reference.counterfactual_regrets(tree, policy, player)
     compared = 0
     for key, regrets in expected.items():

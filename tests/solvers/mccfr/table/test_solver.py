@@ -56,7 +56,7 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
     assert arrays(one) == arrays(resumed)
     assert resumed.iterations == 6
     assert resumed.trajectories == 12 * one.config.batch == one.trajectories
-    assert 0 < one.known < one.met
+    assert 0 < one.hits < one.decisions
     strategies = one.average(), resumed.average(), other.average()
     assert np.array_equal(strategies[0].probability, strategies[1].probability)
     assert strategies[0].probability.tolist() != strategies[2].probability.tolist()
@@ -171,7 +171,7 @@ def test_a_full_table_goes_on(caplog):
     tight.run(3)
     assert table.visits[: table.rows].sum() > before[0]
     assert (table.regret[: table.entries] != before[1]).any()
-    assert tight.met > tight.known
+    assert tight.decisions > tight.hits
 
 
 def solver_bytes(solver: SampledTableSolver) -> int:
