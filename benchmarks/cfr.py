@@ -17,7 +17,7 @@ from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.budget import Budget
-from spiel_cr.eval.common.exact_judge import ExactJudge
+from spiel_cr.eval.common.exact_evaluator import ExactEvaluator
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
 from spiel_cr.eval.comparison.measure import work
 
@@ -71,7 +71,7 @@ def _solve(solver: peers.Solver, game: str, seed: int, seconds: float) -> Row:
         "seconds": spent.seconds,
         "start_bytes": start_bytes,
         "peak_bytes": peak_bytes(),
-        "nash_conv": ExactJudge(instance).final(adapter.strategy()).nash_conv,
+        "nash_conv": ExactEvaluator(instance).final(adapter.strategy()).nash_conv,
     }
     if solver.entry.way == "iterates" and iterations is not None:
         row["rate"] = iterations / spent.seconds

@@ -18,7 +18,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.queries import query
 
-from ..common.exact_judge import Strategy
+from ..common.exact_evaluator import Strategy
 from ..common.game_instance import GameInstance
 
 Way = Literal["iterates", "restarts", "once"]

@@ -15,7 +15,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.task import Algorithm, Task
 
-from ..common.exact_judge import Strategy
+from ..common.exact_evaluator import Strategy
 from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
 from . import protocol

@@ -49,16 +49,16 @@ from typing import Any
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation.best_response import respond
-from spiel_cr.evaluation.opponent import Target, load_target
+from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import (
     HISTORIES,
-    METHODS,
+    RESPONSE_METHODS,
     ResponseConfig,
     SearchConfig,
 )
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.evaluation.result import Seat, summary
+from spiel_cr.evaluation.result import ResponseValue, from_same_deals
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
@@ -73,7 +73,7 @@ LISTS = {"policies": POLICIES}
 def add_options(parser: Parser) -> None:
     """Add the options of the command."""
     parser.settings(
-        ResponseConfig, "method", method={"choices": METHODS, "default": None}
+        ResponseConfig, "method", method={"choices": RESPONSE_METHODS, "default": None}
     )
     parser.settings(
         SearchConfig,
@@ -112,7 +112,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         )
     announce(f"opening {arguments.game}")
     executor = arguments.executor()
-    target = load_target(
+    opponent = open_opponent(
         arguments.policy,
         arguments.game,
         signals=method == "exact" and not arguments.states,
@@ -121,62 +121,62 @@ def run(arguments: Arguments) -> dict[str, object]:
         executor=executor,
     )
     if arguments.checkpoint is not None:
-        if target.streamed is None:
+        if opponent.abrupt is None:
             raise ValueError(
                 f"--checkpoint {arguments.checkpoint} is for exact responses on abrupt "
                 f"phantom games, which take minutes; leave it out"
             )
-        target.streamed.checkpoint = Checkpoint(arguments.checkpoint)
-    form = _form(target, arguments.states)
-    if form == "states" and target.too_large is not None:
-        print(f"searching in matches: {one_line(target.too_large)}", file=sys.stderr)
+        opponent.abrupt.checkpoint = Checkpoint(arguments.checkpoint)
+    form = _form(opponent, arguments.states)
+    if form == "states" and opponent.too_large is not None:
+        print(f"searching in matches: {one_line(opponent.too_large)}", file=sys.stderr)
     if form == "states" and arguments.method is None:
         config = dataclasses.replace(config, method="ismcts")
-    seats = [
-        respond(target, player, config, states=arguments.states, executor=executor)
+    values = [
+        respond(opponent, player, config, states=arguments.states, executor=executor)
         for player in players_of(arguments)
     ]
     report = {
+        **from_same_deals(values).report(),
         **arguments.options("game", "policy"),
         "method": config.method,
         "form": form,
-        **summary(seats),
-        "unmet_share": None,
+        "unvisited_share": None,
     }
-    _print(report, seats)
-    opponent = target.policy
-    if isinstance(opponent, TablePolicy) and opponent.asked:
-        report["unmet_share"] = share = opponent.unmet / opponent.asked
+    _print(report, values)
+    policy = opponent.policy
+    if isinstance(policy, TablePolicy) and policy.asked:
+        report["unvisited_share"] = share = policy.unmet / policy.asked
         unit = "infosets" if form == "tree" else "queries"
         print(
             f"  the policy is uniform at infosets that it never visited: {share:.1%} "
-            f"of {opponent.asked:,} {unit}"
+            f"of {policy.asked:,} {unit}"
         )
     return report
 
 
-def _form(target: Target, states: bool) -> str:
+def _form(opponent: Opponent, states: bool) -> str:
     """Return the form of the game on which responses are computed."""
     if states:
         return "states"
-    if target.tree is not None:
+    if opponent.tree is not None:
         return "tree"
-    if target.streamed is not None:
+    if opponent.abrupt is not None:
         return "phantom"
-    if target.form is None:
+    if opponent.form is None:
         return "states"
-    assert isinstance(target.policy, FormPolicy)
-    return str(target.policy.form.kind)
+    assert isinstance(opponent.policy, FormPolicy)
+    return str(opponent.policy.form.kind)
 
 
-def _print(report: dict[str, Any], seats: list[Seat]) -> None:
+def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:
     game, policy = one_line(report["game"]), one_line(report["policy"])
     print(f"{game}: {report['method']} against {policy}")
     if report["method"] == "exact":
         forms = {"public-tree": "in public-tree form", "phantom": "in phantom form"}
         form = forms.get(report["form"], "on the game tree")
         print(f"  exact, by a best response {form}")
-    for seat in seats:
+    for seat in values:
         responder, best = "the response", ""
         if report["method"] == "exact":
             responder = "a best opponent"
@@ -187,8 +187,8 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
             f"  in seat {seat.player} {responder} wins {seat.value:+.6f} a match "
             f"({source}){best}"
         )
-        if len(seat.returns):
-            number = counted(len(seat.returns), "match", "matches")
+        if seat.matches:
+            number = counted(seat.matches, "match", "matches")
             plain = seat.plain_half_width
             noise = "" if plain is None else f" (plain returns ± {plain:.4f})"
             print(f"              {number} ± {seat.half_width:.4f}{noise}")
@@ -202,8 +202,8 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
 
 def _total(report: dict[str, Any]) -> str:
     """Return the value of the response, and that of a best response."""
-    estimated = not report["judged_exactly"]
-    name = "NashConv" if len(report["seats"]) == 2 else "value"
+    estimated = not report["is_exact"]
+    name = "NashConv" if len(report["players"]) == 2 else "value"
     if report["method"] == "exact" and not estimated:
         half = report["value"] / 2
         note = f" (exploitability {half:.6f})" if name == "NashConv" else ""

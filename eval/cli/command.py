@@ -391,7 +391,7 @@ _GROUPS = {
     "algorithm": "--algorithm --algorithms --dtype --lock --lock-player --method "
     "--depth --depth-unit --leaf --gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
-    "--until --eval-every --judge --evaluator --matches --repeats --seeds --retry "
+    "--until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",
     "output": "--save --checkpoint --checkpoint-every --out --plot --html --csv "
     "--node --find --sort --limit",

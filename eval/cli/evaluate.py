@@ -6,11 +6,11 @@ bots:
   resolving and oos have a budget: iterations per solve, or move_ms milliseconds per
   move (with init_ms before the first move), or both.
 
-evaluators:
-  traversing  queries the bot at every infoset, reached as in a match: exact NashConv of
+methods:
+  traversal   queries the bot at every infoset, reached as in a match: exact NashConv of
               the policy. Bots whose answers vary (because of a time limit or sampling)
               need --repeats. oos, which learns from every query, is reset before each.
-  playing     plays matches against an opponent that avoids ending the game, and takes
+  matches     plays matches against an opponent that avoids ending the game, and takes
               the mean of the strategies at visited infosets, and uniform strategies
               elsewhere. NashConv is that of both together, mostly higher than the
               bot's: for games with too many infosets to query each of them.
@@ -26,7 +26,7 @@ examples:
   spiel-cr evaluate --game leduc_poker --bot 'resolving(move_ms=50,init_ms=500)' \\
     --repeats 5 --out out/leduc
   spiel-cr evaluate --game leduc_poker --bot 'oos(iterations=20)' \\
-    --evaluator playing --matches 2000
+    --method matches --matches 2000
 """
 
 import pathlib
@@ -35,6 +35,7 @@ from typing import Any
 from spiel_cr.common.messages import one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.evaluation import evaluate
+from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
@@ -42,7 +43,7 @@ from .command import Arguments, Parser, write_csv
 
 RESUMES = True
 LISTS = {"bots": describe_players()}
-_JUDGES = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
+_EVALUATORS = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
 
 
 def add_options(parser: Parser) -> None:
@@ -52,8 +53,8 @@ def add_options(parser: Parser) -> None:
     parser.option("--bot", text, required=True)
     parser.settings(
         evaluate.EvaluatorConfig,
-        "evaluator matches repeats seed",
-        evaluator={"choices": evaluate.EVALUATORS},
+        "method matches repeats seed",
+        method={"choices": evaluate.METHODS},
         repeats={"metavar": "R"},
     )
     parser.option("--memory-limit")
@@ -63,7 +64,7 @@ def add_options(parser: Parser) -> None:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Evaluate a bot."""
-    evaluations = evaluate.evaluate_repeatedly(
+    repeats = evaluate.evaluate_repeatedly(
         arguments.game,
         arguments.bot,
         arguments.settings(evaluate.EvaluatorConfig),
@@ -71,38 +72,49 @@ def run(arguments: Arguments) -> dict[str, object]:
         memory_limit=arguments.memory_limit,
         executor=arguments.executor(),
     )
-    report: dict[str, Any] = evaluations.mean._asdict()
+    mean = evaluate.mean_evaluation(repeats)
+    report = _report(mean)
     # The policy at infosets that were not visited.
-    is_complete = report["infosets_defined"] == report["infosets"]
-    report["unmet_play"] = None if is_complete else "uniform"
+    is_complete = report["infosets_visited"] == report["infosets"]
+    report["unvisited_play"] = None if is_complete else "uniform"
     if arguments.repeats > 1:
-        report["half_width"] = evaluations.half_width
+        report["half_width"] = mean.half_width
     if arguments.out:
         rows = [
-            {"repeat": number, **each._asdict()}
-            for number, each in enumerate(evaluations.repeats)
+            {"repeat": number, **_report(each)} for number, each in enumerate(repeats)
         ]
         with arguments.writing():
-            write_csv(pathlib.Path(arguments.out) / f"{arguments.evaluator}.csv", rows)
+            write_csv(pathlib.Path(arguments.out) / f"{arguments.method}.csv", rows)
     _print(arguments, report)
     return report
 
 
+def _report(evaluation: Evaluation) -> dict[str, Any]:
+    return {
+        "nash_conv": evaluation.nash_conv,
+        **evaluation.statistics,
+        "seconds": evaluation.seconds,
+        "evaluator": evaluation.evaluator,
+    }
+
+
 def _print(arguments: Arguments, report: dict[str, Any]) -> None:
-    print(one_line(f"{arguments.game}, {arguments.bot}, {arguments.evaluator}"))
+    print(one_line(f"{arguments.game}, {arguments.bot}, {arguments.method}"))
     spread = ""
     if "half_width" in report:
         spread = (
             f" ± {report['half_width']:.1e} ({CONFIDENCE:.0%} of "
             f"{arguments.repeats} repeats)"
         )
-    judge = _JUDGES[report["judge"]]
-    defined = 100 * report["infosets_defined"] / max(report["infosets"], 1)
+    evaluator = _EVALUATORS[report["evaluator"]]
+    defined = 100 * report["infosets_visited"] / max(report["infosets"], 1)
     visited, policy = f"{defined:.1f} % of them visited", "exact for this strategy"
-    if report["unmet_play"]:
-        visited += f", {report['unmet_play']} play at the others"
-        policy += f", {report['unmet_play']} at infosets that were not visited"
-    print(f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {judge}, {policy})")
+    if report["unvisited_play"]:
+        visited += f", {report['unvisited_play']} play at the others"
+        policy += f", {report['unvisited_play']} at infosets that were not visited"
+    print(
+        f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {evaluator}, {policy})"
+    )
     print(f"  infosets    {report['infosets']:,}, {visited}")
     print(
         f"  moves       {report['moves']:,}, {report['late_moves']:,} of them late; "

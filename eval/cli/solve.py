@@ -17,6 +17,7 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import table_of
 from spiel_cr.evaluation import openspiel_evaluator
+from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Result
@@ -93,12 +94,12 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
     for flag in ("--memory-limit", "--cache", "--save"):
         parser.option(flag)
     parser.option(
-        "--judge",
+        "--evaluator",
         "tool that computes exact NashConv at the end: OpenSpiel's, or the best "
         "response of spiel_cr, for games for which OpenSpiel needs minutes to days; "
         "auto: OpenSpiel up to half a million histories",
         "auto",
-        choices=openspiel_evaluator.JUDGES,
+        choices=openspiel_evaluator.EVALUATORS,
     )
     parser.option("--seed")
 
@@ -146,9 +147,9 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     if arguments.plot and not (arguments.eval_every or arguments.until):
         raise ValueError("--plot needs points to draw; add --eval-every N")
     options = arguments.settings(spiel_cr.GameOptions, locks=locks_of(arguments))
-    if options.form == representation.SIMULATOR and arguments.judge != "auto":
+    if options.form == representation.SIMULATOR and arguments.evaluator != "auto":
         raise ValueError(
-            f"--judge {arguments.judge} needs a game tree; leave it out, or "
+            f"--evaluator {arguments.evaluator} needs a game tree; leave it out, or "
             f"leave --form simulator out"
         )
     settings: dict[str, Any] = {
@@ -201,7 +202,7 @@ def check_form(
     reason: representation.Reason,
     arguments: Arguments,
 ) -> None:
-    """Print the form of a game if it was chosen, and check that --judge supports it.
+    """Print the form of a game if it was chosen, and check --evaluator.
 
     Args:
       form: The represented game.
@@ -214,11 +215,11 @@ def check_form(
     """
     if reason.text:
         print(f"--form {reason.form}: {one_line(reason.text)}", file=sys.stderr)
-    if arguments.judge != "openspiel":
+    if arguments.evaluator != "openspiel":
         return
     if reason.form == representation.SIMULATOR:
         raise ValueError(
-            "--judge openspiel needs a game tree, which is too large; leave it out"
+            "--evaluator openspiel needs a game tree, which is too large; leave it out"
         )
     if isinstance(form, GameTree):
         config = algorithms.find(arguments.algorithm).config
@@ -332,31 +333,31 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
       ValueError, pyspiel.SpielError: If the result cannot be evaluated. What was saved
         is kept, and stderr names the file.
     """
-    saved, verdict = _save(arguments, result), None
+    saved, evaluation = _save(arguments, result), None
     announce("evaluating")
     start = time.perf_counter()
     try:
-        verdict = openspiel_evaluator.judge_result(
-            result, arguments.judge, memory_limit=arguments.memory_limit
+        evaluation = openspiel_evaluator.evaluate_result(
+            result, arguments.evaluator, memory_limit=arguments.memory_limit
         )
     finally:
-        if verdict is None and saved:  # Also after an interrupt.
+        if evaluation is None and saved:  # Also after an interrupt.
             print(
                 f"the policy was saved in {one_line(arguments.save)}", file=sys.stderr
             )
     seconds = time.perf_counter() - start
     report = {
         **_facts(game, result),
-        "nash_conv": verdict.nash_conv,
-        "game_value": verdict.game_value,
-        "judge": verdict.by,
+        "nash_conv": evaluation.nash_conv,
+        "game_value": evaluation.game_value,
+        "evaluator": evaluation.evaluator,
         "compile_seconds": result.compile_seconds,
-        "judge_seconds": seconds,
+        "evaluation_seconds": seconds,
         "iterations_per_second": result.iterations_per_second,
     }
     each = f" in each of {result.solves} solves" if result.solves > 1 else ""
     print(f"{_head(game, result)}{each}")
-    report |= _report_values(result, verdict)
+    report |= _report_values(result, evaluation)
     rate = ""
     if result.algorithm != "lp":
         per_second = result.iterations_per_second
@@ -371,9 +372,7 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     return report
 
 
-def _report_values(
-    result: Result, verdict: openspiel_evaluator.Verdict
-) -> dict[str, object]:
+def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
     """Print NashConv, values and locks of a result, and report bounds and locks."""
     low, high = utility_bounds(result.game) or (0.0, 0.0)
     rounding = sys.float_info.epsilon * (high - low)
@@ -381,16 +380,18 @@ def _report_values(
     def rounded(value: float) -> float:
         return 0.0 if value < rounding else value
 
-    tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
-    if verdict.by == "spiel_cr" and result.tree is None:
+    tool = (
+        "OpenSpiel, exact" if evaluation.evaluator == "openspiel" else "spiel_cr, exact"
+    )
+    if evaluation.evaluator == "spiel_cr" and result.tree is None:
         assert result.game_form is not None
         tool += f", by a best response in {result.game_form.kind} form"
-    print(f"  NashConv    {rounded(verdict.nash_conv):.3e}  ({tool})")
-    print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
+    print(f"  NashConv    {rounded(evaluation.nash_conv):.3e}  ({tool})")
+    print(f"  game value  {evaluation.game_value:+.6f}  (player 0, under this policy)")
     report: dict[str, object] = {}
-    if verdict.bounds is not None:
-        report["value_bounds"] = verdict.bounds
-        low, high = verdict.bounds
+    if evaluation.bounds is not None:
+        report["value_bounds"] = evaluation.bounds
+        low, high = evaluation.bounds
         print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
     if not result.has_locks:
         return report

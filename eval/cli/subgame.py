@@ -67,7 +67,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     report = {
         **facts,
         "iterations": arguments.iterations,
-        "nash_conv": openspiel_evaluator.judge(tree.game, policy).nash_conv,
+        "nash_conv": openspiel_evaluator.evaluate(tree.game, policy).nash_conv,
         "curve": [point._asdict() for point in result.curve],
     }
     _print(report)

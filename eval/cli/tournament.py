@@ -132,7 +132,7 @@ def _matches(
     keys = ("bots", "mean", "half_width", "matches", "plain_half_width")
     shares = [effort.unmet_share for effort in result.efforts]
     report = {key: getattr(result, key) for key in keys}
-    return {**report, "unmet_share": shares}
+    return {**report, "unvisited_share": shares}
 
 
 def _sessions(

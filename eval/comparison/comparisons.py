@@ -128,15 +128,22 @@ def compare(
         if executor.patience is None and not executor.is_in_process:
             patience = 600.0 + 30.0 * (budget.seconds or 0.0)
             executor = dataclasses.replace(executor, patience=patience)
-        records = executor.map(
+        records = log.map(
+            executor,
             measurer,
             (),
             left,
+            finished=lambda record: False,
+            # Folders grow under other conditions: each line has its own.
+            add=lambda record: _keep(
+                log, {**record, "workers": log.settings["workers"]}
+            ),
+            order=lambda: (run.key for run in _planned(log)),
             lost=lambda key, reason: failed(left[key], reason),
             named=lambda key: "{1} on {0}, seed {2}".format(*key),
         )
         try:
-            for _, record in tqdm(
+            for _ in tqdm(
                 records,
                 total=len(runs),
                 initial=len(runs) - len(left),
@@ -145,9 +152,7 @@ def compare(
                 disable=not progress,
                 smoothing=0.1,
             ):
-                # Folders grow under other conditions: each line has its own.
-                _keep(log, {**record, "workers": log.settings["workers"]})
-            log.arrange(run.key for run in _planned(log))
+                pass
         finally:
             # Only this thread can write the report, which an interruption includes.
             with interrupts.saving(lambda: False):

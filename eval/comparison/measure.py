@@ -17,7 +17,7 @@ from ..adapters import registry
 from ..adapters.protocol import Entry, SolverAdapter
 from ..common import conditions
 from ..common.budget import Budget
-from ..common.exact_judge import ExactJudge
+from ..common.exact_evaluator import ExactEvaluator
 from ..common.game_instance import GameInstance, MissingError
 
 # Approximate seconds of work between two readings of the clock.
@@ -63,18 +63,20 @@ class _Point(NamedTuple):
 
 
 class LastGame:
-    """A cache of the most recent game and its judge.
+    """A cache of the most recent game and its evaluator.
 
     It holds a single game because games may be large. If a game is too large, the
     reason is kept, because computing it again would take long.
     """
 
     def __init__(self) -> None:
-        self._loaded: dict[str, tuple[GameInstance, ExactJudge]] = {}
+        self._loaded: dict[str, tuple[GameInstance, ExactEvaluator]] = {}
         self._too_large: dict[tuple[str, float | None], str] = {}
 
-    def load(self, name: str, limit: float | None) -> tuple[GameInstance, ExactJudge]:
-        """Return a game and its judge.
+    def load(
+        self, name: str, limit: float | None
+    ) -> tuple[GameInstance, ExactEvaluator]:
+        """Return a game and its evaluator.
 
         Args:
           name: OpenSpiel game string.
@@ -89,7 +91,7 @@ class LastGame:
             self._loaded.clear()
             instance = GameInstance(name, memory_limit=limit)
             try:
-                self._loaded[name] = instance, ExactJudge(instance)
+                self._loaded[name] = instance, ExactEvaluator(instance)
             except MissingError as error:
                 self._too_large[name, limit] = str(error)
                 raise
@@ -138,26 +140,26 @@ def measure_run(cache: LastGame, run: Run) -> Record:
 
 
 def _measure(
-    entry: Entry, run: Run, instance: GameInstance, judge: ExactJudge
+    entry: Entry, run: Run, instance: GameInstance, evaluator: ExactEvaluator
 ) -> Record:
     start = time.perf_counter()
     adapter = entry.make(instance, run.seed)
     setup = time.perf_counter() - start - adapter.compile_seconds
-    points = _follow(entry, adapter, run.budget, judge)
-    verdict = judge.final(adapter.strategy())
+    points = _follow(entry, adapter, run.budget, evaluator)
+    evaluation = evaluator.final(adapter.strategy())
     # The final evaluation replaces the last point's.
-    last = points[-1]._replace(nash_conv=verdict.nash_conv)
+    last = points[-1]._replace(nash_conv=evaluation.nash_conv)
     return {
         "seconds": last.spent.seconds,
         "iterations": last.iterations,
-        "nash_conv": verdict.nash_conv,
-        "game_value": verdict.game_value,
-        "judge": verdict.by,
-        "judge_reason": verdict.reason,
+        "nash_conv": evaluation.nash_conv,
+        "game_value": evaluation.game_value,
+        "evaluator": evaluation.evaluator,
+        "evaluator_reason": evaluation.statistics["reason"],
         "curve": [
             [p.spent.seconds, p.iterations, p.nash_conv] for p in (*points[:-1], last)
         ],
-        "curve_judge": judge.curve_by,
+        "curve_evaluator": evaluator.curve_by,
         "setup_seconds": setup + (instance.walk_seconds if entry.is_spiel_cr else 0.0),
         "compile_seconds": adapter.compile_seconds,
         "cpu_seconds": last.spent.cpu_seconds,
@@ -166,12 +168,12 @@ def _measure(
 
 
 def _follow(
-    entry: Entry, adapter: SolverAdapter, budget: Budget, judge: ExactJudge
+    entry: Entry, adapter: SolverAdapter, budget: Budget, evaluator: ExactEvaluator
 ) -> list[_Point]:
     """Run an adapter and return its curve, with NaN as the last point's NashConv."""
     points: list[_Point] = []
     for spent, iterations, last in work(entry, adapter, budget):
-        nash_conv = float("nan") if last else judge.curve_point(adapter.strategy())
+        nash_conv = float("nan") if last else evaluator.curve_point(adapter.strategy())
         points.append(_Point(spent, iterations, nash_conv))
     return points
 

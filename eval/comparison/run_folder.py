@@ -58,9 +58,9 @@ _NUMBERS: dict[str, checks.Test] = {
     "cpu_seconds": checks.is_number,
     "iterations": checks.optional(checks.is_count),
     "game_value": checks.is_number,
-    "judge": checks.is_text,
-    "judge_reason": checks.optional(checks.is_text),
-    "curve_judge": checks.is_text,
+    "evaluator": checks.is_text,
+    "evaluator_reason": checks.optional(checks.is_text),
+    "curve_evaluator": checks.is_text,
     "note": checks.is_text,
     "curve": lambda value: bool(value) and checks.is_list(_is_point)(value),
 }

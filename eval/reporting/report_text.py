@@ -11,7 +11,7 @@ from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..adapters import registry
 from ..common.budget import Budget
-from ..common.exact_judge import OPENSPIEL, SPIEL_CR
+from ..common.exact_evaluator import OPENSPIEL, SPIEL_CR
 from ..common.plurals import counted
 from . import curves, document
 from .html_page import count, number
@@ -143,7 +143,7 @@ def _table(summary: GameSummary) -> document.Table:
 def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
     """Return a row's cells by the heads of their columns."""
     ranges = {"range over seeds": _range(row.nash_conv), "seeds": str(row.seeds)}
-    judges = {"judge": ", ".join(row.judges)}
+    judges = {"evaluator": ", ".join(row.judges)}
     return {
         "algorithm": row.entry.title + (_DOUBTED if row.doubt else ""),
         "NashConv": number(row.nash_conv.median),
@@ -207,8 +207,8 @@ def _ratio(best: Row, other: Row) -> str:
 
 def _method(records: Sequence[Record], budget: Budget) -> list[str]:
     ways = _listed(_at_a_time(record["workers"]) for record in records)
-    by_spiel_cr = [r for r in records if r.get("judge") == SPIEL_CR]
-    way = sorted({r["game"] for r in records if r.get("curve_judge") == SPIEL_CR})
+    by_spiel_cr = [r for r in records if r.get("evaluator") == SPIEL_CR]
+    way = sorted({r["game"] for r in records if r.get("curve_evaluator") == SPIEL_CR})
     judged = (
         "Final values of NashConv and of the game come from OpenSpiel's exact tools "
         "(pyspiel.nash_conv, pyspiel.expected_returns), which were given every "
@@ -217,7 +217,7 @@ def _method(records: Sequence[Record], budget: Budget) -> list[str]:
         "payoff."
     )
     if by_spiel_cr:
-        reasons = sorted({f"{r['game']}: {r['judge_reason']}" for r in by_spiel_cr})
+        reasons = sorted({f"{r['game']}: {r['evaluator_reason']}" for r in by_spiel_cr})
         judged += f" Exceptions, judged by spiel_cr alone: {'; '.join(reasons)}."
     if way:
         judged += (

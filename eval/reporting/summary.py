@@ -160,7 +160,7 @@ def _row(entry: Entry, records: Sequence[Record]) -> Row:
         seeds=len(records),
         **ranges,
         iterations=_median([record["iterations"] for record in records]),
-        judges=tuple(sorted({record["judge"] for record in records})),
+        judges=tuple(sorted({record["evaluator"] for record in records})),
         note=records[0]["note"],
         curve=_bands(
             _runs_in_common(curves) if entry.way == "restarts" else _points(curves)

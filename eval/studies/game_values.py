@@ -81,13 +81,14 @@ def _leduc(share: float, algorithm: str, iterations: int) -> Iterator[Line]:
     """
     tree = spiel_cr.build_tree("leduc_poker")
     result = spiel_cr.solve(tree, algorithm, max(1, int(share * iterations)))
-    verdict = openspiel_evaluator.judge(tree.game, result.average_policy())
-    error = abs(verdict.game_value - _LEDUC_VALUE)
+    evaluation = openspiel_evaluator.evaluate(tree.game, result.average_policy())
+    assert evaluation.game_value is not None
+    error = abs(evaluation.game_value - _LEDUC_VALUE)
     yield Line(
         f"value by {algorithm}",
         f"{_LEDUC_VALUE} (Southey et al. 2005's game; rounded)",
-        f"{verdict.game_value:.7f}, NashConv {verdict.nash_conv:.1e}",
-        error <= 0.5 * 10.0**-_LEDUC_PLACES + verdict.nash_conv,
+        f"{evaluation.game_value:.7f}, NashConv {evaluation.nash_conv:.1e}",
+        error <= 0.5 * 10.0**-_LEDUC_PLACES + evaluation.nash_conv,
     )
 
 

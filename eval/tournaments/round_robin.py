@@ -161,22 +161,18 @@ def run_round_robin(
         check=check,
         merge=_same_run,
     ) as log:
-        left = [slot for slot in plan if slot not in log.records]
+        done = sum(slot in log.records for slot in plan)
         shown = config.progress and config.executor.is_in_process
-        played = config.executor.map(
-            _Table, (instance, bots, config.seed, kind, shown), {s: s for s in left}
-        )
-        for _, record in tqdm(
-            played,
+        setup = instance, bots, config.seed, kind, shown
+        for _ in tqdm(
+            log.map(config.executor, _Table, setup, {slot: slot for slot in plan}),
             total=len(plan),
-            initial=len(plan) - len(left),
+            initial=done,
             desc="tournament",
             unit=kind.unit,
-            disable=not config.progress or not left,
+            disable=not config.progress or done == len(plan),
         ):
-            log.add(record)
-        log.begin()
-        log.arrange(plan)
+            pass
         # A folder may hold more than was asked for now.
         records = {slot: log.records[slot] for slot in plan}
         tables = tables_of(len(bots), records, kind.pair)

@@ -13,11 +13,12 @@ import json
 import os
 import pathlib
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
 from spiel_cr.common import atomic
 from spiel_cr.common.errors import CorruptFileError, FileInUseError
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_records import read_object
 
 SETTINGS = "settings.json"
@@ -256,6 +257,47 @@ class JsonLog:
             # The next line must not be joined to half of this one.
             self._close_file()
             raise OSError(error.errno, error.strerror, str(self._path)) from error
+
+    def map(
+        self,
+        executor: Executor,
+        make: Callable[..., Callable[[Any], Any]],
+        setup: Sequence[Any],
+        tasks: Mapping[Any, Any],
+        *,
+        finished: Callable[[Record], bool] = lambda record: True,
+        add: Callable[[Record], object] | None = None,
+        order: Callable[[], Iterable[Key]] | None = None,
+        **options: Any,
+    ) -> Iterator[tuple[Any, Any]]:
+        """Carry out the tasks that have no record yet, and write each record.
+
+        Args:
+          executor: Where tasks are carried out.
+          make: As in `Executor.map`.
+          setup: As in `Executor.map`.
+          tasks: Tasks by the key of their record. A task whose key is not that of a
+            record is carried out in any case; it may yield several records, and other
+            values.
+          finished: Returns whether a task with this record need not be repeated.
+          add: How a record is written; by default by `add`.
+          order: Returns the order of the lines at the end; by default that of `tasks`.
+          options: Further arguments of `Executor.map`.
+
+        Yields:
+          Key and record (or another value) as soon as it is ready.
+        """
+        left = {
+            key: task
+            for key, task in tasks.items()
+            if key not in self.records or not finished(self.records[key])
+        }
+        for key, result in executor.map(make, setup, left, **options):
+            if isinstance(result, dict):
+                (add or self.add)(result)
+            yield key, result
+        self.begin()
+        self.arrange(tasks if order is None else order())
 
     def arrange(self, keys: Iterable[Key]) -> None:
         """Puts lines in the order of a plan, in which workers need not have come.

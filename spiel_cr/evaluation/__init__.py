@@ -4,15 +4,14 @@ The functions are public names of `spiel_cr`; this package exports what they ret
 what they are configured by.
 """
 
-from spiel_cr.evaluation.best_response import BestResponse
 from spiel_cr.evaluation.matches import Matches
 from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
-from spiel_cr.evaluation.traversal import Evaluation
+from spiel_cr.evaluation.result import Evaluation, ResponseValue
 
 __all__ = [
-    "BestResponse",
     "Evaluation",
     "Matches",
     "ResponseConfig",
+    "ResponseValue",
     "SearchConfig",
 ]

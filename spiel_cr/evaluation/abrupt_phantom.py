@@ -1,8 +1,8 @@
-"""Exact judging of games that are too large to be laid out: abrupt hidden boards.
+"""Exact evaluation of abrupt phantom games, which are too large for any representation.
 
-Both players' leaf values against a policy are added up piece by piece, a piece for each
-pair of first attempts. That takes minutes, goes on from a checkpoint, and keeps nothing
-but two numbers for each sequence.
+Both players' leaf values against a policy are added up piece by piece, one piece for
+each pair of first moves. That takes minutes, can resume from a checkpoint, and stores
+two numbers for each sequence.
 """
 
 import functools
@@ -14,7 +14,7 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.evaluation.result import Seat
+from spiel_cr.evaluation.result import ResponseValue
 from spiel_cr.games.phantom.abrupt import AbruptGame, Infosets, Leaves
 from spiel_cr.games.phantom.phantom_queries import path_batch
 from spiel_cr.policies.queries import query_batch
@@ -22,37 +22,36 @@ from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.iterative_solver import IterativeSolver
 from spiel_cr.solvers.run import Checkpoint, Goal, drive
 
-# Infosets that are asked about at once.
+# Number of infosets in one query.
 _CHUNK = 1 << 16
 
 
-class Streamed:
-    """A policy of an abrupt game, and what it is worth once somebody asks.
+class AbruptEvaluation:
+    """A policy of an abrupt phantom game, evaluated when `values` is first read.
 
     Attributes:
-      game: the game.
-      policy: of both players.
-      checkpoint: the file to go on from and to write to; None: there is none.
-      progress: show bars on stderr.
+      game: The game.
+      policy: The policy of both players.
+      checkpoint: The file to resume from and to write to; None for no checkpoint.
+      progress: Whether to show progress bars on stderr.
     """
 
     def __init__(
         self, game: AbruptGame, policy: openspiel_policy.Policy, *, progress: bool
     ) -> None:
-        """Asks nothing yet."""
         self.game, self.policy, self.progress = game, policy, progress
         self.checkpoint: Checkpoint | None = None
 
     @functools.cached_property
-    def seats(self) -> tuple[Seat, Seat]:
-        """Exact best responses in both seats, as values.
+    def values(self) -> tuple[ResponseValue, ResponseValue]:
+        """Exact best responses of both players, as values.
 
         Raises:
-          ValueError: the policy's answers are no probabilities; or the checkpoint is of
-            another game or policy.
-          CorruptFileError: the checkpoint was changed since it was written.
+          ValueError: If the policy's answers are not probabilities, or the checkpoint
+            belongs to another game or policy.
+          CorruptFileError: If the checkpoint is corrupt.
         """
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with tqdm(desc="infosets", disable=not self.progress) as bar:
             reach = [self._reach(player, bar) for player in range(2)]
         leaves = Leaves(self.game, reach)
@@ -64,15 +63,23 @@ class Streamed:
             keeper.resume()
         pieces = self.game.cells**2
         drive(sums, Goal(pieces), keeper, most=pieces, progress=self.progress)
-        half, no_matches = (time.perf_counter() - begun) / 2, np.zeros(0)
+        seconds = (time.perf_counter() - start) / 2
         first, second = (
-            Seat(p, best, True, best, leaves.value(p), no_matches, 0, half, largest=1.0)
-            for p, best in enumerate(map(leaves.best_value, (0, 1)))
+            ResponseValue(
+                player,
+                "exact",
+                best,
+                seconds=seconds,
+                exact_value=best,
+                on_policy=leaves.value(player),
+                largest=1.0,
+            )
+            for player, best in enumerate(map(leaves.best_value, (0, 1)))
         )
         return first, second
 
     def _reach(self, player: int, bar: tqdm) -> dict[str, np.ndarray]:
-        """A player's reach of sequences, as `Leaves` has it."""
+        """Return a player's reach probabilities of sequences, see `Leaves`."""
         reach: dict[str, np.ndarray] = {}
         uniform = type(self.policy) is openspiel_policy.UniformRandomPolicy
         for infosets in self.game.infosets(player):
@@ -83,13 +90,19 @@ class Streamed:
             if left > 1 and not uniform:
                 for begin in range(0, len(rows), _CHUNK):
                     some = rows[begin : begin + _CHUNK]
-                    played[some] = self._played(player, infosets, some)
+                    played[some] = self._probabilities(player, infosets, some)
                     bar.update(len(some))
             reach[outcomes] = (before[:, None] * played).ravel()
         return reach
 
-    def _played(self, player: int, infosets: Infosets, rows: np.ndarray) -> np.ndarray:
-        """float64 [r, actions], what the policy plays at some infosets, checked."""
+    def _probabilities(
+        self, player: int, infosets: Infosets, rows: np.ndarray
+    ) -> np.ndarray:
+        """Query the policy at some infosets and check its answers.
+
+        Returns:
+          float64 [r, actions], the probabilities of the actions.
+        """
         free = self.game.attempts[len(infosets.outcomes)].free[rows]
         batch = path_batch(
             self.game,

@@ -20,7 +20,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.opponent import build_for_evaluation, load_target
+from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
@@ -221,7 +221,7 @@ def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> B
         except (GameTooLargeError, ImperfectRecallError) as error:
             return RolloutValues(opened.game, _policy(opened.game, policy, error))
         assert isinstance(tree, GameTree)
-        target = load_target(policy, tree, signals=False, memory_limit=memory_limit)
+        target = open_opponent(policy, tree, signals=False, memory_limit=memory_limit)
     except (OSError, ValueError) as error:
         kind = GameTooLargeError if isinstance(error, GameTooLargeError) else ValueError
         raise kind(f"aivat={policy!r}: {error}") from error

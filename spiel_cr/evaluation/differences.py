@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.opponent import load_target
+from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.players.player_specs import PolicyLike, check_order
 from spiel_cr.policies import conversions, met
@@ -115,7 +115,7 @@ def differences(
         game, observations=True, memory_limit=memory_limit, progress=progress
     )
     old, new = (
-        load_target(policy, tree, signals=False, progress=progress).strategy()
+        open_opponent(policy, tree, signals=False, progress=progress).strategy()
         for policy in (first, second)
     )
     of_actions, _ = conversions.action_values(tree, old)

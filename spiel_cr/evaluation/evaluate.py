@@ -1,15 +1,11 @@
-"""Players evaluated as often as wanted, in a folder that an evaluation goes on from.
-
-*Traversing* asks a player at each of its infosets, *playing* where it is met in
-matches; see the modules of these names. All that was asked or played is kept as lines
-of JSON.
-"""
+"""Evaluation of players that think, by their answers at every infoset or in matches."""
 
 import dataclasses
 import itertools
+import math
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -26,7 +22,9 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, is_wanted
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import openspiel_evaluator, traversal
-from spiel_cr.evaluation.opponent import build_for_evaluation, load_target
+from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
+from spiel_cr.evaluation.result import Evaluation
+from spiel_cr.evaluation.traversal import QueriedStrategy, Work
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game, as_tree
@@ -39,16 +37,16 @@ from spiel_cr.players.player_specs import (
     read_player,
 )
 from spiel_cr.players.player_strings import read_string
-from spiel_cr.policies import best_responses
+from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.queries import query
 
-EVALUATORS = ("traversing", "playing")
-# Of an evaluation that plays, where no number is given.
+METHODS = ("traversal", "matches")
+# Default number of matches of the method "matches".
 MATCHES = 1000
-# What lines hold of all players, of those that are asked, and of those that play.
+# Fields of all lines of a log, of queries and of matches.
 _LINE: dict[str, checks.Test] = {
     "repeat": checks.is_count,
-    "seat": lambda value: checks.is_count(value) and value < 2,
+    "player": lambda value: checks.is_count(value) and value < 2,
     "work": checks.is_table(checks.is_duration),
 }
 _ASKED: dict[str, checks.Test] = {"behaviour": checks.is_list(checks.is_duration)}
@@ -58,8 +56,160 @@ _PLAYED: dict[str, checks.Test] = {
     "policies": checks.is_list(checks.is_list(checks.is_duration)),
     "utility": checks.is_number,
 }
-# Of the probabilities of an answer, which were divided by their sum.
+# Answers were divided by their sum.
 _SUM_TOLERANCE = 1e-9
+
+
+def evaluate(
+    game: Game,
+    policy: PlayerLike,
+    *,
+    seed: int = 0,
+    memory_limit: Limit = None,
+    progress: bool = False,
+) -> Evaluation:
+    """Compute the exact NashConv of a player's answers at every infoset.
+
+    Args:
+      game: OpenSpiel game string, game, or game tree.
+      policy: The player: a string such as "resolving(iterations=100)", a policy, a
+        result of `solve`, or a function of (player, seed) that makes a bot.
+      seed: Seed for the bots' random choices.
+      memory_limit: Largest memory for the representation of the game, as in `solve`.
+      progress: Whether to show progress bars on stderr.
+
+    Returns:
+      The evaluation, with the cost of the answers in `statistics`.
+
+    Raises:
+      GameTooLargeError: If the game does not fit into memory; play matches instead.
+      ValueError: If it is not a player, is a bot that plays for one player only, or
+        does not provide probabilities, or if the arguments are exchanged.
+
+    Example:
+      >>> import spiel_cr
+      >>> round(spiel_cr.evaluate("kuhn_poker", "uniform").nash_conv, 6)
+      0.916667
+    """
+    check_order(game, policy, "evaluate(game, policy)")
+    check_seed(seed)
+    if isinstance(policy, pyspiel.Bot):
+        raise ValueError(
+            f"policy: a {type(policy).__name__} plays for one player, and both are "
+            f"evaluated; give a function of (player, seed) that makes one, or a string"
+        )
+    if isinstance(policy, str):
+        read_string(policy, "policy")
+    if isinstance(game, GameTree):
+        tree: GameTree | PhantomGame = game
+    else:
+        tree = build_for_evaluation(open_game(game), memory_limit)
+    if isinstance(tree, PhantomGame):
+        return _evaluate_phantom_game(game, policy, seed, memory_limit)
+    if not isinstance(policy, str):
+        spec = read_player(policy, tree.game, name="policy")
+        if (source := spec.make_policy(tree, seed)) is not None:
+            return evaluate_strategies(tree, _queried(tree, source))
+    first, second = (
+        traversal.traverse(
+            tree,
+            make_bot(policy, tree, player, seed=seed, name="policy"),
+            player,
+            progress=progress,
+        )
+        for player in range(2)
+    )
+    return evaluate_strategies(tree, (first, second))
+
+
+def _queried(
+    tree: GameTree, policy: openspiel_policy.Policy
+) -> tuple[QueriedStrategy, QueriedStrategy]:
+    """Query a policy at all infosets of both players, and check its answers."""
+    start = time.perf_counter()
+    behaviours = query(tree, policy)
+    seconds = (time.perf_counter() - start) / 2
+    first, second = (
+        QueriedStrategy(
+            behaviour,
+            np.ones(len(infosets), np.int64),
+            Work(len(infosets), seconds=seconds),
+        )
+        for behaviour, infosets in zip(behaviours, tree.infosets, strict=True)
+    )
+    return first, second
+
+
+def _evaluate_phantom_game(
+    game: Game, policy: PlayerLike, seed: int, memory_limit: Limit
+) -> Evaluation:
+    """Evaluate a player of a large phantom game; a bot by its answers."""
+    start = time.perf_counter()
+    opponent = open_opponent(policy, game, seed=seed, memory_limit=memory_limit)
+    behaviour = opponent.strategy()
+    work = Work(seconds=time.perf_counter() - start)
+    assert opponent.form is not None
+    low, high = best_responses.value_bounds(opponent.form, behaviour)
+    infosets = sum(map(len, opponent.form.decisions))
+    return _evaluation(
+        high - low, infosets, infosets, work._replace(moves=infosets), "spiel_cr"
+    )
+
+
+def evaluate_strategies(
+    tree: GameTree, strategies: tuple[QueriedStrategy, QueriedStrategy]
+) -> Evaluation:
+    """Compute the exact NashConv of a player's strategies as player 0 and player 1.
+
+    Args:
+      tree: The game tree.
+      strategies: The strategies of both players.
+    """
+    first, second = strategies
+    behaviours = first.behaviour, second.behaviour
+    if openspiel_evaluator.is_beyond(tree, None):
+        low, high = best_responses.value_bounds(tree.sequence_form, behaviours)
+        nash_conv, evaluator = high - low, "spiel_cr"
+    else:
+        table = conversions.tabular_policy(tree, behaviours)
+        nash_conv = openspiel_evaluator.evaluate(tree.game, table).value
+        evaluator = "openspiel"
+    infosets = sum(len(each.visits) for each in strategies)
+    visited = sum(int((each.visits > 0).sum()) for each in strategies)
+    return _evaluation(
+        nash_conv, infosets, visited, first.work.plus(second.work), evaluator
+    )
+
+
+def _evaluation(
+    nash_conv: float, infosets: int, visited: int, work: Work, evaluator: str
+) -> Evaluation:
+    statistics: dict[str, Any] = {"infosets": infosets, "infosets_visited": visited}
+    statistics |= work._asdict()
+    seconds = statistics.pop("seconds")
+    return Evaluation(
+        nash_conv, evaluator=evaluator, statistics=statistics, seconds=seconds
+    )
+
+
+def mean_evaluation(evaluations: Sequence[Evaluation]) -> Evaluation:
+    """Combine repeats: mean NashConv, fewest visited infosets, and all the work.
+
+    The half width is that of the mean over repeats; None for a single one.
+    """
+    work = Work()
+    for each in evaluations:
+        costs = {**each.statistics, "seconds": each.seconds}
+        work = work.plus(Work(**{name: costs[name] for name in Work._fields}))
+    values = [each.value for each in evaluations]
+    mean = _evaluation(
+        math.fsum(values) / len(values),
+        evaluations[0].statistics["infosets"],
+        min(each.statistics["infosets_visited"] for each in evaluations),
+        work,
+        evaluations[0].evaluator,
+    )
+    return dataclasses.replace(mean, half_width=mean_and_half_width(values)[1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,26 +217,27 @@ class EvaluatorConfig:
     """Settings of the evaluation of a bot.
 
     Attributes:
-      evaluator: Method of the evaluation: one of `EVALUATORS`.
-      matches: Number of matches of the evaluator playing, half of them as each player.
+      method: Method of the evaluation: one of `METHODS`. "traversal" queries the bot at
+        every infoset, "matches" where it comes in matches.
+      matches: Number of matches of the method "matches", half of them as each player.
         If None, 1,000 (`MATCHES`).
       repeats: Number of newly made bots that are evaluated. NashConv is their mean,
         with the half-width of its 95% confidence interval.
       seed: Seed of the bots and of the matches.
     """
 
-    evaluator: str = "traversing"
+    method: str = "traversal"
     matches: int | None = None
     repeats: int = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_choice(self.evaluator, "evaluator", EVALUATORS)
+        check_choice(self.method, "method", METHODS)
         if self.matches is not None:
             if not self.plays:
                 raise ValueError(
-                    f"matches={self.matches} goes with --evaluator playing only; "
-                    f"{self.evaluator} asks at every infoset, so leave --matches out"
+                    f"matches={self.matches} is for --method matches only; "
+                    f"{self.method} queries every infoset, so leave --matches out"
                 )
             check_iterations(self.matches, name="matches")
         check_iterations(self.repeats, name="repeats")
@@ -95,26 +246,12 @@ class EvaluatorConfig:
     @property
     def plays(self) -> bool:
         """Whether matches are played."""
-        return self.evaluator == "playing"
+        return self.method == "matches"
 
-    def matches_of(self, seat: int) -> list[int]:
-        """The numbers of the matches in which the player has this seat."""
+    def matches_of(self, player: int) -> list[int]:
+        """Return the numbers of the matches in which the bot is this player."""
         count = MATCHES if self.matches is None else self.matches
-        return [match for match in range(count) if traversal.seat_of(match) == seat]
-
-
-class Evaluations(NamedTuple):
-    """Evaluations of bots that were made alike.
-
-    Attributes:
-      repeats: one for each bot.
-      mean: mean NashConv, see `traversal.summarise`.
-      half_width: of the 95 % confidence interval around it; None with one bot.
-    """
-
-    repeats: list[traversal.Evaluation]
-    mean: traversal.Evaluation
-    half_width: float | None
+        return [match for match in range(count) if traversal.player_in(match) == player]
 
 
 def evaluate_repeatedly(
@@ -125,119 +262,113 @@ def evaluate_repeatedly(
     *,
     memory_limit: Limit = None,
     executor: Executor = IN_PROCESS,
-) -> Evaluations:
-    """Evaluates bots; what is in the folder already is not asked or played again.
+) -> list[Evaluation]:
+    """Evaluate bots; what is already in the folder is not queried or played again.
 
     Args:
       game: OpenSpiel game string.
-      bot: a string for `load_bot`.
-      config: how.
-      out: folder, for `settings.json` and the lines; None: nothing is kept.
-      memory_limit: refuse to compile larger games.
-      executor: where bots are asked.
+      bot: A string for `load_bot`.
+      config: Settings.
+      out: Folder for `settings.json` and the lines; None to write nothing.
+      memory_limit: Largest memory for the game tree.
+      executor: Where bots are queried.
+
+    Returns:
+      An evaluation for each bot; see `mean_evaluation`.
 
     Raises:
-      GameTooLargeError: the game, or OpenSpiel's judge on it, takes too much memory.
-      OSError: a line cannot be written.
-      ValueError: a bad bot, or a folder with another evaluation in it.
+      GameTooLargeError: If the game, or OpenSpiel's evaluation of it, takes too much
+        memory.
+      OSError: If a line cannot be written.
+      ValueError: If the bot is invalid, or the folder belongs to another evaluation.
     """
-    # What is finished is shown again though the bot's file is gone.
-    if not (out and has_lines(out, config.evaluator)):
+    # A finished evaluation is shown again even if the bot's file was removed.
+    if not (out and has_lines(out, config.method)):
         read_string(bot, "bot")
-    compiled = _compiled(game, bot, config.evaluator, memory_limit)
-    if not openspiel_evaluator.is_too_deep(compiled):  # otherwise spiel_cr evaluates
-        openspiel_evaluator.check_memory(compiled, memory_limit)
+    tree = _build_tree(game, bot, config.method, memory_limit)
+    if not openspiel_evaluator.is_too_deep(tree):  # otherwise spiel_cr evaluates
+        openspiel_evaluator.check_memory(tree, memory_limit)
     settings = {
-        "game": str(compiled.game),
+        "game": str(tree.game),
         "bot": bot,
         "seed": config.seed,
-        "fingerprint": compiled.game_id,
+        "fingerprint": tree.game_id,
         "versions": storage.versions(),
     }
-    with JsonLog(
-        out,
-        config.evaluator,
-        settings,
-        key=("repeat", "seat", "match") if config.plays else ("repeat", "seat"),
-        check=_line_check(compiled, config.plays),
-    ) as log:
-        keys = list(_keys(config))
-        left = [key for key in keys if key not in log.records]
-        asked = executor.map(
-            _Asked,
-            (compiled, bot, config.seed, executor.is_in_process),
-            {k: k for k in left},
-        )
+    keys = ("repeat", "player", "match") if config.plays else ("repeat", "player")
+    check = _line_check(tree, config.plays)
+    with JsonLog(out, config.method, settings, key=keys, check=check) as log:
+        tasks = {key: key for key in _tasks(config)}
+        left = sum(key not in log.records for key in tasks)
+        setup = tree, bot, config.seed, executor.is_in_process
+        records = log.map(executor, _BotQueries, setup, tasks)
         shown = config.plays and is_wanted()
-        for _, record in tqdm(asked, "matches", len(left), disable=not shown):
-            log.add(record)
-        log.arrange(keys)
-        found = [_judged(compiled, config, log, r) for r in range(config.repeats)]
-    half_width = mean_and_half_width([one.nash_conv for one in found])[1]
-    return Evaluations(found, traversal.summarise(found), half_width)
+        for _ in tqdm(records, "matches", left, disable=not shown):
+            pass
+        return [
+            _evaluate_lines(tree, config, log, repeat)
+            for repeat in range(config.repeats)
+        ]
 
 
-def _keys(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
-    """Of all lines: (repeat, seat), or (repeat, seat, match)."""
-    for repeat, seat in itertools.product(range(config.repeats), range(2)):
+def _tasks(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
+    """Yield the keys of all lines: (repeat, player), or (repeat, player, match)."""
+    for repeat, player in itertools.product(range(config.repeats), range(2)):
         if config.plays:
-            yield from ((repeat, seat, match) for match in config.matches_of(seat))
+            yield from ((repeat, player, match) for match in config.matches_of(player))
         else:
-            yield repeat, seat
+            yield repeat, player
 
 
-class _Asked:
-    """Bots that are asked, or play; each (repeat, seat) has its own."""
+class _BotQueries:
+    """Queries and matches of bots; each (repeat, player) has its own bot."""
 
-    def __init__(
-        self, compiled: GameTree, name: str, seed: int, progress: bool
-    ) -> None:
-        self._compiled, self._name, self._seed = compiled, name, seed
+    def __init__(self, tree: GameTree, name: str, seed: int, progress: bool) -> None:
+        self._tree, self._name, self._seed = tree, name, seed
         self._progress = progress and is_wanted()
         self._bot: tuple[tuple[int, int], pyspiel.Bot] | None = None
 
     def __call__(self, key: tuple[int, ...]) -> Record:
-        """The line of a key."""
-        compiled, (repeat, seat, *match) = self._compiled, key
+        """Return the line of a key."""
+        tree, (repeat, player, *match) = self._tree, key
         seed = _mix(self._seed, repeat)
-        if self._bot is None or self._bot[0] != (repeat, seat):
+        if self._bot is None or self._bot[0] != (repeat, player):
             again = f", repeat {repeat + 1}" if repeat else ""
-            announce(f"making the bot of seat {seat}{again}")
-            own = _mix(seed, seat)
-            bot = load_bot(compiled, self._name, seat, seed=own)
-            self._bot = (repeat, seat), bot
+            announce(f"making the bot of seat {player}{again}")
+            bot = load_bot(tree, self._name, player, seed=_mix(seed, player))
+            self._bot = (repeat, player), bot
         bot = self._bot[1]
         if match:
-            met = traversal.play(compiled, bot, match[0], seed=seed)
-            row = {**met._asdict(), "work": met.work._asdict()}
+            observed = traversal.play(tree, bot, match[0], seed=seed)
+            row = {**observed._asdict(), "work": observed.work._asdict()}
         else:
-            found = traversal.traverse(compiled, bot, progress=self._progress)
-            row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
-        return {"repeat": repeat, "seat": seat, **row}
+            queried = traversal.traverse(tree, bot, progress=self._progress)
+            behaviour = queried.behaviour.tolist()
+            row = {"behaviour": behaviour, "work": queried.work._asdict()}
+        return {"repeat": repeat, "player": player, **row}
 
 
-def _judged(
-    compiled: GameTree, config: EvaluatorConfig, log: JsonLog, repeat: int
-) -> traversal.Evaluation:
-    """One bot in both seats, by its lines."""
-    seats = []
-    for seat in range(2):
+def _evaluate_lines(
+    tree: GameTree, config: EvaluatorConfig, log: JsonLog, repeat: int
+) -> Evaluation:
+    """Evaluate one bot by its lines."""
+    strategies = []
+    for player in range(2):
         if config.plays:
-            keys = [(repeat, seat, match) for match in config.matches_of(seat)]
-            shown = [_met(log.records[key]) for key in keys]
-            seats.append(traversal.aggregate(compiled, seat, shown))
+            keys = [(repeat, player, match) for match in config.matches_of(player)]
+            matches = [_observed(log.records[key]) for key in keys]
+            strategies.append(traversal.aggregate(tree, player, matches))
             continue
-        row = log.records[repeat, seat]
-        met = np.ones(len(compiled.infosets[seat]), np.int64)
-        work = traversal.Work(**row["work"])
+        row = log.records[repeat, player]
+        visits = np.ones(len(tree.infosets[player]), np.int64)
         behaviour = np.array(row["behaviour"])
-        seats.append(traversal.SeatStrategy(behaviour, met, work))
-    announce("judging")
-    return traversal.evaluate(compiled, (seats[0], seats[1]))
+        strategies.append(QueriedStrategy(behaviour, visits, Work(**row["work"])))
+    announce("evaluating")
+    return evaluate_strategies(tree, (strategies[0], strategies[1]))
 
 
-def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> GameTree:
-    """The compiled game; where it is too large, what judges a policy of signals."""
+def _build_tree(game: str, bot: str, method: str, limit: Limit) -> GameTree:
+    """Build the game tree; if it is too large, the error names an alternative."""
     try:
         return as_tree(
             game, observations=True, memory_limit=limit, progress=is_wanted()
@@ -247,148 +378,49 @@ def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> GameTree:
         if file is None or not file.is_of_public_tree:
             raise
         raise GameTooLargeError(
-            f"--evaluator {evaluator} needs the compiled game: {error}. For "
+            f"--method {method} needs the compiled game: {error}. For "
             f"this policy exact NashConv needs no compiled game: spiel-cr "
             f"best-response --game '{game}' --policy {file.path} --method exact"
         ) from error
 
 
-def _line_check(compiled: GameTree, plays: bool) -> Callable[[Record], None]:
-    """What raises ValueError where a line is no result of this game."""
-    decisions = [infosets.decisions for infosets in compiled.infosets]
+def _line_check(tree: GameTree, plays: bool) -> Callable[[Record], None]:
+    """Return a function that raises ValueError if a line does not fit the game."""
+    decisions = [infosets.decisions for infosets in tree.infosets]
     actions = [
-        dict(zip(infosets.keys, own.num_actions.tolist(), strict=True)) if plays else {}
-        for infosets, own in zip(compiled.infosets, decisions, strict=True)
+        dict(zip(infosets.keys, of.num_actions.tolist(), strict=True)) if plays else {}
+        for infosets, of in zip(tree.infosets, decisions, strict=True)
     ]
 
     def check(record: Record) -> None:
         checks.check_fields(record, _LINE | (_PLAYED if plays else _ASKED))
-        if set(record["work"]) != set(traversal.Work._fields):
-            raise ValueError(f"has work other than {traversal.Work._fields}")
-        seat = record["seat"]
+        if set(record["work"]) != set(Work._fields):
+            raise ValueError(f"has work other than {Work._fields}")
+        player = record["player"]
         sums = []
         if plays:
             policies = record["policies"]
-            sizes = [actions[seat].get(key) for key in record["keys"]]
+            sizes = [actions[player].get(key) for key in record["keys"]]
             fits = sizes == [len(policy) for policy in policies]
-            fits = fits and traversal.seat_of(record["match"]) == seat
+            fits = fits and traversal.player_in(record["match"]) == player
             sums = [sum(policy) for policy in policies]
         else:
-            behaviour, own = record["behaviour"], decisions[seat]
-            fits = len(behaviour) == own.num_sequences
+            behaviour, of = record["behaviour"], decisions[player]
+            fits = len(behaviour) == of.num_sequences
             if fits:
-                sums = [behaviour[0], *np.bincount(own.owner[1:], behaviour[1:])]
+                sums = [behaviour[0], *np.bincount(of.owner[1:], behaviour[1:])]
         if not fits or any(abs(total - 1) > _SUM_TOLERANCE for total in sums):
-            raise ValueError(
-                f"has no probabilities of player {seat} of {compiled.game}"
-            )
+            raise ValueError(f"has no probabilities of player {player} of {tree.game}")
 
     return check
 
 
-def _met(record: Record) -> traversal.Met:
-    row = {name: record[name] for name in traversal.Met._fields}
-    return traversal.Met(**{**row, "work": traversal.Work(**row["work"])})
+def _observed(record: Record) -> traversal.ObservedMatch:
+    row = {name: record[name] for name in traversal.ObservedMatch._fields}
+    return traversal.ObservedMatch(**{**row, "work": Work(**row["work"])})
 
 
 def _mix(seed: int, number: int) -> int:
-    """A seed of 31 bits, unlike others."""
+    """Return a seed of 31 bits, different for each number."""
     mixed = np.random.SeedSequence([seed, number]).generate_state(1)[0]
     return int(mixed) >> 1
-
-
-def evaluate(
-    game: Game,
-    bot: PlayerLike,
-    *,
-    seed: int = 0,
-    memory_limit: Limit = None,
-    progress: bool = False,
-) -> traversal.Evaluation:
-    """Asks a player at every infoset of both seats, and judges what it answers exactly.
-
-    Args:
-      game: OpenSpiel game string, game, or compiled game.
-      bot: a string such as "resolving(iterations=100)", a policy, a result of `solve`,
-        or a function of (player, seed) that makes a bot.
-      seed: of what the bots draw.
-      memory_limit: refuse to compile larger games, as in `solve`.
-      progress: show progress bars on stderr.
-
-    Returns:
-      NashConv in the game's units, and what the answers cost.
-
-    Raises:
-      GameTooLargeError: the game does not fit; play matches instead.
-      ValueError: no player, one bot for both seats, a bot without `get_policy`, or the
-        arguments are exchanged.
-    """
-    check_order(game, bot, "evaluate(game, bot)")
-    check_seed(seed)
-    if isinstance(bot, pyspiel.Bot):
-        raise ValueError(
-            f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
-            f"give a function of (player, seed) that makes one, or a string"
-        )
-    if isinstance(bot, str):
-        read_string(bot, "bot")
-    if isinstance(game, GameTree):
-        tree: GameTree | PhantomGame = game
-    else:
-        tree = build_for_evaluation(open_game(game), memory_limit)
-    if isinstance(tree, PhantomGame):
-        return _evaluate_phantom_game(game, bot, seed, memory_limit)
-    policy = None
-    if not isinstance(bot, str):
-        policy = read_player(bot, tree.game, name="bot").make_policy(tree, seed)
-    if policy is not None:
-        return traversal.evaluate(tree, _queried(tree, policy))
-    first, second = (
-        traversal.traverse(
-            tree,
-            make_bot(bot, tree, seat, seed=seed, name="bot"),
-            seat,
-            progress=progress,
-        )
-        for seat in range(2)
-    )
-    return traversal.evaluate(tree, (first, second))
-
-
-def _queried(
-    tree: GameTree, policy: openspiel_policy.Policy
-) -> tuple[traversal.SeatStrategy, traversal.SeatStrategy]:
-    """Query a policy at all infosets of both players, and check its answers."""
-    start = time.perf_counter()
-    behaviours = query(tree, policy)
-    seconds = (time.perf_counter() - start) / 2
-    first, second = (
-        traversal.SeatStrategy(
-            behaviour,
-            np.ones(len(infosets), np.int64),
-            traversal.Work(len(infosets), seconds=seconds),
-        )
-        for behaviour, infosets in zip(behaviours, tree.infosets, strict=True)
-    )
-    return first, second
-
-
-def _evaluate_phantom_game(
-    game: Game, bot: PlayerLike, seed: int, memory_limit: Limit
-) -> traversal.Evaluation:
-    """A player of a large hidden-board game; a bot by what it answers."""
-    begun = time.perf_counter()
-    target = load_target(bot, game, seed=seed, memory_limit=memory_limit)
-    behaviour = target.strategy()
-    seconds = time.perf_counter() - begun
-    assert target.form is not None
-    low, high = best_responses.value_bounds(target.form, behaviour)
-    infosets = sum(map(len, target.form.decisions))
-    return traversal.Evaluation(
-        nash_conv=high - low,
-        infosets=infosets,
-        infosets_defined=infosets,
-        moves=infosets,
-        seconds=seconds,
-        judge="spiel_cr",
-    )

@@ -1,7 +1,7 @@
-"""NashConv of a policy."""
+"""NashConv of a policy, computed by exact best responses of both players."""
 
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.opponent import load_target
+from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.opening.identity import same_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
@@ -17,32 +17,37 @@ def nash_conv(
     memory_limit: Limit = None,
     progress: bool = False,
 ) -> float:
-    """NashConv of a policy of both players: exact, by our own best responses.
+    """Compute the exact NashConv of a policy of both players.
 
-    It is the sum of what both players gain by exact best responses, in the game's
+    NashConv is the sum of what both players gain by exact best responses, in the game's
     units; exploitability in most papers is half of it. OpenSpiel's
-    `exploitability.nash_conv` gives the same number. Node locks of a result are lifted;
-    `Result.nash_conv_with_locks` returns the loss at unlocked infosets alone.
+    `exploitability.nash_conv` returns the same number. Node locks of a result are
+    lifted; `Result.nash_conv_with_locks` returns the loss at unlocked infosets alone.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      policy: an OpenSpiel policy, a result of `solve` or `resolve`, or a string such as
+      game: OpenSpiel game string, game, or game tree.
+      policy: An OpenSpiel policy, a result of `solve` or `resolve`, or a string such as
         "uniform", "cfr+(iterations=10)" or the path of a file.
-      memory_limit: refuse to compile larger games, as in `solve`.
-      progress: show progress bars on stderr.
+      memory_limit: Largest memory for the representation of the game, as in `solve`.
+      progress: Whether to show progress bars on stderr.
 
     Raises:
-      GameTooLargeError: the game does not fit; see `best_response`.
-      ValueError: no policy, one of another game, or the arguments are exchanged.
+      GameTooLargeError: If the game does not fit into memory; see `best_response`.
+      ValueError: If it is not a policy of the game, or the arguments are exchanged.
+
+    Example:
+      >>> import spiel_cr
+      >>> round(spiel_cr.nash_conv("kuhn_poker", "uniform"), 6)
+      0.916667
     """
     check_order(game, policy, "nash_conv(game, policy)")
     if isinstance(policy, Result) and policy.form is not None:
         if same_game(policy.game, open_game(game).game):
             return policy.nash_conv()
-    target = load_target(policy, game, memory_limit=memory_limit, progress=progress)
-    if target.streamed is not None:
-        return sum(seat.value for seat in target.streamed.seats)
-    behaviour = target.strategy()
-    assert target.form is not None
-    low, high = best_responses.value_bounds(target.form, behaviour)
+    opponent = open_opponent(policy, game, memory_limit=memory_limit, progress=progress)
+    if opponent.abrupt is not None:
+        return sum(each.value for each in opponent.abrupt.values)
+    behaviour = opponent.strategy()
+    assert opponent.form is not None
+    low, high = best_responses.value_bounds(opponent.form, behaviour)
     return high - low

@@ -1,7 +1,7 @@
 """Exact NashConv, by OpenSpiel's tools or, on large games, by our own."""
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyspiel
 from open_spiel.python import policy as policy_lib
@@ -12,6 +12,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.common.messages import is_wanted
+from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.game_checks import impossible_outcomes
 from spiel_cr.games.tree.tree import GameTree
@@ -19,7 +20,7 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import footprint
 
-JUDGES = ("auto", "openspiel", "spiel_cr")
+EVALUATORS = ("auto", "openspiel", "spiel_cr")
 
 # OpenSpiel's Python tools take about 70 microseconds for each history.
 _MOST_HISTORIES = 500_000
@@ -35,49 +36,29 @@ _SILENT = 2.0
 _MOST_TRIED = 1000
 
 
-class Verdict(NamedTuple):
-    """How good a policy is.
-
-    Attributes:
-      nash_conv: sum of both players' gains from exact best responses, in the game's
-        units; exploitability in most papers is half of it.
-      game_value: player 0's expected utility when both players follow the policy.
-      by: who computed NashConv: one of `JUDGES`, or who compared solvers.
-      bounds: what player 0 gets against a best response, and by one: the value of the
-        game is between them; None where OpenSpiel judged.
-      reason: why not OpenSpiel; empty where it did, or where it was not asked.
-    """
-
-    nash_conv: float
-    game_value: float
-    by: str = "openspiel"
-    bounds: tuple[float, float] | None = None
-    reason: str = ""
-
-
-def judge(game: pyspiel.Game, policy: policy_lib.Policy) -> Verdict:
-    """Computes exact NashConv and value with OpenSpiel's Python tools.
+def evaluate(game: pyspiel.Game, policy: policy_lib.Policy) -> Evaluation:
+    """Compute exact NashConv and value with OpenSpiel's Python tools.
 
     Args:
-      game: a sequential two-player game.
-      policy: a policy for both players.
+      game: A sequential two-player game.
+      policy: A policy of both players.
     """
     with tqdm(
-        desc="judging (OpenSpiel)",
+        desc="evaluating (OpenSpiel)",
         unit=" decisions",
         delay=_SILENT,
         leave=False,
         disable=not is_wanted(),
     ) as bar:
-        asked = _Counted(game, policy, bar)
+        counted = _CountedPolicy(game, policy, bar)
         state = game.new_initial_state()
-        value = expected_game_score.policy_value(state, [asked] * 2)
-        nash_conv = float(exploitability.nash_conv(game, asked))
-    return Verdict(nash_conv=nash_conv, game_value=float(value[0]))
+        value = expected_game_score.policy_value(state, [counted] * 2)
+        nash_conv = float(exploitability.nash_conv(game, counted))
+    return Evaluation(nash_conv, evaluator="openspiel", game_value=float(value[0]))
 
 
-class _Counted(policy_lib.Policy):
-    """A policy that shows how often it was asked."""
+class _CountedPolicy(policy_lib.Policy):
+    """A policy with a progress bar of its queries."""
 
     def __init__(self, game: pyspiel.Game, policy: policy_lib.Policy, bar: Any) -> None:
         super().__init__(game, list(range(2)))
@@ -122,10 +103,10 @@ def check_depth(tree: GameTree) -> None:
     """
     if is_too_deep(tree):
         raise GameTooLargeError(
-            f"judge='openspiel': {tree.game} has histories of {tree.max_depth:,} "
-            f"moves, and OpenSpiel's Python tools are recursive; leave --judge out to "
-            f"use spiel_cr's exact best responses, or call sys.setrecursionlimit with "
-            f"at least {tree.max_depth * _FRAMES:,}"
+            f"evaluator='openspiel': {tree.game} has histories of {tree.max_depth:,} "
+            f"moves, and OpenSpiel's Python tools are recursive; leave --evaluator out "
+            f"to use spiel_cr's exact best responses, or call sys.setrecursionlimit "
+            f"with at least {tree.max_depth * _FRAMES:,}"
         )
 
 
@@ -148,7 +129,7 @@ def check_memory(
         f"OpenSpiel's exact judge on {tree.game}",
         (before or footprint.tree_bytes(tree)) + openspiel_bytes(tree),
         limit,
-        "choose smaller game parameters (solve and resolve: --judge spiel_cr)",
+        "choose smaller game parameters (solve and resolve: --evaluator spiel_cr)",
     )
 
 
@@ -181,52 +162,54 @@ def check_public_tree(game: pyspiel.Game) -> None:
             state.child(action)
         except pyspiel.SpielError as error:
             raise InvalidGameError(
-                f"judge='openspiel': {game.get_type().short_name} lists "
+                f"evaluator='openspiel': {game.get_type().short_name} lists "
                 f"{len(impossible):,} deals of probability zero, and OpenSpiel's tools "
-                f"fail in them; leave --judge out: our own best response on the signal "
-                f"form is exact, too"
+                f"fail in them; leave --evaluator out: our own best response on the "
+                f"signal form is exact, too"
             ) from error
     histories = estimate.estimate_histories(game, room=_MOST_HISTORIES)
     if histories > _MOST_HISTORIES:
         raise GameTooLargeError(
-            f"judge='openspiel': {game} has {estimate.describe_histories(histories)}, "
-            f"and OpenSpiel's tools would take too long from {_MOST_HISTORIES:,} on; "
-            f"leave --judge out: our own best response on the signal form is exact, too"
+            f"evaluator='openspiel': {game} has "
+            f"{estimate.describe_histories(histories)}, and OpenSpiel's tools would "
+            f"take too long from {_MOST_HISTORIES:,} on; leave --evaluator out: our "
+            f"best response on the signal form is exact"
         )
 
 
-def judge_result(
-    result: Result, by: str = "auto", *, memory_limit: memory.Limit = None
-) -> Verdict:
-    """Evaluate the average strategy of a result in the whole game.
+def evaluate_result(
+    result: Result, evaluator: str = "auto", *, memory_limit: memory.Limit = None
+) -> Evaluation:
+    """Evaluate the average strategy of a result in the full game.
 
     If the result has node locks, they are lifted: best responses may deviate at locked
     infosets.
 
     Args:
-      result: of solving or resolving.
-      by: "openspiel", or "spiel_cr" for our own best response on the form of the game
-        that was solved, which is exact, too, and holds no object per history; "auto"
-        asks OpenSpiel on compiled games of up to half a million histories, where there
-        is memory for it, and where its tools do not fail.
-      memory_limit: of the whole process, for "auto"; as for `spiel_cr.solve`.
+      result: The result of `solve` or `resolve`.
+      evaluator: "openspiel", or "spiel_cr" for best responses on the representation
+        that was solved, which are exact, too, and hold no object per history. "auto"
+        chooses OpenSpiel on game trees of up to half a million histories, if there is
+        memory for it and its tools do not fail.
+      memory_limit: Limit of the whole process, for "auto", as in `solve`.
 
     Raises:
-      GameTooLargeError: OpenSpiel was asked about a signal game that is too large, or
-        about a game that is too deep for its tools.
-      InvalidGameError: OpenSpiel was asked, and its tools fail on the game.
-      ValueError: there is no such judge.
+      GameTooLargeError: If `evaluator` is "openspiel" and the game is too large or too
+        deep for its tools.
+      InvalidGameError: If `evaluator` is "openspiel" and its tools fail on the game.
+      ValueError: If `evaluator` is invalid.
     """
-    check_choice(by, "judge", JUDGES)
+    check_choice(evaluator, "evaluator", EVALUATORS)
     if result.tree is not None:
-        if by == "auto":
-            by = "spiel_cr" if is_beyond(result.tree, memory_limit) else "openspiel"
-        elif by == "openspiel":
+        if evaluator == "auto":
+            beyond = is_beyond(result.tree, memory_limit)
+            evaluator = "spiel_cr" if beyond else "openspiel"
+        elif evaluator == "openspiel":
             check_depth(result.tree)
-    elif by == "openspiel":
+    elif evaluator == "openspiel":
         check_public_tree(result.game)
-    if by == "openspiel":
-        return judge(result.game, result.average_policy())
+    if evaluator == "openspiel":
+        return evaluate(result.game, result.average_policy())
     low, high = result.value_bounds()
     value = best_responses.behaviour_value(*result.sequence_form_and_average())
-    return Verdict(high - low, value, "spiel_cr", (low, high))
+    return Evaluation(high - low, game_value=value, bounds=(low, high))

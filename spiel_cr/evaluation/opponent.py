@@ -23,9 +23,9 @@ from spiel_cr.common.errors import (
 from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
-from spiel_cr.evaluation.abrupt_phantom import Streamed
+from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.response_config import Behaviours
-from spiel_cr.evaluation.result import seated
+from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
@@ -62,7 +62,7 @@ _RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
 _MOST_QUERIED = 1_000_000
 
 
-class Target(NamedTuple):
+class Opponent(NamedTuple):
     """A player to respond to, and the form of the game on which it is known.
 
     Attributes:
@@ -85,9 +85,9 @@ class Target(NamedTuple):
     tree: GameTree | None = None
     form: SequenceForm | None = None
     behaviour: Behaviours | None = None
-    rivals: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
+    bots: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
     too_large: GameTooLargeError | MoreKnowledgeError | None = None
-    streamed: Streamed | None = None
+    abrupt: AbruptEvaluation | None = None
 
     def strategy(self) -> Behaviours:
         """The policy on the form, each float64 [S]; estimated where there are rivals.
@@ -102,7 +102,7 @@ class Target(NamedTuple):
             raise self.too_large or GameTooLargeError(f"{self.game} is not compiled")
         return query(self.tree, self.policy)
 
-    def with_locks(self, locks: Locks) -> "Target":
+    def with_locks(self, locks: Locks) -> "Opponent":
         """The game with the responder's infosets locked.
 
         Raises:
@@ -111,7 +111,7 @@ class Target(NamedTuple):
         laid: HasSequenceForm | None = self.tree
         if laid is None and isinstance(self.policy, FormPolicy):
             laid = self.policy.form
-        if self.form is None or laid is None or self.rivals is not None:
+        if self.form is None or laid is None or self.bots is not None:
             raise ValueError(
                 f"locks: {self.name} on {self.game} is answered in matches, where "
                 f"nothing is locked; give a policy, and memory for the compiled game"
@@ -125,29 +125,33 @@ class Target(NamedTuple):
         assert isinstance(self.policy, FormPolicy)
         return FormPolicy(self.policy.form, behaviours)
 
-    def answered(self, player: int, response: np.ndarray) -> openspiel_policy.Policy:
+    def response_policy(
+        self, player: int, response: np.ndarray
+    ) -> openspiel_policy.Policy:
         """A response in its seat, and the policy in the other, where that is known.
 
         Args:
           player: the responder.
           response: float64 [S], its action probabilities.
         """
-        return self.as_policy(seated(player, response, self.strategy()[1 - player]))
+        return self.as_policy(
+            in_player_order(player, response, self.strategy()[1 - player])
+        )
 
-    def sent(self, executor: Executor, seed: int) -> "Target | Again":
-        """What `made_again` takes where tasks are done; `seed` as of `load_target`."""
+    def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
+        """Return what `rebuild_opponent` needs in workers."""
         if executor.is_in_process:
             return self
         return self.name, self.tree or self.game, seed
 
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
         """Who plays matches in a seat: the bot itself, or the policy."""
-        if self.rivals is not None:
-            return self.rivals[seat]
+        if self.bots is not None:
+            return self.bots[seat]
         return PolicyBot(seat, self.policy, seed=seed)
 
 
-def load_target(
+def open_opponent(
     given: PlayerLike,
     game: Game,
     *,
@@ -158,7 +162,7 @@ def load_target(
     seconds: float = math.inf,
     progress: bool = False,
     executor: Executor = IN_PROCESS,
-) -> Target:
+) -> Opponent:
     """Opens a game and a player of it.
 
     Args:
@@ -223,7 +227,7 @@ def load_target(
         probe(policy, loaded)
     name = given if isinstance(given, str) else type(given).__name__
     form = None if tree is None else tree.sequence_form
-    target = Target(name, loaded, policy, tree, form, None, rivals, too_large)
+    target = Opponent(name, loaded, policy, tree, form, None, rivals, too_large)
     if rivals is not None:
         return target
     try:
@@ -245,26 +249,26 @@ def load_target(
         if signals and seconds == math.inf:
             abrupt = abrupt_game(opened, memory_limit)
             if abrupt is not None:
-                streamed = Streamed(abrupt, policy, progress=progress)
-                return target._replace(streamed=streamed)
+                evaluation = AbruptEvaluation(abrupt, policy, progress=progress)
+                return target._replace(abrupt=evaluation)
     except (GameTooLargeError, MoreKnowledgeError) as error:
         return target._replace(tree=None, form=None, too_large=error)
     return target
 
 
-# A target's name, its compiled game or else its game, and the seed of `load_target`.
-Again: TypeAlias = tuple[str, GameTree | pyspiel.Game, int]
+# A target's name, its compiled game or else its game, and the seed of `open_opponent`.
+OpponentSource: TypeAlias = tuple[str, GameTree | pyspiel.Game, int]
 
 
-def made_again(target: Target | Again) -> Target:
+def rebuild_opponent(target: Opponent | OpponentSource) -> Opponent:
     """A target, elsewhere than where it was loaded, from its string and on no form."""
-    if isinstance(target, Target):
+    if isinstance(target, Opponent):
         return target
     name, known, seed = target
     loaded = known.game if isinstance(known, GameTree) else known
     spec = read_player(name, loaded)
     policy = as_policy_source(spec, known, seed=seed)
-    return Target(name, loaded, policy, rivals=spec.bots_behind(known, seed))
+    return Opponent(name, loaded, policy, bots=spec.bots_behind(known, seed))
 
 
 def build_for_evaluation(
@@ -357,7 +361,7 @@ def _is_of_public_tree(policy: object) -> bool:
     return isinstance(policy, FormPolicy) and isinstance(policy.form, PublicTreeGame)
 
 
-def _on_signals(target: Target, policy: FormPolicy, memory_limit: Limit) -> Target:
+def _on_signals(target: Opponent, policy: FormPolicy, memory_limit: Limit) -> Opponent:
     """Evaluate on the public-tree form of the policy's game; no tree is built.
 
     Raises:

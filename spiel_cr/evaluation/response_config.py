@@ -15,7 +15,17 @@ from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.players.poker_roles import NotPokerError
 from spiel_cr.policies.beliefs.state_posterior import PARTICLES
 
-METHODS = ("exact", "ismcts", "lbr", "learned")
+# The methods that find responses, for `best_response` and `exploit`.
+METHODS = {
+    "exact": "best response, if the game can be represented in memory",
+    "ismcts": "ISMCTS-BR, a search from the responder's belief",
+    "lbr": "local best response, a lookahead of one action",
+    "learned": "ISMCTS-BR with a network that is trained first",
+    "search": "search of all beliefs, from the start of the game to its end",
+    "table": "table of the responder's infosets, learned in matches",
+}
+RESPONSE_METHODS = ("exact", "ismcts", "lbr", "learned")
+EXPLOIT_METHODS = ("exact", "search", "table")
 
 Behaviours = tuple[np.ndarray, np.ndarray]
 
@@ -70,7 +80,7 @@ class ResponseConfig:
     """Settings of a response: how it is computed, and how it is evaluated.
 
     Attributes:
-      method: Method that computes the response: one of `METHODS`.
+      method: Method that computes the response: one of `RESPONSE_METHODS`.
       search: Settings of "ismcts", and of the searches of "learned".
       leaf: Default policy of lbr after its action. If None, call in poker, otherwise
         uniform.
@@ -98,7 +108,7 @@ class ResponseConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_choice(self.method, "method", METHODS)
+        check_choice(self.method, "method", RESPONSE_METHODS)
         check_iterations(self.rounds, name="rounds")
         check_iterations(self.rollouts, name="rollouts")
         check_iterations(self.max_histories, name="max_histories")

@@ -1,6 +1,5 @@
-"""What a response is worth: exactly where its strategy is known, else by matches."""
+"""Values of responses: exact if their strategy is known, otherwise by matches."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,11 +8,11 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.evaluation.control_variates import Luck, without_luck
-from spiel_cr.evaluation.opponent import Target
+from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord, StateResponder
-from spiel_cr.evaluation.result import Seat, mean_of_matches, seated
+from spiel_cr.evaluation.result import ResponseValue, in_player_order, mean_of_matches
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses
@@ -24,59 +23,62 @@ from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 
 def expected_reward(
-    form: SequenceForm, player: int, own: np.ndarray, other: np.ndarray
+    form: SequenceForm, player: int, behaviour: np.ndarray, opponent: np.ndarray
 ) -> float:
-    """A player's expected reward, in the game's units.
+    """Return a player's expected utility, in the game's units.
 
     Args:
-      form: of the game.
-      player: whose.
-      own: float64 [S], its action probabilities.
-      other: the opponent's.
+      form: The game's sequence form.
+      player: The player whose utility it is.
+      behaviour: float64 [S], the player's action probabilities.
+      opponent: float64 [S'], those of the other player.
     """
-    reach = reach_of(form, seated(player, own, other))
+    reach = reach_of(form, in_player_order(player, behaviour, opponent))
     return (1 if player == 0 else -1) * best_responses.expected_value(form, reach)
 
 
-def seat_of(
-    target: Target,
+def value_of_response(
+    opponent: Opponent,
     player: int,
-    returns: np.ndarray,
+    method: str,
+    returns: np.ndarray | None,
     behaviour: np.ndarray | None,
-    **facts: Any,
-) -> Seat:
-    """A response, with what a best response and the policy itself get in its seat.
+    **statistics: Any,
+) -> ResponseValue:
+    """Evaluate a response: exactly if its strategy is known, otherwise by its matches.
 
     Args:
-      target: to whom.
-      player: the responder.
-      returns: float64 [matches], of the response; empty where there were none.
-      behaviour: float64 [S], its action probabilities; None: they are not known.
-      facts: of the `Seat`, whatever was measured besides.
+      opponent: The opponent.
+      player: The responder.
+      method: The method that found the response.
+      returns: float64 [matches], the response's returns; None if none were played.
+      behaviour: float64 [S], its action probabilities; None if they are not known.
+      statistics: Further attributes of the `ResponseValue`.
     """
-    largest = largest_utility(target.game)
-    mean = mean_of_matches(returns, largest)[0] if len(returns) else math.nan
-    seat = Seat(player, mean, False, None, None, returns, **facts)
-    seat = seat._replace(largest=largest, behaviour=behaviour)
-    if target.form is None or target.behaviour is None:
-        return seat
-    form = target.form
-    own, other = seated(player, *target.behaviour)
-    if behaviour is not None:
-        value = expected_reward(form, player, behaviour, other)
-        seat = seat._replace(value=value, is_exact=True)
-    if target.tree is not None:
-        largest = float(np.abs(target.tree.histories.utility).max())
-    reach = reach_of(form, target.behaviour)[1 - player]
-    return seat._replace(
-        largest=largest,
-        exact_value=best_responses.best_response_value(form, player, reach),
-        on_policy=expected_reward(form, player, own, other),
+    largest = largest_utility(opponent.game)
+    statistics["behaviour"] = behaviour
+    form, policy = opponent.form, opponent.behaviour
+    if form is not None and policy is not None:
+        if opponent.tree is not None:
+            largest = float(np.abs(opponent.tree.histories.utility).max())
+        reach = reach_of(form, policy)[1 - player]
+        exact = best_responses.best_response_value(form, player, reach)
+        own, other = in_player_order(player, *policy)
+        statistics["exact_value"] = exact
+        statistics["on_policy"] = expected_reward(form, player, own, other)
+        if behaviour is not None:
+            value = expected_reward(form, player, behaviour, other)
+            return ResponseValue(player, method, value, largest=largest, **statistics)
+    assert returns is not None
+    mean, half = mean_of_matches(returns, largest)
+    statistics["returns"] = returns
+    return ResponseValue(
+        player, method, mean, half, len(returns), largest=largest, **statistics
     )
 
 
 def largest_utility(game: pyspiel.Game) -> float:
-    """The largest utility of a game, without sign; 0 where it is not bounded."""
+    """Return a game's largest absolute utility; 0 if it is not bounded."""
     return float(np.abs(utility_bounds(game) or 0.0).max())
 
 
@@ -84,11 +86,11 @@ class Played(NamedTuple):
     """A match of a response.
 
     Attributes:
-      value: its return.
-      luck: that `control_variates` finds in it; None where it stays.
-      beliefs: of a responder that looks ahead on states; None of others.
-      simulations: of such a responder.
-      asked: how often a `TablePolicy` was asked, and had not met the infoset.
+      value: The responder's return.
+      luck: The control variate, see `control_variates`; None without one.
+      beliefs: Statistics of a `StateResponder`'s beliefs; None for other responders.
+      simulations: Number of simulations of a `StateResponder`.
+      asked: Number of queries of a `TablePolicy`, and of those at unvisited infosets.
     """
 
     value: float
@@ -99,40 +101,40 @@ class Played(NamedTuple):
 
 
 class ResponseMatches:
-    """Matches of a responder, by their numbers; both seats have the same deals."""
+    """Matches of a responder, by number; both players have the same deals."""
 
     def __init__(
         self,
-        target: Target,
+        opponent: Opponent,
         player: int,
         responder: pyspiel.Bot,
         config: ResponseConfig,
         *,
-        takes_luck: bool,
+        reduces_variance: bool,
     ) -> None:
-        """Plays nothing yet.
+        """Initialise without playing a match.
 
         Args:
-          target: whom it plays; a bot that `Learns` is as new in each match, so that
-            they are independent.
-          player: the responder.
-          responder: plays its seat.
-          config: seed of the matches.
-          takes_luck: take luck out, with rollouts of `config`; it stays where the
-            target is a bot that `Learns`.
+          opponent: The opponent. A bot that `Learns` is reset before each match, so
+            that matches are independent.
+          player: The responder.
+          responder: The bot that responds.
+          config: Settings with the seed of the matches.
+          reduces_variance: Whether to compute a control variate, with rollouts of
+            `config`. There is none if the opponent is a bot that `Learns`.
         """
-        self._target, self._player, self._config = target, player, config
-        self._responder, self._known = responder, target.rivals is None
-        self._rival = rival = target.bot(1 - player, config.seed)
+        self._opponent, self._player, self._config = opponent, player, config
+        self._responder, self._is_known = responder, opponent.bots is None
+        self._rival = rival = opponent.bot(1 - player, config.seed)
         self._answers = None
-        takes_luck = takes_luck and config.luck_rollouts > 0
-        if takes_luck and (self._known or not isinstance(rival, Learns)):
-            uniform = openspiel_policy.UniformRandomPolicy(target.game)
-            policies = enumerate(seated(player, uniform, target.policy))
+        reduces_variance = reduces_variance and config.luck_rollouts > 0
+        if reduces_variance and (self._is_known or not isinstance(rival, Learns)):
+            uniform = openspiel_policy.UniformRandomPolicy(opponent.game)
+            policies = enumerate(in_player_order(player, uniform, opponent.policy))
             self._answers = {seat: Answers(policy, seat) for seat, policy in policies}
 
     def __call__(self, number: int) -> Played:
-        """Plays a match."""
+        """Play a match."""
         seed, player, responder = self._config.seed, self._player, self._responder
         random = np.random.default_rng([seed, player, number])
         if isinstance(self._rival, Learns):
@@ -144,14 +146,14 @@ class ResponseMatches:
                 self._answers,
                 np.random.default_rng([seed, 3, player, number]),
                 rollouts=self._config.luck_rollouts,
-                opponent_is_known=self._known,
+                opponent_is_known=self._is_known,
             )
         simulations, asked = getattr(responder, "simulations", 0), self._asked()
         if isinstance(responder, StateResponder):
             responder.beliefs = BeliefRecord()
         match = play_match(
-            self._target.game,
-            seated(player, responder, self._rival),
+            self._opponent.game,
+            in_player_order(player, responder, self._rival),
             random,
             chance=np.random.default_rng([seed, number]),
             observers=() if luck is None else (luck,),
@@ -166,23 +168,23 @@ class ResponseMatches:
         )
 
     def _asked(self) -> tuple[int, int]:
-        policy = self._target.policy
+        policy = self._opponent.policy
         is_table = isinstance(policy, TablePolicy)
         return (policy.asked, policy.unmet) if is_table else (0, 0)
 
 
 def returns_of(
-    target: Target, matches: Sequence[Played]
+    opponent: Opponent, matches: Sequence[Played]
 ) -> tuple[np.ndarray, float | None]:
-    """The responder's returns, less what luck explains.
+    """Return the responder's returns minus what the control variate explains.
 
     Returns:
-      float64 [matches], and half of the 95 % confidence interval without that; None
-      where luck stays.
+      float64 [matches], and half of the 95% confidence interval of the plain returns;
+      None if there is no control variate.
     """
     plain = np.array([match.value for match in matches])
     lucks = [match.luck for match in matches if match.luck is not None]
     if not lucks:
         return plain, None
-    half = mean_of_matches(plain, largest_utility(target.game))[1]
-    return without_luck(plain, np.array(lucks)), half
+    half_width = mean_of_matches(plain, largest_utility(opponent.game))[1]
+    return without_luck(plain, np.array(lucks)), half_width

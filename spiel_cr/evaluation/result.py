@@ -1,4 +1,4 @@
-"""What a response in one seat was found to be worth, and both seats together."""
+"""The result of every evaluation, and the confidence bounds it reports."""
 
 import dataclasses
 import math
@@ -16,43 +16,55 @@ from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
-# Gains below this share of the payoffs are rounding.
+# Confidence of `at_least`: one side of a 95% interval.
+LEVEL = 0.975
+# With fewer matches, Student's t interval is too narrow.
+_FEW = 32
+# Gains below this share of the payoffs are rounding errors.
 _ROUNDING = 1e-12
 
+# A response: a policy, or a bot that searches during matches.
+Response: TypeAlias = openspiel_policy.Policy | pyspiel.Bot
 
-class Seat(NamedTuple):
-    """A response in one seat. Values are expected rewards of the responder, in the
-    game's units.
+
+class ResponseValue(NamedTuple):
+    """Value of one player's response, from the responder's perspective.
+
+    Values are expected utilities in the game's units.
 
     Attributes:
-      player: the responder.
-      value: of the response: exact, or the mean of `returns`.
-      is_exact: whether `value` is exact; `judged_exactly` in reports.
-      exact_value: of a best response; None where it is not known.
-      on_policy: what the opponent's own policy gets in this seat; None where not known.
-      returns: float64 [matches], of each match; empty where it is exact. On states
-        less the luck that `control_variates` finds in them. Match n of one seat may
-        have the deals of match n of the other, and of no other match.
-      simulations: or rollouts, to find the response; 0 where there are none.
-      seconds: to find the response.
-      plain_half_width: half of the 95 % confidence interval by plain returns; None
-        where no match was played, or luck was not taken out.
-      beliefs: of a response that looks ahead on states; None of others.
-      largest: of the game's utilities, without sign; 0 where it is not known.
-      behaviour: float64 [S], the response's action probabilities; None where it is
-        known by its matches alone.
+      player: The responder.
+      method: The method that found the response.
+      value: Value of the response: exact, or the mean of `returns`.
+      half_width: Half of the 95% confidence interval of `value`; 0 if it is exact.
+      matches: Number of matches that estimate `value`; 0 if it is exact.
+      seconds: Time to find the response; in a curve, the time since the call.
+      exact_value: Best-response value; None if it is not known.
+      on_policy: Value of the opponent's own policy for this player; None if it is not
+        known.
+      simulations: Number of simulations or rollouts that found the response.
+      plain_half_width: `half_width` without the control variate; None if none was used.
+      beliefs: Statistics of the responder's beliefs; None if it has no beliefs.
+      returns: float64 [matches], the return of each match, after variance reduction.
+        Match n of one player may have the same deals as match n of the other player.
+        None if `value` is exact.
+      largest: Largest absolute utility of the game; 0 if it is not known.
+      behaviour: float64 [S], the response's action probabilities; None if the response
+        is only known by its matches.
     """
 
     player: int
+    method: str
     value: float
-    is_exact: bool
-    exact_value: float | None
-    on_policy: float | None
-    returns: np.ndarray
-    simulations: int
-    seconds: float
+    half_width: float = 0.0
+    matches: int = 0
+    seconds: float = 0.0
+    exact_value: float | None = None
+    on_policy: float | None = None
+    simulations: int = 0
     plain_half_width: float | None = None
     beliefs: BeliefRecord | None = None
+    returns: np.ndarray | None = None
     largest: float = 0.0
     behaviour: np.ndarray | None = None
 
@@ -60,81 +72,221 @@ class Seat(NamedTuple):
         return short_repr(self)
 
     @property
-    def half_width(self) -> float:
-        """Half of the 95 % confidence interval of `value`; 0 where that is exact."""
-        return 0.0 if self.is_exact else mean_of_matches(self.returns, self.largest)[1]
+    def is_exact(self) -> bool:
+        """Whether `value` is computed exactly, and not a mean of matches."""
+        return not self.matches
+
+    @property
+    def at_least(self) -> float:
+        """Lower bound of the best-response value, with confidence `LEVEL`."""
+        return self.value - self.half_width
 
     def report(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the value and its statistics as a JSON-serialisable dict."""
+        report = {**self._asdict(), "at_least": self.at_least}
+        report["is_exact"] = self.is_exact
+        if self.beliefs is not None:
+            report["beliefs"] = self.beliefs.report()
+        for name in ("returns", "largest", "behaviour"):
+            del report[name]
+        return report
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Evaluation:
+    """How much responses win from a policy, in the game's units.
+
+    Attributes:
+      value: Sum of the values of the responses. If both players respond with best
+        responses, it is NashConv; otherwise it is a lower bound or an estimate of one.
+      half_width: Half of the 95% confidence interval of `value`; 0 if it is exact, None
+        for a single repeat.
+      is_exact: Whether `value` is computed exactly, and not a mean of matches.
+      evaluator: What computed it: "spiel_cr" or "openspiel".
+      players: The value of each player's response; empty if only the sum is known.
+      responses: The response of each of `players`. A policy plays the response for the
+        responder, and the evaluated policy for the other player. None if the response
+        is only known by its matches.
+      game_value: Player 0's expected utility under the policy; None if it is not known.
+      bounds: Lower and upper bound of the value of the game; None if not known.
+      seconds: Wall-clock time.
+      curve: Earlier values in the order of time, for anytime evaluations.
+      statistics: Further numbers and remarks, by name.
+      game: The game's string.
+      policy: Name of the evaluated policy.
+    """
+
+    value: float
+    half_width: float | None = 0.0
+    is_exact: bool = True
+    evaluator: str = "spiel_cr"
+    players: tuple[ResponseValue, ...] = ()
+    responses: tuple[Response | None, ...] = ()
+    game_value: float | None = None
+    bounds: tuple[float, float] | None = None
+    seconds: float = 0.0
+    curve: tuple[ResponseValue, ...] = ()
+    statistics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    game: str = ""
+    policy: str = ""
+
+    __repr__ = short_repr
+
+    @property
+    def nash_conv(self) -> float:
+        """`value`, if both players respond.
+
+        Raises:
+          ValueError: If only one player responds.
+        """
+        if len(self.players) == 1:
+            raise ValueError(
+                f"NashConv needs the responses of both players, and only player "
+                f"{self.players[0].player} responds here; use value"
+            )
+        return self.value
+
+    @property
+    def at_least(self) -> float:
+        """Lower bound of the best responses' value, with confidence `LEVEL`.
+
+        NashConv is never below 0, because each player can play the evaluated policy.
+        """
+        low = self.value - (self.half_width or 0.0)
+        return low if len(self.players) == 1 else max(0.0, low)
+
+    @property
+    def exact_value(self) -> float | None:
+        """Sum of the best-response values; None if one is not known."""
+        values = [each.exact_value for each in self.players]
+        known = [value for value in values if value is not None]
+        return sum(known) if known and len(known) == len(values) else None
+
+    def share(self) -> tuple[float, float] | None:
+        """Return the share of the possible gain that the responses reach.
+
+        The gain is the value minus that of the opponent's own policy. With both
+        players, the share is the NashConv that was found, divided by the exact one.
+
+        Returns:
+          The share and half of its 95% confidence interval; None if the share is not
+          known, or its interval would be wider than itself.
+        """
+        exact, half = self.exact_value, self.half_width or 0.0
+        if exact is None:
+            return None
+        base = sum(each.on_policy or 0.0 for each in self.players)
+        gain = exact - base
+        scale = max(each.largest for each in self.players)
+        if gain > _ROUNDING * scale and 2 * half <= abs(self.value - base):
+            return (self.value - base) / gain, half / gain
+        return None
+
+    def lower_bounds(self) -> list[tuple[float, float]]:
+        """Return seconds and the bound `at_least` known by then, from the curve."""
+        latest: dict[int, ResponseValue] = {}
+        bounds = []
+        for point in self.curve:
+            latest[point.player] = point
+            if len(latest) == len(self.players):
+                known = from_independent(list(latest.values()))
+                bounds.append((point.seconds, known.at_least))
+        return bounds
+
+    def save(self, folder: atomic.Path) -> list[pathlib.Path]:
+        """Write the responses that are tables to `response0.npz` and `response1.npz`.
+
+        A file holds the infosets that were learned; elsewhere it plays uniformly.
+
+        Args:
+          folder: The folder, created if it does not exist.
+
+        Returns:
+          The files. Exact responses are OpenSpiel policies and have no file; nor have
+          bots that search during matches.
+        """
+        path = pathlib.Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        files = []
+        for each, policy in zip(self.players, self.responses, strict=True):
+            if isinstance(policy, TablePolicy):
+                facts = {"responds_to": self.policy, "player": each.player}
+                files.append(path / f"response{each.player}.npz")
+                policy.save(files[-1], facts)
+        return files
+
+    def report(self) -> dict[str, Any]:
+        """Return the evaluation as a JSON-serialisable dict."""
+        share, share_half_width = self.share() or (None, None)
         return {
-            "player": self.player,
+            "game": self.game,
+            "policy": self.policy,
             "value": self.value,
             "half_width": self.half_width,
-            "judged_exactly": self.is_exact,
+            "at_least": self.at_least,
+            "level": LEVEL,
+            "is_exact": self.is_exact,
+            "evaluator": self.evaluator,
             "exact_value": self.exact_value,
-            "on_policy": self.on_policy,
-            "plain_half_width": self.plain_half_width,
-            "matches": len(self.returns),
-            "simulations": self.simulations,
+            "share": share,
+            "share_half_width": share_half_width,
+            "matches": sum(each.matches for each in self.players),
+            "simulations": sum(each.simulations for each in self.players),
             "seconds": self.seconds,
-            "beliefs": None if self.beliefs is None else self.beliefs.report(),
+            "players": [each.report() for each in self.players],
+            "curve": [point.report() for point in self.curve],
+            **self.statistics,
         }
 
 
-def summary(seats: Sequence[Seat]) -> dict[str, Any]:
-    """What is known of one seat, or of both together (approximate NashConv).
+def from_same_deals(players: Sequence[ResponseValue], **attributes: Any) -> Evaluation:
+    """Combine responses whose matches have the same deals for both players.
 
-    Match n of one seat and match n of the other make one observation, their sum: both
-    may have the same deals, so that what they bring goes up and down together, or one
-    up and the other down.
+    Match n of one player and match n of the other are one observation, their sum,
+    because the same deals make their returns dependent.
 
     Args:
-      seats: one, or both, with equally many matches where their values are estimates.
-
-    Returns:
-      `value`, `half_width`, `judged_exactly`, `exact_value`, `share`,
-      `share_half_width`, `matches`, `simulations`, `seconds` and `seats`, a report of
-      each. `half_width` is that of
-      `value`: 0 where it is exact. `share` is the gain over the opponent's own policy
-      that was found, divided by that of a best response; with both seats that is
-      NashConv found by NashConv. It and `exact_value` are None where not known; `share`
-      also where its interval would be wider than itself.
+      players: One player's value, or both, with equal numbers of matches if their
+        values are estimates.
+      attributes: Further attributes of the `Evaluation`.
     """
-    estimated = [seat for seat in seats if not seat.is_exact]
-    half = 0.0
+    half, estimated = 0.0, [each for each in players if each.returns is not None]
     if estimated:
-        known = [seat.largest for seat in estimated]
-        sums = np.sum([seat.returns for seat in estimated], axis=0)
-        half = mean_of_matches(sums, sum(known) if all(known) else 0.0)[1]
-    value = sum(seat.value for seat in seats)
-    exact = share = share_half = None
-    if all(seat.exact_value is not None for seat in seats):
-        exact = sum(seat.exact_value or 0.0 for seat in seats)
-        base = sum(seat.on_policy or 0.0 for seat in seats)
-        scale = max(seat.largest for seat in seats)
-        gain = exact - base
-        if gain > _ROUNDING * scale and 2 * half <= abs(value - base):
-            share, share_half = (value - base) / gain, half / gain
-    return {
-        "value": value,
-        "half_width": half,
-        "judged_exactly": not estimated,
-        "exact_value": exact,
-        "share": share,
-        "share_half_width": share_half,
-        "matches": sum(len(seat.returns) for seat in seats),
-        "simulations": sum(seat.simulations for seat in seats),
-        "seconds": sum(seat.seconds for seat in seats),
-        "seats": [seat.report() for seat in seats],
-    }
+        largest = [each.largest for each in estimated]
+        sums = np.sum(np.array([each.returns for each in estimated]), axis=0)
+        half = mean_of_matches(sums, sum(largest) if all(largest) else 0.0)[1]
+    return Evaluation(
+        sum(each.value for each in players),
+        half,
+        not estimated,
+        players=tuple(players),
+        seconds=sum(each.seconds for each in players),
+        **attributes,
+    )
+
+
+def from_independent(players: Sequence[ResponseValue], **attributes: Any) -> Evaluation:
+    """Combine responses whose matches are independent.
+
+    Args:
+      players: One player's value, or both.
+      attributes: Further attributes of the `Evaluation`.
+    """
+    return Evaluation(
+        sum(each.value for each in players),
+        math.hypot(*(each.value - each.at_least for each in players)),
+        all(each.is_exact for each in players),
+        players=tuple(players),
+        **attributes,
+    )
 
 
 def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:
-    """The mean of two or more, and half of its interval.
+    """Return the mean of two or more matches, and half of its 95% interval.
 
     Args:
       returns: float64 [n].
-      largest: that a return can be, without sign; 0 where it is not known.
+      largest: Largest absolute value of a return; 0 if it is not known.
     """
     bounds = (-largest, largest) if largest else None
     mean, half = mean_and_half_width(returns, bounds)
@@ -142,171 +294,35 @@ def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:
     return mean, half
 
 
-def seated(player: int, own: Any, other: Any) -> Any:
-    """What belongs to a player and to its opponent, by seat."""
-    return (own, other) if player == 0 else (other, own)
-
-
-# With so much probability a bound holds: one side of the interval of 95 %.
-LEVEL = 0.975
-# Of fewer matches than these Student's t says too much.
-_FEW = 32
-
-# A response.
-Found: TypeAlias = openspiel_policy.Policy | pyspiel.Bot
-
-
-class Point(NamedTuple):
-    """What was known of one seat at some time.
-
-    Attributes:
-      seconds: since the call.
-      player: the responder.
-      instrument: that found the response.
-      value: what that wins, in the game's units.
-      at_least: what a best response wins, with `LEVEL`; `value` where it is exact.
-      matches: that say so; 0 where it is exact.
-    """
-
-    seconds: float
-    player: int
-    instrument: str
-    value: float
-    at_least: float
-    matches: int
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether no response wins more."""
-        return not self.matches
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Exploited:
-    """What can be won from a player, at least.
-
-    Attributes:
-      name: of the player.
-      game: sequential.
-      seats: of each seat that was asked for the last point.
-      curve: all points, in the order of time.
-      left_out: why not, by instrument.
-      responses: one for each of `seats`: an OpenSpiel policy, in the other seat who was
-        exploited; or a bot that searches in matches.
-      seconds: of all.
-    """
-
-    name: str
-    game: pyspiel.Game
-    seats: tuple[Point, ...]
-    curve: tuple[Point, ...]
-    left_out: Mapping[str, str]
-    responses: tuple[Found, ...]
-    seconds: float
-
-    __repr__ = short_repr
-
-    @property
-    def value(self) -> float:
-        """What the responses win together; with both seats an estimate of NashConv."""
-        return sum(seat.value for seat in self.seats)
-
-    @property
-    def at_least(self) -> float:
-        """What best responses win together, with `LEVEL`; exact if all seats are."""
-        return together(self.seats)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether nobody wins more; with both seats `value` is NashConv."""
-        return all(seat.is_exact for seat in self.seats)
-
-    def bounds(self) -> list[tuple[float, float]]:
-        """Seconds, and what was known of all seats together by then."""
-        latest: dict[int, Point] = {}
-        found = []
-        for point in self.curve:
-            latest[point.player] = point
-            if len(latest) == len(self.seats):
-                found.append((point.seconds, together(list(latest.values()))))
-        return found
-
-    def save(self, folder: atomic.Path) -> list[pathlib.Path]:
-        """Writes each response to `response0.npz` and `response1.npz`.
-
-        A file has the infosets that were learned; elsewhere it plays uniformly.
-
-        Args:
-          folder: made where it is missing.
-
-        Returns:
-          The files. Other responses than tables have none: exact ones are OpenSpiel
-          policies, and those that search in matches are bots.
-        """
-        path = pathlib.Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        files = []
-        for seat, policy in zip(self.seats, self.responses, strict=True):
-            if isinstance(policy, TablePolicy):
-                said = {"responds_to": self.name, "player": seat.player}
-                files.append(path / f"response{seat.player}.npz")
-                policy.save(files[-1], said)
-        return files
-
-    def report(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "policy": self.name,
-            "game": str(self.game),
-            "value": self.value,
-            "at_least": self.at_least,
-            "level": LEVEL,
-            "is_exact": self.is_exact,
-            "seats": [_reported(seat) for seat in self.seats],
-            "curve": [_reported(point) for point in self.curve],
-            "left_out": dict(self.left_out),
-            "seconds": self.seconds,
-        }
-
-
-def _reported(point: Point) -> dict[str, Any]:
-    return {**point._asdict(), "is_exact": point.is_exact}
-
-
-def together(seats: Sequence[Point]) -> float:
-    """The bound of all seats together; their matches are independent.
-
-    Of both seats it bounds NashConv, which is never below 0: who plays as the player
-    does in the other seat wins what that loses.
-    """
-    halves = math.hypot(*(seat.value - seat.at_least for seat in seats))
-    low = sum(seat.value for seat in seats) - halves
-    return max(0.0, low) if len(seats) == 2 else low
-
-
-def bound_of(
+def mean_of_bound(
     returns: np.ndarray,
     bounds: tuple[float, float] | None,
     *,
-    without_luck: bool = False,
+    variance_reduced: bool = False,
 ) -> tuple[float, float]:
-    """The mean of matches, and what the expectation is at least, with `LEVEL`.
+    """Return the mean of matches, and how far the expectation may be below it.
 
-    By Student's t; of few matches, which are far from normal, it is no higher than by
-    Hoeffding's inequality (1963). Where luck was taken out, what is left is rare and
-    may not have come yet: with 5 % that had a probability of about 3 / n (the rule of
-    three, see `mean_and_half_width`), which is taken off, too.
+    The half width is that of Student's t interval. For few matches, which are far from
+    normal, it is at least that of Hoeffding's inequality (1963). After variance
+    reduction the remaining deviations are rare and may not have occurred yet: with 5%
+    probability, deviations of probability about 3 / n did not (the rule of three, see
+    `mean_and_half_width`), so their largest effect is added.
 
     Args:
       returns: float64 [n], n at least 2.
-      bounds: the least and the greatest return there may be, where known.
-      without_luck: luck was taken out.
+      bounds: Least and greatest possible return, if known.
+      variance_reduced: Whether a control variate was subtracted.
     """
     mean, half = mean_and_half_width(returns, bounds)
     assert half is not None
     if bounds is not None and len(returns) < _FEW:
         wide = math.sqrt(-math.log(1 - LEVEL) / (2 * len(returns)))
         half = max(half, wide * (bounds[1] - bounds[0]))
-    if bounds is not None and without_luck:
+    if bounds is not None and variance_reduced:
         half += (1 - 0.05 ** (1 / len(returns))) * (bounds[1] - bounds[0])
-    return mean, mean - half
+    return mean, half
+
+
+def in_player_order(player: int, first: Any, second: Any) -> Any:
+    """Return a player's and the opponent's item in the order of players 0 and 1."""
+    return (first, second) if player == 0 else (second, first)

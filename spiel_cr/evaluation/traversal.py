@@ -1,19 +1,21 @@
-"""A player's strategy everywhere, by asking it at every infoset.
+"""Strategies of bots, by queries at every infoset or by what they show in matches.
 
-The *traversing* evaluator. A player that thinks during a match has no table to read. So
-it is asked at each of its infosets, after those that lead there: a resolving player has
-then resolved all its earlier decisions on the way, as in a match. All infosets of a
-subgame come before those of the next one, so that a player that keeps its last
-solutions solves each subgame once. A player that learns from what it is asked (online
-outcome sampling) is asked at each infoset as in its first match, with what it learned
-on the way there and nothing else. What it answers is a whole strategy, and OpenSpiel's
-exact tools judge it.
+A bot that thinks during a match has no table to read. So it is queried at each of its
+infosets, after those that lead there: a re-solving bot has then solved all its earlier
+decisions, as in a match. All infosets of a subgame come before those of the next one,
+so that a bot that keeps its last solutions solves each subgame once. A bot that learns
+from queries (online outcome sampling) is queried at each infoset as in its first match,
+with what it learned on the way there and nothing else.
+
+In games with too many infosets for that, the strategies that a bot shows in matches are
+averaged infoset by infoset. The opponent keeps matches long so that many infosets are
+visited: it picks at random among the actions that do not end the game.
 """
 
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,27 +24,26 @@ from tqdm import tqdm
 
 from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.common.messages import short_repr
-from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.referee import statistics_of
 from spiel_cr.games.histories import states_in_order
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import Learns, gives_policy, policy_at
 from spiel_cr.policies.queries import distribution
 from spiel_cr.resolving.decomposition import decompose
 
 
 class Work(NamedTuple):
-    """What answers cost a bot.
+    """Cost of a bot's answers.
 
     Attributes:
-      moves: answers given.
-      late_moves: answers after more than the bot's own `move_ms`.
-      max_ms: the longest that an answer took.
-      programs_compiled: JAX programs compiled while answering.
-      seconds: of wall-clock time for all answers.
+      moves: Number of answers.
+      late_moves: Number of answers after more than the bot's `move_ms`.
+      max_ms: Longest time of an answer, in milliseconds.
+      programs_compiled: Number of functions that XLA compiled meanwhile.
+      seconds: Wall-clock time of all answers.
     """
 
     moves: int = 0
@@ -52,6 +53,7 @@ class Work(NamedTuple):
     seconds: float = 0.0
 
     def plus(self, other: "Work") -> "Work":
+        """Return the sum, with the longest time of both."""
         return Work(
             self.moves + other.moves,
             self.late_moves + other.late_moves,
@@ -61,64 +63,44 @@ class Work(NamedTuple):
         )
 
 
-class SeatStrategy(NamedTuple):
-    """What is known of a player's strategy in one seat.
+class QueriedStrategy(NamedTuple):
+    """A bot's strategy for one player, as far as it is known.
 
     Attributes:
-      behaviour: float64 [S], action probabilities by logical sequence; uniform at
-        infosets where nothing is known.
-      met: int64 [I], how often each infoset was met.
-      work: what that cost the bot.
+      behaviour: float64 [S], action probabilities by sequence; uniform at infosets that
+        were not visited.
+      visits: int64 [I], number of visits of each infoset.
+      work: Cost of the bot's answers.
     """
 
     behaviour: np.ndarray
-    met: np.ndarray
+    visits: np.ndarray
     work: Work
 
     def __repr__(self) -> str:
         return short_repr(self)
 
 
-class Evaluation(NamedTuple):
-    """How good a player is, both seats together.
-
-    Attributes:
-      nash_conv: of its strategy, uniform at infosets where it was not met; in the
-        game's units.
-      infosets: of both players.
-      infosets_defined: at how many of them the player was met.
-      moves, late_moves, max_ms, programs_compiled, seconds: see `Work`.
-      judge: who computed NashConv, one of `openspiel_evaluator.JUDGES`.
-    """
-
-    nash_conv: float
-    infosets: int
-    infosets_defined: int
-    moves: int
-    late_moves: int = 0
-    max_ms: float = 0.0
-    programs_compiled: int = 0
-    seconds: float = 0.0
-    judge: str = "openspiel"
-
-
 class Interview:
-    """Asks a bot for its policy, and keeps what that costs the bot."""
+    """Queries of a bot, and their cost."""
 
     def __init__(self, bot: pyspiel.Bot) -> None:
         self._bot = bot
         self._seconds: list[float] = []
-        found = statistics_of(bot)
-        self._before = None if found is None else dataclasses.replace(found)
+        statistics = statistics_of(bot)
+        self._before = None if statistics is None else dataclasses.replace(statistics)
 
     def ask(self, state: pyspiel.State) -> np.ndarray:
-        """float64 [A], the bot's probabilities of the legal actions, in their order.
+        """Return the bot's probabilities of the legal actions, in their order.
 
         Args:
-          state: where the bot acts.
+          state: A state in which the bot acts.
+
+        Returns:
+          float64 [A].
 
         Raises:
-          ValueError: the bot gives no policy, or not a distribution over legal actions.
+          ValueError: If the bot does not provide a distribution over legal actions.
         """
         name = type(self._bot).__name__
         if not gives_policy(self._bot):
@@ -126,12 +108,12 @@ class Interview:
                 f"bot {name} does not provide probabilities (get_policy); use "
                 f"play_matches instead"
             )
-        started = time.perf_counter()
-        given = policy_at(self._bot, state)
-        self._seconds.append(time.perf_counter() - started)
+        start = time.perf_counter()
+        policy = policy_at(self._bot, state)
+        self._seconds.append(time.perf_counter() - start)
         player = state.current_player()
         answer = distribution(
-            given,
+            policy,
             state.legal_actions(),
             state.num_distinct_actions(),
             lambda: (
@@ -142,7 +124,7 @@ class Interview:
         return np.array(answer) / sum(answer)
 
     def work(self) -> Work:
-        """What all answers cost: as the bot recorded it, or as measured here."""
+        """Return the cost of all answers: as the bot recorded it, or as measured."""
         now, before = statistics_of(self._bot), self._before
         seconds = math.fsum(self._seconds)
         if before is None or now is None:
@@ -158,45 +140,45 @@ class Interview:
 
 
 def traverse(
-    compiled: GameTree,
+    tree: GameTree,
     bot: pyspiel.Bot,
     player: int | None = None,
     *,
     progress: bool = False,
-) -> SeatStrategy:
-    """Asks a bot once at each of its infosets.
+) -> QueriedStrategy:
+    """Query a bot once at each of its infosets.
 
-    A bot that `Learns` forgets what it learned before, and at each infoset knows what
-    it learned at those that lead there, as in its first match. What it answers depends
-    on its seed then, and not on the order of the infosets; without a clock it is a
-    strategy that it would play in that match.
+    A bot that `Learns` is reset first, and at each infoset it knows what it learned at
+    those that lead there, as in its first match. Its answers then depend on its seed,
+    and not on the order of the infosets; without a time limit they are a strategy that
+    it could play in that match.
 
     Args:
-      compiled: the game that the bot was made for.
-      bot: for either seat; `restart` is called once, at the beginning.
-      player: The bot's player; None: the bot has a method `player_id`.
-      progress: show a progress bar on stderr.
+      tree: The game tree of the bot's game.
+      bot: The bot; `restart` is called once, at the beginning.
+      player: The bot's player; None if the bot has a method `player_id`.
+      progress: Whether to show a progress bar on stderr.
 
     Raises:
-      ValueError: the bot gives no policy, or not a distribution over legal actions.
+      ValueError: If the bot does not provide a distribution over legal actions.
     """
     player = bot.player_id() if player is None else player
-    infosets = compiled.infosets[player]
+    infosets = tree.infosets[player]
     first = infosets.decisions.first_sequence
     behaviour = conversions.uniform_behaviour(infosets.decisions)
     interview = Interview(bot)
     bot.restart()
     levels = infosets.decisions.levels()
-    # What it had learned before each decision of the match, while it learns.
+    # The bot's memory before each decision of the match, if it learns.
     memories = []
     if isinstance(bot, Learns):
         bot.forget()
         memories.append(bot.memory)
         order = _by_matches(infosets.decisions)
     else:
-        order = by_subgames(compiled, player)
+        order = by_subgames(tree, player)
     bar = tqdm(order, desc=f"seat {player}", disable=not progress)
-    states = states_in_order(compiled.game, compiled.histories, infosets.history[order])
+    states = states_in_order(tree.game, tree.histories, infosets.history[order])
     for infoset, state in zip(bar, states, strict=True):
         if isinstance(bot, Learns):
             del memories[levels[infoset] + 1 :]
@@ -205,26 +187,29 @@ def traverse(
         behaviour[first[infoset] : first[infoset] + len(answer)] = answer
         if isinstance(bot, Learns):
             memories.append(bot.memory)
-    met = np.ones(len(infosets), np.int64)
-    return SeatStrategy(behaviour, met, interview.work())
+    visits = np.ones(len(infosets), np.int64)
+    return QueriedStrategy(behaviour, visits, interview.work())
 
 
-def by_subgames(compiled: GameTree, player: int) -> np.ndarray:
-    """int64 [I], infosets subgame by subgame, each subgame before what lies below it.
+def by_subgames(tree: GameTree, player: int) -> np.ndarray:
+    """Return a player's infosets subgame by subgame, each before those below it.
 
-    Where the opponent cannot tell the player's turns apart, and there are no subgames,
-    those with fewer own decisions before them come first.
+    If there are no subgames, because the opponent cannot distinguish the player's
+    turns, infosets with fewer earlier decisions come first.
 
     Args:
-      compiled: the game; without observations its subgames may be larger than those of
-        a player that has them.
-      player: whose infosets.
+      tree: The game tree. Without observations its subgames may be larger than those of
+        a bot that has them.
+      player: The player of the infosets.
+
+    Returns:
+      int64 [I].
     """
-    decisions = compiled.infosets[player].decisions
+    decisions = tree.infosets[player].decisions
     parent, levels = decisions.owner[decisions.parent], decisions.levels()
     order = np.argsort(levels, kind="stable")
     try:
-        subgame = decompose(compiled, player).player_subgame
+        subgame = decompose(tree, player).player_subgame
     except UncountableTurnsError:
         return order
     # Nodes of the tree of subgames, which is walked depth-first; those of -1 open none,
@@ -249,7 +234,7 @@ def by_subgames(compiled: GameTree, player: int) -> np.ndarray:
 
 
 def _by_matches(decisions: Decisions) -> np.ndarray:
-    """int64 [I], infosets, each right after those that lead there or others below."""
+    """Return int64 [I], the infosets in the order of a depth-first walk."""
     parent = decisions.owner[decisions.parent]
     below: dict[int, list[int]] = {}
     for infoset in reversed(range(len(decisions))):
@@ -262,111 +247,71 @@ def _by_matches(decisions: Decisions) -> np.ndarray:
     return np.array(order, np.int64)
 
 
-def evaluate(
-    compiled: GameTree, seats: tuple[SeatStrategy, SeatStrategy]
-) -> Evaluation:
-    """Judges a player by its strategies in both seats.
-
-    Args:
-      compiled: the game.
-      seats: as player 0 and as player 1.
-    """
-    behaviours = seats[0].behaviour, seats[1].behaviour
-    work = seats[0].work.plus(seats[1].work)
-    if openspiel_evaluator.is_beyond(compiled, None):
-        low, high = best_responses.value_bounds(compiled.sequence_form, behaviours)
-        nash_conv, judge = high - low, "spiel_cr"
-    else:
-        table = conversions.tabular_policy(compiled, behaviours)
-        nash_conv, _, judge, *_ = openspiel_evaluator.judge(compiled.game, table)
-    return Evaluation(
-        nash_conv,
-        sum(len(seat.met) for seat in seats),
-        sum(int((seat.met > 0).sum()) for seat in seats),
-        *work,
-        judge=judge,
-    )
-
-
-def summarise(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """Repeats as one: mean NashConv, the fewest defined infosets, all the work."""
-    work = Work()
-    for one in evaluations:
-        work = work.plus(Work(*one[3:-1]))
-    return Evaluation(
-        math.fsum(one.nash_conv for one in evaluations) / len(evaluations),
-        evaluations[0].infosets,
-        min(one.infosets_defined for one in evaluations),
-        *work,
-        judge=evaluations[0].judge,
-    )
-
-
-class Met(NamedTuple):
-    """What a match showed of a player.
+class ObservedMatch(NamedTuple):
+    """What a match showed of a bot's strategy.
 
     Attributes:
-      match: its number.
-      seat: the player's.
-      keys: the information states at which it was asked.
-      policies: its probabilities of the legal actions there.
-      utility: the player's, at the end.
-      work: what the match cost it.
+      match: Number of the match.
+      player: The bot's player.
+      keys: Information states at which the bot was queried.
+      policies: Its probabilities of the legal actions there.
+      utility: The bot's utility at the end.
+      work: Cost of its answers.
     """
 
     match: int
-    seat: int
+    player: int
     keys: list[str]
     policies: list[list[float]]
     utility: float
     work: Work
 
 
-def seat_of(match: int) -> int:
-    """The seats alternate from match to match."""
+def player_in(match: int) -> int:
+    """Return the bot's player in a match; it alternates."""
     return match % 2
 
 
 def long_matches_action(state: pyspiel.State, random: np.random.Generator) -> int:
-    """Any action that does not end the game at once; if all do, any action.
+    """Sample an action that does not end the game at once; if all do, any action.
 
     Args:
-      state: where the opponent acts.
-      random: consumed.
+      state: A state in which the opponent acts.
+      random: Random numbers, consumed.
     """
     legal = state.legal_actions()
-    going_on = [a for a in legal if not state.child(a).is_terminal()]
-    return int(random.choice(going_on or legal))
+    continuing = [a for a in legal if not state.child(a).is_terminal()]
+    return int(random.choice(continuing or legal))
 
 
-def play(compiled: GameTree, bot: pyspiel.Bot, match: int, *, seed: int) -> Met:
-    """Plays one match; the opponent avoids ending the game early.
+def play(tree: GameTree, bot: pyspiel.Bot, match: int, *, seed: int) -> ObservedMatch:
+    """Play one match against an opponent that avoids ending the game early.
 
-    A bot that `Learns` forgets what it learned in other matches.
+    A bot that `Learns` is reset first.
 
     Args:
-      compiled: the game.
-      bot: the player; its actions are drawn here, by the probabilities that it gives.
-      match: number of the match: part of the seed, so that any match can be played
-        again, or after an interruption, without those before it.
-      seed: of chance, the opponent, and the bot's actions.
+      tree: The game tree.
+      bot: The bot. Its actions are sampled here, by the probabilities it returns.
+      match: Number of the match. It is part of the seed, so that any match can be
+        played again without those before it.
+      seed: Seed for chance, the opponent, and the bot's actions.
 
     Raises:
-      ValueError: the bot gives no policy, or not a distribution over legal actions.
+      ValueError: If the bot does not provide a distribution over legal actions.
     """
     player = bot.player_id()
     random = np.random.default_rng([seed, match])
     interview = Interview(bot)
     keys, policies = [], []
-    state = compiled.game.new_initial_state()
+    state = tree.game.new_initial_state()
     bot.restart()
     if isinstance(bot, Learns):
         bot.forget()
     while not state.is_terminal():
         actor = state.current_player()
         if state.is_chance_node():
-            actions, chances = zip(*chance_outcomes(state), strict=True)
-            action = int(random.choice(actions, p=chances))
+            actions, probabilities = zip(*chance_outcomes(state), strict=True)
+            action = int(random.choice(actions, p=probabilities))
         elif actor == player:
             answer = interview.ask(state)
             keys.append(state.information_state_string(player))
@@ -377,33 +322,35 @@ def play(compiled: GameTree, bot: pyspiel.Bot, match: int, *, seed: int) -> Met:
             bot.inform_action(state, actor, action)
         state.apply_action(action)
     utility = player_return(state, player)
-    return Met(match, player, keys, policies, utility, interview.work())
+    return ObservedMatch(match, player, keys, policies, utility, interview.work())
 
 
-def aggregate(compiled: GameTree, player: int, matches: Iterable[Met]) -> SeatStrategy:
-    """The mean of what a player showed in one seat; uniform where it was never met.
+def aggregate(
+    tree: GameTree, player: int, matches: Iterable[ObservedMatch]
+) -> QueriedStrategy:
+    """Average what a bot showed in matches; uniform at infosets without visits.
 
     Args:
-      compiled: the game.
-      player: the seat; matches of the other one are passed over.
-      matches: in any order.
+      tree: The game tree.
+      player: The player; matches in which the bot was the other one are skipped.
+      matches: The matches, in any order.
     """
-    infosets = compiled.infosets[player]
+    infosets = tree.infosets[player]
     numbers = {key: number for number, key in enumerate(infosets.keys)}
     first = infosets.decisions.first_sequence
     total = np.zeros(infosets.decisions.num_sequences)
-    met = np.zeros(len(infosets), np.int64)
+    visits = np.zeros(len(infosets), np.int64)
     work = Work()
     for match in matches:
-        if match.seat != player:
+        if match.player != player:
             continue
         work = work.plus(match.work)
-        for key, shown in zip(match.keys, match.policies, strict=True):
+        for key, policy in zip(match.keys, match.policies, strict=True):
             number = numbers[key]
-            total[first[number] : first[number] + len(shown)] += shown
-            met[number] += 1
+            total[first[number] : first[number] + len(policy)] += policy
+            visits[number] += 1
     behaviour = conversions.uniform_behaviour(infosets.decisions)
-    times = np.concatenate([[0], met[infosets.decisions.owner[1:]]])
-    known = times > 0
-    behaviour[known] = total[known] / times[known]
-    return SeatStrategy(behaviour, met, work)
+    times = np.concatenate([[0], visits[infosets.decisions.owner[1:]]])
+    visited = times > 0
+    behaviour[visited] = total[visited] / times[visited]
+    return QueriedStrategy(behaviour, visits, work)

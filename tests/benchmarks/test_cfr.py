@@ -10,7 +10,7 @@ import spiel_cr
 from benchmarks import c_reference, cfr
 from benchmarks.games import string_of
 from benchmarks.peers import find
-from spiel_cr.eval.common.exact_judge import ExactJudge
+from spiel_cr.eval.common.exact_evaluator import ExactEvaluator
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.evaluation import openspiel_evaluator
 from tests.support.benchmark_pages import FACTS
@@ -143,11 +143,11 @@ def test_peers_run_the_same_algorithm(solver: str) -> None:
     # CFR+ after 10 iterations, whoever runs it; JaxCFR computes in float32.
     tolerance = 1e-4 if solver == "openspiel-jax" else 1e-9
     expected = spiel_cr.solve("kuhn_poker", "cfr+", 10).average_policy()
-    nash_conv = openspiel_evaluator.judge(
+    nash_conv = openspiel_evaluator.evaluate(
         pyspiel.load_game("kuhn_poker"), expected
     ).nash_conv
     instance = GameInstance("kuhn_poker")
     adapter = find(solver).entry.make(instance, 0)
     adapter.run(10)
-    judged = ExactJudge(instance).final(adapter.strategy()).nash_conv
+    judged = ExactEvaluator(instance).final(adapter.strategy()).nash_conv
     assert judged == pytest.approx(nash_conv, abs=tolerance)

@@ -10,7 +10,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common import memory, messages
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.eval.common import exact_judge
+from spiel_cr.eval.common import exact_evaluator
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.histories import CHANCE, TERMINAL
@@ -239,18 +239,19 @@ def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
 
 def test_judge_fits_into_the_limit():
     result = spiel_cr.solve(games.compiled("kuhn"), "lp")
-    judged = openspiel_evaluator.judge_result(result, memory_limit="250050000")
-    assert judged.by == "spiel_cr"
+    judged = openspiel_evaluator.evaluate_result(result, memory_limit="250050000")
+    assert judged.evaluator == "spiel_cr"
     assert (
-        openspiel_evaluator.judge_result(result, memory_limit="260MB").by == "openspiel"
+        openspiel_evaluator.evaluate_result(result, memory_limit="260MB").evaluator
+        == "openspiel"
     )
-    with pytest.raises(GameTooLargeError, match="judge on kuhn.*--judge spiel_cr"):
+    with pytest.raises(GameTooLargeError, match="judge on kuhn.*--evaluator spiel_cr"):
         openspiel_evaluator.check_memory(result.tree, "250MB")
     instance = GameInstance("kuhn_poker", memory_limit=251_000_000)
     vars(instance)["tree"] = dataclasses.replace(result.tree)
-    assert exact_judge.ExactJudge(instance).curve_by == "OpenSpiel"
+    assert exact_evaluator.ExactEvaluator(instance).curve_by == "OpenSpiel"
     instance.memory_limit = 250_050_000
-    assert exact_judge.ExactJudge(instance).curve_by == "spiel_cr"
+    assert exact_evaluator.ExactEvaluator(instance).curve_by == "spiel_cr"
 
 
 def test_what_the_process_held_before_does_not_count(monkeypatch):

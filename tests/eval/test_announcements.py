@@ -35,7 +35,7 @@ PHASES = {
             "player 0: solving the start",
             "making the bot of seat 1",
             "player 1: warming up layer 1 of 1",
-            "judging",
+            "evaluating",
         ],
     ),
     "best-response": (
@@ -48,7 +48,7 @@ PHASES = {
         ],
     ),
     "exploit": (
-        ("--policy", "uniform", "--minutes", "0.01", "--instruments", "table"),
+        ("--policy", "uniform", "--minutes", "0.01", "--methods", "table"),
         ["taking the policy uniform", r"table, player 0: \d.\d s"],
     ),
     "subgame": (

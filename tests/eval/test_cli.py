@@ -15,6 +15,7 @@ import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import help_pages
 from spiel_cr.evaluation import openspiel_evaluator
+from spiel_cr.evaluation.result import Evaluation
 from tests.support.commands import refused, report, run, told
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
@@ -31,7 +32,7 @@ LEDUC_SIZES = {
     "max_depth": 11,
 }
 SOLVE_KEYS = set(
-    "game algorithm iterations nash_conv game_value judge seconds compile_seconds "
+    "game algorithm iterations nash_conv game_value evaluator seconds compile_seconds "
     "iterations_per_second".split()
 )
 KUHN = ("--game", "kuhn_poker")
@@ -85,9 +86,9 @@ def test_solve_reports_what_openspiel_finds(capsys, tmp_path, algorithm):
 
 @pytest.mark.parametrize("command", ("solve", "resolve"))
 def test_both_judges_agree(capsys, command):
-    words = (command, *KUHN, "--iterations", 20, "--judge")
+    words = (command, *KUHN, "--iterations", 20, "--evaluator")
     theirs, ours = (report(capsys, *words, by) for by in ("openspiel", "spiel_cr"))
-    assert (theirs["judge"], ours["judge"]) == ("openspiel", "spiel_cr")
+    assert (theirs["evaluator"], ours["evaluator"]) == ("openspiel", "spiel_cr")
     # Both are exact: rounding of double precision.
     for key in ("nash_conv", "game_value"):
         assert ours[key] == pytest.approx(theirs[key], abs=1e-9)
@@ -99,10 +100,12 @@ def test_both_judges_agree(capsys, command):
 
 def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
     words = ("solve", *KUHN, "--iterations", 10)
-    assert report(capsys, *words)["judge"] == "openspiel"
+    assert report(capsys, *words)["evaluator"] == "openspiel"
     monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 57)
-    assert report(capsys, *words)["judge"] == "spiel_cr"
-    assert report(capsys, *words, "--judge", "openspiel")["judge"] == "openspiel"
+    assert report(capsys, *words)["evaluator"] == "spiel_cr"
+    assert (
+        report(capsys, *words, "--evaluator", "openspiel")["evaluator"] == "openspiel"
+    )
 
 
 def test_curve(capsys):
@@ -254,8 +257,10 @@ def test_linear_programs_have_no_rate_no_bar_and_no_negative_nash_conv(
     capsys, monkeypatch
 ):
     """Of 1000 iterations that nobody asked for, 17 were 2 % at the end."""
-    verdict = openspiel_evaluator.Verdict(-2.776e-17, 0.0)
-    monkeypatch.setattr(openspiel_evaluator, "judge_result", lambda *_, **__: verdict)
+    verdict = Evaluation(-2.776e-17, evaluator="openspiel", game_value=0.0)
+    monkeypatch.setattr(
+        openspiel_evaluator, "evaluate_result", lambda *_, **__: verdict
+    )
     found, out, err = told(capsys, "solve", *KUHN)
     assert found["algorithm"] == "lp" and found["nash_conv"] == -2.776e-17
     assert found["iterations_per_second"] > 0 and "iterations/s" not in out

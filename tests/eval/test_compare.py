@@ -63,12 +63,12 @@ def measure_run(algorithm, iterations, seed=0, game=KUHN):
 @pytest.mark.parametrize("name", ["kuhn", "goofspiel3_simultaneous", "rps5"])
 def test_the_judge_agrees_with_openspiels_python_tools(name):
     instance = GameInstance(games.BY_NAME[name].string)
-    referee = measure.ExactJudge(instance)
+    referee = measure.ExactEvaluator(instance)
     strategy = random_behaviours(instance.tree, 3)
     table = policy_lib.tabular_policy(instance.tree, strategy)
-    slow = openspiel_evaluator.judge(instance.game, table)
+    slow = openspiel_evaluator.evaluate(instance.game, table)
     quick = referee.final(strategy)
-    assert quick.by == "OpenSpiel"
+    assert quick.evaluator == "OpenSpiel"
     assert quick.nash_conv == pytest.approx(slow.nash_conv, abs=1e-9)
     assert quick.game_value == pytest.approx(slow.game_value, abs=1e-9)
     assert referee.curve_point(strategy) == pytest.approx(slow.nash_conv, abs=1e-9)
@@ -78,13 +78,15 @@ def test_no_strategy_is_refused(kuhn):
     first, second = random_behaviours(kuhn.tree, 0)
     first[1] += 0.1
     with pytest.raises(ValueError, match="player 0 has the probabilities"):
-        measure.ExactJudge(kuhn).final((first, second))
+        measure.ExactEvaluator(kuhn).final((first, second))
 
 
 def test_judges_that_disagree_are_an_error(kuhn, monkeypatch):
-    monkeypatch.setattr(measure.ExactJudge, "_by_spiel_cr", lambda self, s: (1.0, 0.0))
+    monkeypatch.setattr(
+        measure.ExactEvaluator, "_by_spiel_cr", lambda self, s: (1.0, 0.0)
+    )
     with pytest.raises(ValueError, match="one of them is wrong"):
-        measure.ExactJudge(kuhn).final(random_behaviours(kuhn.tree, 0))
+        measure.ExactEvaluator(kuhn).final(random_behaviours(kuhn.tree, 0))
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -97,7 +99,7 @@ def test_every_bundled_adapter(name):
     assert record["curve"][-1][2] == record["nash_conv"]
     solver = name.split("-")[1] not in ("ismcts", "q", "os")
     assert 0 <= record["nash_conv"] < (0.75 if solver else 2.0)
-    assert record["judge"] == "OpenSpiel"
+    assert record["evaluator"] == "OpenSpiel"
     assert entry.how and not entry.is_spiel_cr
 
 
@@ -152,7 +154,7 @@ def test_the_deep_adapter():
         pytest.skip(registry.missing_reason(entry))
     record = measure_run(name, 2)
     assert record["iterations"] == 2 and 0 < record["nash_conv"] < 4
-    assert record["judge"] == "OpenSpiel"
+    assert record["evaluator"] == "OpenSpiel"
     assert record["compile_seconds"] > 0
 
 
@@ -299,11 +301,11 @@ def test_long_names_of_folders_are_cut_and_differ():
 
 def test_there_is_no_other_judge():
     result = solve(KUHN, "cfr+", 2)
-    with pytest.raises(ValueError, match="judge='nonsense' must be one of auto, open"):
-        openspiel_evaluator.judge_result(result, "nonsense")
+    with pytest.raises(ValueError, match="evaluator='nonsense' must be one of auto"):
+        openspiel_evaluator.evaluate_result(result, "nonsense")
     assert {
-        openspiel_evaluator.judge_result(result, by).by
-        for by in openspiel_evaluator.JUDGES
+        openspiel_evaluator.evaluate_result(result, by).evaluator
+        for by in openspiel_evaluator.EVALUATORS
     } == {
         "openspiel",
         "spiel_cr",

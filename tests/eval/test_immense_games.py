@@ -34,7 +34,7 @@ COMMANDS = {
     "info": "",
     "solve": "",
     "resolve": "",
-    "evaluate": "--bot uniform --evaluator traversing",
+    "evaluate": "--bot uniform --method traversal",
     "subgame": "--actions 0",
     "show": "--policy POLICY",
     "compare": "--algorithms uniform --out OUT",

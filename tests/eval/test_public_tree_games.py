@@ -46,12 +46,12 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     words = ("--form", "public-tree", "--save", path)
     found, out, _ = told(capsys, "solve", *game, *words)
     assert found["form"] == "public-tree"
-    assert found["judge"] == "spiel_cr" and "in public-tree form" in out
+    assert found["evaluator"] == "spiel_cr" and "in public-tree form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, FormPolicy)
-    asked = ("--judge", "openspiel")
+    asked = ("--evaluator", "openspiel")
     other, _, _ = told(capsys, "solve", *game, *words, *asked)
-    assert other["judge"] == "openspiel"
+    assert other["evaluator"] == "openspiel"
     assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
     compiled, _, _ = told(capsys, "solve", *game)
     assert compiled["form"] == "tree"
@@ -166,11 +166,13 @@ def refusing(path):
 def test_games_whose_impossible_deals_are_refused_are_judged_by_our_own():
     tree = spiel_cr.build_tree(MadeGame(refusing, "refusing"))
     result = spiel_cr.solve(tree, "lp")
-    judged = openspiel_evaluator.judge_result(result)
-    assert judged.by == "spiel_cr" and judged.nash_conv == pytest.approx(0, abs=1e-9)
-    named = "refuses to take them.* leave --judge out"
+    judged = openspiel_evaluator.evaluate_result(result)
+    assert judged.evaluator == "spiel_cr" and judged.nash_conv == pytest.approx(
+        0, abs=1e-9
+    )
+    named = "refuses to take them.* leave --evaluator out"
     with pytest.raises(InvalidGameError, match=named):
-        openspiel_evaluator.judge_result(result, "openspiel")
+        openspiel_evaluator.evaluate_result(result, "openspiel")
     with pytest.raises(InvalidGameError, match=named):  # as `evaluate` asks first
         openspiel_evaluator.check_memory(tree, None)
 
@@ -179,7 +181,7 @@ def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch
     def fail(*_, **__):
         raise pyspiel.SpielError("it fails")
 
-    monkeypatch.setattr(openspiel_evaluator, "judge_result", fail)
+    monkeypatch.setattr(openspiel_evaluator, "evaluate_result", fail)
     path = tmp_path / "kuhn.npz"
     with pytest.raises(SystemExit, match="2"):
         run("solve", "--game", KUHN, "--iterations", 2, "--save", path)
@@ -239,7 +241,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = told(capsys, *words, "--method", "exact")
     assert found["form"] == "public-tree"
-    assert found["judged_exactly"] and found["share"] == pytest.approx(1)
+    assert found["is_exact"] and found["share"] == pytest.approx(1)
     assert "exact, by a best response in public-tree form" in out
     for seat, value in zip(found["seats"], expected, strict=True):
         assert seat["value"] == pytest.approx(value, abs=1e-9)

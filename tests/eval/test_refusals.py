@@ -59,7 +59,7 @@ ROWS = [
     (f"{SAMPLE} --algorithm lp", "algorithm='lp' looks at the whole game"),
     (f"{SAMPLED} --until 0.1", "until=0.1 needs the compiled game; leave it out"),
     (f"{SAMPLED} --imperfect-recall", "imperfect_recall=True needs the compiled game"),
-    (f"{SAMPLED} --judge openspiel", "--judge openspiel needs a game tree"),
+    (f"{SAMPLED} --evaluator openspiel", "--evaluator openspiel needs a game tree"),
     (f"{SAMPLED} --memory-limit none", "memory_limit='none'"),
     (
         f"solve {KUHN} --form public-tree --algorithm os-mccfr",
@@ -93,7 +93,7 @@ ROWS = [
     (f"{EVALUATE} uniform --matches 5", "so leave --matches out"),
     (f"{EVALUATE} uniform --repeats 0", "repeats=0"),
     (f"{EVALUATE} uniform --seed -1", "seed=-1"),
-    (f"{EVALUATE} uniform --evaluator playing --matches 0", "matches=0"),
+    (f"{EVALUATE} uniform --method matches --matches 0", "matches=0"),
     (f"{STEP} 0,9", "action 2, '9',"),
     (f"{RESPONSE} uniform --method lbr --learn 5", "--learn 5"),
     ("study kuhn --size 0", "size=0"),
@@ -153,7 +153,7 @@ ROWS = [
 ]
 
 # What is refused before a game is compiled, which may take minutes.
-JUDGED = f"solve {KUHN} --judge openspiel"
+JUDGED = f"solve {KUHN} --evaluator openspiel"
 EARLY = [
     (f"{JUDGED} --checkpoint-every=-1", "checkpoint_every=-1"),
     (f"{JUDGED} --iterations 0", "iterations=0"),
@@ -164,8 +164,8 @@ EARLY = [
     (f"{SAMPLED} --checkpoint HELD", "is in use by another run"),
     (f"{SAMPLED} --checkpoint-every=0", "checkpoint_every=0"),
     (f"{SAMPLED} --checkpoint DAMAGED", "error: checkpoint /"),
-    (f"resolve {KUHN} --judge openspiel --algorithm lp", "lp"),
-    (f"resolve {KUHN} --judge openspiel --iterations 0", "iterations=0"),
+    (f"resolve {KUHN} --evaluator openspiel --algorithm lp", "lp"),
+    (f"resolve {KUHN} --evaluator openspiel --iterations 0", "iterations=0"),
     (f"{EVALUATE} nobody", "there is no player 'nobody'"),
     ("info --game my_matrix", "; a game of your own: --import MODULE.py"),
     (f"{EVALUATE} resolving(iterations=0)", "iterations=0"),

@@ -63,10 +63,10 @@ def record(game, algorithm, seed, level, **others):
         "nash_conv": curve[-1][2],
         "game_value": -1 / 18,
         "error": None,
-        "judge": "OpenSpiel",
-        "judge_reason": "",
+        "evaluator": "OpenSpiel",
+        "evaluator_reason": "",
         "curve": curve,
-        "curve_judge": "OpenSpiel",
+        "curve_evaluator": "OpenSpiel",
         "setup_seconds": 0.1,
         "compile_seconds": 0.5,
         "cpu_seconds": 2.0,
@@ -256,7 +256,9 @@ def test_runs_from_the_beginning_are_joined_by_iterations():
 def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
     reason = "3,000,000 histories are too many for OpenSpiel's tool"
     lines = [
-        record("kuhn_poker", "cfr+", 0, 1e-3, judge="spiel_cr", judge_reason=reason)
+        record(
+            "kuhn_poker", "cfr+", 0, 1e-3, evaluator="spiel_cr", evaluator_reason=reason
+        )
     ]
     report.write(tmp_path, OF_KUHN, lines)
     for name in ("report.html", "report.md"):

@@ -131,7 +131,7 @@ def test_a_best_response_to_the_policy_is_exact(saved, capsys):
     behaviour = query(tree, spiel_cr.load_policy(saved, tree))
     expected = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))
     assert found["value"] == pytest.approx(expected, abs=1e-9) and expected > 0.1
-    assert found["unmet_share"] == 0
+    assert found["unvisited_share"] == 0
 
 
 def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
@@ -145,12 +145,12 @@ def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
     for _ in range(2):
         out = ("--out", tmp_path / "out")
         found, out, _ = told(capsys, "tournament", *game, *bots, *out)
-        share, none = found["unmet_share"]
+        share, none = found["unvisited_share"]
         assert none is None and 0.3 < share <= 1
         assert f"never visited: {share:.1%} of" in out
     words = ("--policy", path, "--method", "lbr", "--states", "--matches", "2")
     found, out, _ = told(capsys, "best-response", *game, *words, "--rollouts", "1")
-    share = found["unmet_share"]
+    share = found["unvisited_share"]
     assert 0.3 < share <= 1 and f"never visited: {share:.1%} of" in out
 
 
@@ -175,10 +175,10 @@ def test_a_tournament_with_the_policy(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_playing_evaluator_plays_the_policy(saved, capsys):
-    words = ("evaluate", "--game", "kuhn_poker", "--evaluator", "playing")
+    words = ("evaluate", "--game", "kuhn_poker", "--method", "matches")
     words += ("--matches", "200", "--bot", f"policy(path={saved})")
     found = report(capsys, *words)
-    assert found["infosets_defined"] == 12
+    assert found["infosets_visited"] == 12
     tree = games.compiled("kuhn")
     behaviour = query(tree, spiel_cr.load_policy(saved, tree))
     expected = nash_conv(tree.sequence_form, reach_of(tree.sequence_form, behaviour))

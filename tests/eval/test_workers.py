@@ -14,7 +14,7 @@ LINES = {
     "--matches=8 --out=DIR",
     "traversing": "evaluate --game=kuhn_poker --bot=resolving(iterations=5) --out=DIR",
     "playing": "evaluate --game=kuhn_poker --bot=resolving(iterations=5) --out=DIR "
-    "--evaluator=playing --matches=8",
+    "--method=matches --matches=8",
     # Its strings are made when they are asked for, by what no other process has.
     "response": "best-response --game=liars_dice(numdice=1,dice_sides=3) --states "
     "--policy=uniform --method=ismcts --simulations=20 --matches=8",

@@ -11,7 +11,7 @@ import spiel_cr
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.evaluation import opponent
-from spiel_cr.evaluation.abrupt_phantom import Streamed
+from spiel_cr.evaluation.abrupt_phantom import AbruptEvaluation
 from spiel_cr.evaluation.best_response import respond
 from spiel_cr.evaluation.matches import play_matches
 from spiel_cr.evaluation.response_config import ResponseConfig
@@ -30,10 +30,10 @@ INFOSETS = {
 }
 
 
-def streamed(name: str, policy: openspiel_policy.Policy) -> Streamed:
+def streamed(name: str, policy: openspiel_policy.Policy) -> AbruptEvaluation:
     game = abrupt_game(open_game(name), "none")
     assert game is not None
-    return Streamed(game, policy, progress=False)
+    return AbruptEvaluation(game, policy, progress=False)
 
 
 def infosets_of(name: str) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ def test_it_judges_as_openspiel_does(seed):
     name = HEX.format(2, 2)
     game = pyspiel.load_game(name)
     policy = Drawn(game, seed)
-    seats = streamed(name, policy).seats
+    seats = streamed(name, policy).values
     wanted = exploitability.nash_conv(game, policy, return_only_nash_conv=False)
     assert sum(seat.value for seat in seats) == pytest.approx(
         wanted.nash_conv, abs=1e-12
@@ -66,8 +66,8 @@ def test_larger_boards_are_the_compiled_ones(shape):
     name = HEX.format(*shape)
     tree = spiel_cr.build_tree(name)
     policy = Drawn(tree.game, 3)
-    target = opponent.load_target(policy, tree)
-    for player, seat in enumerate(streamed(name, policy).seats):
+    target = opponent.open_opponent(policy, tree)
+    for player, seat in enumerate(streamed(name, policy).values):
         wanted = respond(target, player, ResponseConfig("exact"))
         both = (wanted.value, wanted.on_policy)
         assert (seat.value, seat.on_policy) == pytest.approx(both, abs=1e-12)
@@ -101,9 +101,9 @@ def test_each_infoset_has_a_history_of_its_own():
 
 
 def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
-    name, path = HEX.format(2, 3), tmp_path / "judging.npz"
+    name, path = HEX.format(2, 3), tmp_path / "evaluation.npz"
     policy = Drawn(pyspiel.load_game(name), 1)
-    wanted = [seat.value for seat in streamed(name, policy).seats]
+    wanted = [seat.value for seat in streamed(name, policy).values]
     run, walked = Leaves.run, []
 
     def counted(leaves: Leaves, count: int) -> None:
@@ -116,14 +116,14 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     first, second = streamed(name, policy), streamed(name, policy)
     first.checkpoint = second.checkpoint = spiel_cr.Checkpoint(path)
     with pytest.raises(KeyboardInterrupt):
-        _ = first.seats
+        _ = first.values
     assert len(walked) == 20
-    assert [seat.value for seat in second.seats] == wanted
+    assert [seat.value for seat in second.values] == wanted
     assert walked == list(range(1, 37))
     other = streamed(name, Drawn(pyspiel.load_game(name), 2))
     other.checkpoint = spiel_cr.Checkpoint(path)
     with pytest.raises(ValueError, match="checkpoint with fingerprint"):
-        _ = other.seats
+        _ = other.values
 
 
 def test_other_games_and_large_boards_are_none():

@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.evaluation import one_step, openspiel_evaluator, traversal
+from spiel_cr.evaluation import evaluate, one_step, openspiel_evaluator, traversal
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving.decomposition import decompose
@@ -24,8 +24,8 @@ from tests.support.scripted import Opinionated
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 SEATS = (0, 1)
 KEYS = set(
-    "nash_conv infosets infosets_defined moves late_moves max_ms programs_compiled "
-    "seconds judge unmet_play".split()
+    "nash_conv infosets infosets_visited moves late_moves max_ms programs_compiled "
+    "seconds evaluator unvisited_play".split()
 )
 
 
@@ -45,7 +45,7 @@ def traversed(name, text):
     """Both seats' strategies, and the verdict."""
     tree = compiled(name)
     seats = [traversal.traverse(tree, bot_for(name, p, text)) for p in SEATS]
-    return seats, traversal.evaluate(tree, (seats[0], seats[1]))
+    return seats, evaluate.evaluate_strategies(tree, (seats[0], seats[1]))
 
 
 def resolving(gadget, iterations=300):
@@ -72,10 +72,11 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     # Measured, with 300: 1e-16, 2e-12, 8e-9; forests sum in another order.
     assert found.nash_conv == pytest.approx(expected, abs=1e-6)
     assert 1e-4 < expected < 0.01
-    assert found.infosets == sum(len(infosets) for infosets in tree.infosets)
-    assert found.infosets_defined == found.moves == found.infosets
-    assert found.late_moves == 0 and found.programs_compiled == 0
-    assert 0 < found.max_ms < 1000 * found.seconds
+    numbers = found.statistics
+    assert numbers["infosets"] == sum(map(len, tree.infosets))
+    assert numbers["infosets_visited"] == numbers["moves"] == numbers["infosets"]
+    assert numbers["late_moves"] == 0 and numbers["programs_compiled"] == 0
+    assert 0 < numbers["max_ms"] < 1000 * found.seconds
 
 
 @pytest.mark.parametrize("seat", [pytest.param(0, marks=pytest.mark.slow), 1])
@@ -110,7 +111,9 @@ def test_bots_with_a_table(text, uniform):
         value = exploitability.nash_conv(game, expected)
         # Answers are divided by their sum, which is one but for rounding.
         assert found.nash_conv == pytest.approx(value, abs=1e-12)
-    assert found.moves == 12 and found.late_moves == 0 and found.max_ms > 0
+    numbers = found.statistics
+    assert (numbers["moves"], numbers["late_moves"]) == (12, 0)
+    assert numbers["max_ms"] > 0
 
 
 def test_oos():
@@ -119,7 +122,7 @@ def test_oos():
     many = traversed("kuhn", text.format(100))[1]
     # Measured over ten seeds: 0.33 to 0.56 and 0.05 to 0.17.
     assert few.nash_conv > 0.25 > many.nash_conv
-    assert many.moves == many.infosets == 12
+    assert many.statistics["moves"] == many.statistics["infosets"] == 12
 
 
 OOS = "oos(solver=os-mccfr(batch=16),iterations=2)"
@@ -151,11 +154,11 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     # A match shows the same, whichever matches were played before.
     matches = [traversal.play(tree, bot, match, seed=1) for match in range(0, 12, 2)]
     shown = traversal.aggregate(tree, 0, matches)
-    known = np.append(shown.met > 0, False)[decisions.owner]
+    known = np.append(shown.visits > 0, False)[decisions.owner]
     np.testing.assert_allclose(
         shown.behaviour[known], found.behaviour[known], atol=1e-15
     )
-    assert (shown.met > 1).any()
+    assert (shown.visits > 1).any()
 
 
 @pytest.mark.parametrize("name", ("leduc7", "ii_goofspiel4"))
@@ -235,10 +238,16 @@ def test_bots_that_cannot_be_evaluated(answer, message):
 
 def test_repeats_as_one():
     work = traversal.Work(3, 1, 5.0, 1, 0.5)
-    one = traversal.Evaluation(0.1, 12, 9, *work)
-    other = traversal.Evaluation(0.3, 12, 8, *work._replace(max_ms=2.0))
-    found = traversal.summarise([one, other])
-    assert found == traversal.Evaluation(pytest.approx(0.2), 12, 8, 6, 2, 5.0, 2, 1.0)
+    one = evaluate._evaluation(0.1, 12, 9, work, "openspiel")
+    faster = work._replace(max_ms=2.0)
+    other = evaluate._evaluation(0.3, 12, 8, faster, "openspiel")
+    found = evaluate.mean_evaluation([one, other])
+    assert found.nash_conv == pytest.approx(0.2) and found.seconds == 1.0
+    names = ("infosets", "infosets_visited", "moves", "late_moves", "max_ms")
+    numbers = dict(
+        zip((*names, "programs_compiled"), (12, 8, 6, 2, 5.0, 2), strict=True)
+    )
+    assert found.statistics == numbers
 
 
 # Playing.
@@ -246,7 +255,7 @@ def test_repeats_as_one():
 
 def met(seat, key, probabilities, match=0):
     work = traversal.Work(1, 0, 1.0, 0, 0.001)
-    return traversal.Met(match, seat, [key], [probabilities], 0.0, work)
+    return traversal.ObservedMatch(match, seat, [key], [probabilities], 0.0, work)
 
 
 def test_mean_of_what_was_met_and_uniform_elsewhere():
@@ -267,7 +276,7 @@ def test_mean_of_what_was_met_and_uniform_elsewhere():
     rest = np.setdiff1d(np.arange(13), [0, *range(first[0], first[0] + 2)])
     rest = np.setdiff1d(rest, range(first[1], first[1] + 2))
     assert (found.behaviour[rest] == 0.5).all() and len(rest) == 8
-    assert found.met.tolist() == [4, 1, 0, 0, 0, 0]
+    assert found.visits.tolist() == [4, 1, 0, 0, 0, 0]
     assert found.work.moves == 5
 
 
@@ -283,16 +292,19 @@ def test_few_matches():
         keys = {key for match in matches for key in match.keys}
         found = traversal.aggregate(tree, seat, matches)
         seats.append(found)
-        assert {tree.infosets[seat].keys[i] for i in np.flatnonzero(found.met)} == keys
-        assert found.met.sum() == sum(len(match.keys) for match in matches)
+        assert {
+            tree.infosets[seat].keys[i] for i in np.flatnonzero(found.visits)
+        } == keys
+        assert found.visits.sum() == sum(len(match.keys) for match in matches)
         owner = tree.infosets[seat].decisions.owner
-        known = np.append(found.met > 0, False)[owner]
+        known = np.append(found.visits > 0, False)[owner]
         uniform = conversions.uniform_behaviour(tree.infosets[seat].decisions)
         np.testing.assert_array_equal(found.behaviour[~known], uniform[~known])
         np.testing.assert_allclose(found.behaviour[known], full[seat].behaviour[known])
-    found = traversal.evaluate(tree, tuple(seats))
-    assert 0 < found.infosets_defined < found.infosets == 12
-    assert found.infosets_defined == sum(int((s.met > 0).sum()) for s in seats)
+    found = evaluate.evaluate_strategies(tree, tuple(seats))
+    visited = found.statistics["infosets_visited"]
+    assert 0 < visited < found.statistics["infosets"] == 12
+    assert visited == sum(int((s.visits > 0).sum()) for s in seats)
     assert found.nash_conv > exact.nash_conv
 
 
@@ -303,7 +315,7 @@ def test_many_matches_meet_the_whole_strategy():
     for seat in SEATS:
         bot = bot_for("kuhn", seat, "uniform")
         matches = [traversal.play(tree, bot, m, seed=1) for m in range(100)]
-        assert (traversal.aggregate(tree, seat, matches).met > 0).all()
+        assert (traversal.aggregate(tree, seat, matches).visits > 0).all()
 
 
 def test_matches_can_be_played_again():
@@ -567,8 +579,8 @@ def test_evaluate(capsys):
     found = report(capsys, *EVALUATE, RESOLVING)
     assert found.keys() == KEYS
     assert found["nash_conv"] == traversed("kuhn", RESOLVING)[1].nash_conv
-    assert found["infosets"] == found["infosets_defined"] == found["moves"] == 12
-    assert found["judge"] == "openspiel" and found["unmet_play"] is None
+    assert found["infosets"] == found["infosets_visited"] == found["moves"] == 12
+    assert found["evaluator"] == "openspiel" and found["unvisited_play"] is None
 
 
 def test_large_games_are_judged_by_us(capsys, monkeypatch):
@@ -576,23 +588,23 @@ def test_large_games_are_judged_by_us(capsys, monkeypatch):
     theirs = report(capsys, *EVALUATE, RESOLVING)
     monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 20)
     ours = report(capsys, *EVALUATE, RESOLVING)
-    assert ours["judge"] == "spiel_cr"
+    assert ours["evaluator"] == "spiel_cr"
     assert ours["nash_conv"] == pytest.approx(theirs["nash_conv"], abs=1e-12)
 
 
 def test_what_was_never_met_is_told(capsys):
     """The line and the JSON say what counts there."""
-    run(*EVALUATE, "solved(iterations=50)", "--evaluator", "playing", "--matches", "2")
+    run(*EVALUATE, "solved(iterations=50)", "--method", "matches", "--matches", "2")
     out = capsys.readouterr().out
-    assert "by OpenSpiel, exact for the strategy met with uniform play where" in out
-    assert " % of them met, uniform play at the others" in out
-    words = ("solved(iterations=50)", "--evaluator", "playing", "--matches", "2")
+    assert "by OpenSpiel, exact for the strategy there with uniform play else" in out
+    assert " % of them visited, uniform play at the others" in out
+    words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)
-    assert found["infosets_defined"] < 12 and found["unmet_play"] == "uniform"
+    assert found["infosets_visited"] < 12 and found["unvisited_play"] == "uniform"
     # Many matches of the same bot meet all of it.
-    run(*EVALUATE, "uniform", "--evaluator", "playing", "--matches", "200")
+    run(*EVALUATE, "uniform", "--method", "matches", "--matches", "200")
     out = capsys.readouterr().out
-    assert "100.0 % of them met\n" in out and "uniform play" not in out
+    assert "100.0 % of them visited\n" in out and "uniform play" not in out
 
 
 def test_evaluate_with_a_clock(capsys):
@@ -610,7 +622,7 @@ def test_repeats(capsys, tmp_path):
     found = report(capsys, *words)
     assert found.keys() == KEYS | {"half_width"}
     assert found["moves"] == 36 and found["half_width"] > 0
-    with (tmp_path / "traversing.csv").open() as file:
+    with (tmp_path / "traversal.csv").open() as file:
         rows = list(csv.DictReader(file))
     values = [float(row["nash_conv"]) for row in rows]
     assert len(set(values)) == 3
@@ -618,26 +630,26 @@ def test_repeats(capsys, tmp_path):
     # Student's t with two degrees of freedom, 97.5 %: 4.302653.
     half_width = 4.302653 * np.std(values, ddof=1) / 3**0.5
     assert found["half_width"] == pytest.approx(half_width)
-    before = (tmp_path / "traversing.jsonl").read_text()
+    before = (tmp_path / "traversal.jsonl").read_text()
     assert report(capsys, *words) == found
-    assert (tmp_path / "traversing.jsonl").read_text() == before
+    assert (tmp_path / "traversal.jsonl").read_text() == before
     other = report(capsys, *words, "--seed", 1, "--out", tmp_path / "other")
     assert other["nash_conv"] != found["nash_conv"]
 
 
 def test_interrupted_matches_are_continued(capsys, tmp_path):
-    words = (*EVALUATE, RESOLVING, "--evaluator", "playing", "--matches", 30)
+    words = (*EVALUATE, RESOLVING, "--method", "matches", "--matches", 30)
     whole = report(capsys, *words, "--out", tmp_path / "whole")
     assert whole.keys() == KEYS
-    assert 6 <= whole["infosets_defined"] <= 12
-    path = tmp_path / "half" / "playing.jsonl"
+    assert 6 <= whole["infosets_visited"] <= 12
+    path = tmp_path / "half" / "matches.jsonl"
     shutil.copytree(tmp_path / "whole", path.parent)
     text = path.read_text()
     assert text.count("\n") == 30
     # The end of a line is missing.
     path.write_text(text[: len(text) // 2])
     resumed = report(capsys, *words, "--out", path.parent)
-    for key in ("nash_conv", "infosets_defined", "moves"):
+    for key in ("nash_conv", "infosets_visited", "moves"):
         assert resumed[key] == whole[key]
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert sorted(row["match"] for row in rows) == list(range(30))
@@ -652,7 +664,7 @@ def test_results_of_another_run_are_refused(capsys, tmp_path):
     report(capsys, *EVALUATE, "uniform", "--out", tmp_path)
     message = refused(capsys, *EVALUATE, RESOLVING, "--out", tmp_path)
     assert "with bot='uniform', not" in message and "another folder" in message
-    path = tmp_path / "traversing.jsonl"
+    path = tmp_path / "traversal.jsonl"
     path.write_text("nonsense\n" + path.read_text())
     message = refused(capsys, *EVALUATE, "uniform", "--out", tmp_path)
     assert "line 1, is not a result" in message

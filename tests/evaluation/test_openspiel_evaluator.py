@@ -43,7 +43,7 @@ def bundled_policy(table):
 def test_judge_agrees_with_the_bundled_cpp(name, seed):
     game = pyspiel.load_game(name)
     table = random_table(game, seed)
-    verdict = openspiel_evaluator.judge(game, table)
+    verdict = openspiel_evaluator.evaluate(game, table)
     bundled = bundled_policy(table)
     assert verdict.nash_conv == pytest.approx(
         pyspiel.nash_conv(game, bundled), abs=1e-9
@@ -56,9 +56,9 @@ def test_judge_agrees_with_the_bundled_cpp(name, seed):
 def test_openspiels_tools_show_that_they_go_on(monkeypatch, capsys):
     game = pyspiel.load_game("kuhn_poker")
     table = random_table(game, 1)
-    silent = openspiel_evaluator.judge(game, table)
+    silent = openspiel_evaluator.evaluate(game, table)
     assert not capsys.readouterr().err
     monkeypatch.setattr(openspiel_evaluator, "_SILENT", 0.0)
     with messages.listening():
-        assert openspiel_evaluator.judge(game, table) == silent
-    assert "judging (OpenSpiel): " in capsys.readouterr().err
+        assert openspiel_evaluator.evaluate(game, table) == silent
+    assert "evaluating (OpenSpiel): " in capsys.readouterr().err

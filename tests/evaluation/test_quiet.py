@@ -35,7 +35,7 @@ SILENT = {
     "exact": lambda: spiel_cr.best_response(KUHN, "uniform", 0),
     "load_bot": lambda: spiel_cr.load_bot(KUHN, "resolving(iterations=2)", 0),
     "build_tree": lambda: spiel_cr.build_tree(KUHN),
-    "exploit": lambda: spiel_cr.exploit(KUHN, "uniform", instruments=["exact"]),
+    "exploit": lambda: spiel_cr.exploit(KUHN, "uniform", methods=["exact"]),
 }
 
 

@@ -13,14 +13,14 @@ from open_spiel.python.algorithms import exploitability
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.eval.common import exact_judge
+from spiel_cr.eval.common import exact_evaluator
 from spiel_cr.evaluation import openspiel_evaluator, result
 from spiel_cr.evaluation.best_response import respond, rollout_of
-from spiel_cr.evaluation.opponent import Target, load_target
+from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
-from spiel_cr.evaluation.result import Seat
+from spiel_cr.evaluation.result import ResponseValue
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players.player_strings import read_string
@@ -38,28 +38,28 @@ from tests.support.scripted import Scripted, drawing
 def _both(target, config):
     """The responses in both seats, and what they are together."""
     seats = [respond(target, player, config) for player in (0, 1)]
-    return seats, result.summary(seats)
+    return seats, result.from_same_deals(seats).report()
 
 
 def _unknown(target):
     """The same where the game does not fit."""
-    return Target(target.name, target.game, target.policy)
+    return Opponent(target.name, target.game, target.policy)
 
 
 @pytest.mark.parametrize("policy", ["uniform", "cfr+(iterations=3)"])
 def test_exact_responses_have_share_one(policy):
     tree = games.compiled("kuhn")
-    target = load_target(policy, tree)
+    target = open_opponent(policy, tree)
     _, report = _both(target, ResponseConfig("exact"))
     assert report["share"] == pytest.approx(1)
     # OpenSpiel's NashConv of uniform play.
     if policy == "uniform":
         assert report["value"] == pytest.approx(0.916667, abs=1e-6)
-    assert report["half_width"] == 0 and report["judged_exactly"]
+    assert report["half_width"] == 0 and report["is_exact"]
 
 
 def test_share_is_of_the_gain():
-    target = load_target("cfr+(iterations=3)", games.compiled("kuhn"))
+    target = open_opponent("cfr+(iterations=3)", games.compiled("kuhn"))
     seats, report = _both(target, ResponseConfig("lbr", leaf="call"))
     # The gains of both seats add up to NashConv.
     expected = exploitability.nash_conv(target.game, target.policy)
@@ -67,7 +67,7 @@ def test_share_is_of_the_gain():
     assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
     assert report["share"] == pytest.approx(report["value"] / report["exact_value"])
     assert 0 < report["share"] < 1
-    one = result.summary(seats[:1])
+    one = result.from_same_deals(seats[:1]).report()
     gain = seats[0].value - seats[0].on_policy
     assert one["share"] == pytest.approx(
         gain / (seats[0].exact_value - seats[0].on_policy)
@@ -109,7 +109,7 @@ def _by_enumeration(game, player, opponent, bot):
 def test_searches_of_whole_beliefs_are_judged_exactly(player):
     """Their trees are kept between decisions, and a match asked anew gives the same."""
     tree = games.compiled("kuhn")
-    target = load_target("cfr+(iterations=3)", tree)
+    target = open_opponent("cfr+(iterations=3)", tree)
     opponent = target.policy
     search = SearchConfig(2)
     config = ResponseConfig("ismcts", search, matches=6, seed=3)
@@ -133,7 +133,7 @@ def test_searches_of_whole_beliefs_are_judged_exactly(player):
 def test_responses_on_states_are_judged_exactly(method, player):
     """Searches so short that they err: their errors are in the value, too."""
     tree = games.compiled("kuhn")
-    target = load_target("cfr+(iterations=3)", tree)
+    target = open_opponent("cfr+(iterations=3)", tree)
     opponent = target.policy
     search, rollouts, seed = SearchConfig(2, histories="drawn"), 1, 11
     config = ResponseConfig(method, search, rollouts=rollouts, matches=6, seed=seed)
@@ -145,7 +145,7 @@ def test_responses_on_states_are_judged_exactly(method, player):
     expected = _by_enumeration(tree.game, player, opponent, bot)
     assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)
     assert seat.value < seat.exact_value - 1e-3
-    report = result.summary([seat])
+    report = result.from_same_deals([seat]).report()
     assert report["half_width"] == report["share_half_width"] == 0
     # Fewer matches than information states: the mean of matches.
     config = dataclasses.replace(config, matches=2)
@@ -156,8 +156,12 @@ def test_responses_on_states_are_judged_exactly(method, player):
 def _seat(returns, *, is_exact=False, value=0.0):
     """A seat in which 2 can be won, and the policy itself wins nothing."""
     returns = np.array(returns, float)
-    value = value if is_exact else returns.mean()
-    return Seat(0, value, is_exact, 2.0, 0.0, returns, 0, 0.0)
+    known = {"exact_value": 2.0, "on_policy": 0.0}
+    if is_exact:
+        return ResponseValue(0, "lbr", value, **known)
+    mean, half_width = result.mean_of_matches(returns, 0.0)
+    matches = len(returns)
+    return ResponseValue(0, "lbr", mean, half_width, matches, returns=returns, **known)
 
 
 def test_no_share_is_less_certain_than_itself():
@@ -167,31 +171,31 @@ def test_no_share_is_less_certain_than_itself():
     wide = _seat([1.0, 0.5, 1.5, 0.8, 0.2])
     assert wide.half_width < wide.value < 2 * wide.half_width
     for seat in (noisy, wide):
-        report = result.summary([seat])
+        report = result.from_same_deals([seat]).report()
         assert report["share"] is None and report["share_half_width"] is None
     sure = _seat([2.1, 1.9, 2.0, 2.12])
-    report = result.summary([sure])
+    report = result.from_same_deals([sure]).report()
     assert report["share"] == pytest.approx(1.015)
     assert report["share_half_width"] == pytest.approx(sure.half_width / 2)
     exact = _seat([3.0, -1.0, 2.0, -2.0], is_exact=True, value=1.0)
-    assert result.summary([exact])["share"] == 0.5
+    assert result.from_same_deals([exact]).report()["share"] == 0.5
     # Of both seats, what is estimated counts.
-    both = result.summary([sure, exact])
+    both = result.from_same_deals([sure, exact]).report()
     assert both["half_width"] == sure.half_width and both["share"] is not None
-    assert not both["judged_exactly"]
+    assert not both["is_exact"]
 
 
 def test_equal_returns_are_bounded_by_the_seats_that_are_estimated():
     """A seat whose value is exact adds nothing, and without bounds nothing is known."""
     equal = [_seat([1.0] * 10)._replace(largest=largest) for largest in (2.0, 7.0)]
-    exact = equal[1]._replace(is_exact=True)
-    alone = result.summary(equal[:1])["half_width"]
+    exact = equal[1]._replace(matches=0, returns=None, half_width=0.0)
+    alone = result.from_same_deals(equal[:1]).report()["half_width"]
     assert alone == pytest.approx(3 * (1 - 0.05**0.1))
-    assert result.summary([equal[0], exact])["half_width"] == alone
-    both = result.summary(equal)
+    assert result.from_same_deals([equal[0], exact]).report()["half_width"] == alone
+    both = result.from_same_deals(equal).report()
     assert both["half_width"] == pytest.approx(11 * (1 - 0.05**0.1))
     unknown = equal[1]._replace(largest=0.0)
-    assert result.summary([equal[0], unknown])["half_width"] == 0
+    assert result.from_same_deals([equal[0], unknown]).report()["half_width"] == 0
 
 
 # A third of the moves of chance has no probability; only it leads to player 1's "two".
@@ -259,7 +263,7 @@ def test_moves_of_chance_without_probability(without, nearly):
             continue
         search = SearchConfig(64, batch=8)
         config = ResponseConfig(method, search, leaf="uniform", seed=1)
-        seats, _ = _both(load_target("uniform", tree), config)
+        seats, _ = _both(open_opponent("uniform", tree), config)
         for seat in seats:
             assert seat.value <= seat.exact_value + 1e-9
         found[method, tree is trees[0]] = [seat.value for seat in seats]
@@ -269,7 +273,7 @@ def test_moves_of_chance_without_probability(without, nearly):
     assert found["ismcts", True] == pytest.approx(best, abs=1e-7)
     # In matches, on states that have such moves; the response is asked everywhere.
     tree = trees[0]
-    target = load_target("uniform", tree)
+    target = open_opponent("uniform", tree)
     behaviour = target.behaviour
     config = ResponseConfig(search=SearchConfig(600), matches=12, seed=1)
     for player in (0, 1):
@@ -277,11 +281,13 @@ def test_moves_of_chance_without_probability(without, nearly):
         assert seat.is_exact and seat.value == pytest.approx(best[player], abs=1e-9)
     # Both of OpenSpiel's judges ask where nobody comes.
     table = policy.tabular_policy(tree, behaviour)
-    judged = openspiel_evaluator.judge(tree.game, table)
+    judged = openspiel_evaluator.evaluate(tree.game, table)
     assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    cpp = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
+    cpp = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game)).final(
+        behaviour
+    )
     assert cpp.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    assert cpp.by == exact_judge.OPENSPIEL
+    assert cpp.evaluator == exact_evaluator.OPENSPIEL
 
 
 def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
@@ -293,13 +299,13 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     monkeypatch.setattr(tree_lib, "_MOST_IMPOSSIBLE", 2)
     tree = dataclasses.replace(tree)
     result = spiel_cr.solve(tree, "lp")
-    assert openspiel_evaluator.judge_result(result).by == "spiel_cr"
+    assert openspiel_evaluator.evaluate_result(result).evaluator == "spiel_cr"
     refused = "more than 2 histories lie below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
-    judge = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game))
-    assert judge.curve_by == exact_judge.OURS
-    assert refused in judge.final(result.average).reason
+    judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))
+    assert judge.curve_by == exact_evaluator.SPIEL_CR
+    assert refused in judge.final(result.average).statistics["reason"]
 
 
 class _Instance(NamedTuple):
@@ -344,7 +350,7 @@ def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
         stake = np.where(rng.random(matches) < odds, pot, 1.0)
         seats = [_seat(stake * (rng.random(matches) < 0.5)) for _ in range(2)]
         single += abs(seats[0].value - worth) <= seats[0].half_width
-        found = result.summary(seats)
+        found = result.from_same_deals(seats).report()
         both += _covers(found, 2 * worth)
         width = math.hypot(*(seat.half_width for seat in seats))
         apart += abs(found["value"] - 2 * worth) <= width
@@ -361,7 +367,7 @@ def _rare_pot_matches(tree, seed, matches):
         luck_rollouts=0,
         seed=seed,
     )
-    seats, report = _both(_unknown(load_target("uniform", tree)), config)
+    seats, report = _both(_unknown(open_opponent("uniform", tree)), config)
     return report, seats
 
 
@@ -380,7 +386,7 @@ def test_bad_arguments_are_named():
         ResponseConfig("best")
     with pytest.raises(ValueError, match="matches=1"):
         ResponseConfig(matches=1)
-    target = load_target("uniform", "kuhn_poker")
+    target = open_opponent("uniform", "kuhn_poker")
     with pytest.raises(ValueError, match="whole tree"):
         respond(_unknown(target), 0, ResponseConfig("exact"))
 
@@ -391,7 +397,7 @@ def test_command_reports_all_keys(capsys):
     found, out, _ = told(capsys, "best-response", "--game", "kuhn_poker", *words)
     for key in "value exact_value share half_width simulations seconds".split():
         assert isinstance(found[key], float | int), key
-    assert found["value"] == pytest.approx(11 / 12) and found["judged_exactly"]
+    assert found["value"] == pytest.approx(11 / 12) and found["is_exact"]
     assert found["exact_value"] == pytest.approx(0.916667, abs=1e-6)
     assert found["share"] == pytest.approx(1, abs=0.01)
     assert found["form"] == "tree" and found["method"] == "exact"
@@ -416,8 +422,8 @@ def test_command_searches_where_it_does_not_fit(capsys):
         "--matches", "2", "--max-histories", "30", "--particles", "10",
     )  # fmt: skip
     assert found["method"] == "ismcts" and found["form"] == "states"
-    assert not found["judged_exactly"] and found["share"] is None
-    (seat,) = found["seats"]
+    assert not found["is_exact"] and found["share"] is None
+    (seat,) = found["players"]
     assert seat["plain_half_width"] is not None
     beliefs = seat["beliefs"]
     assert 0 < beliefs["approximate"] <= beliefs["decisions"]
@@ -450,7 +456,7 @@ def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):
 def test_never_above_the_exact_value_by_more_than_the_interval():
     """20 seeds. Above a 95 % interval by chance: 1 in 40 each; of 20, more than 3: 1 in
     600, were the search to find the best response always."""
-    target = _unknown(load_target("uniform", games.compiled("kuhn")))
+    target = _unknown(open_opponent("uniform", games.compiled("kuhn")))
     search = SearchConfig(simulations=40)
     misses = 0
     for seed in range(20):
@@ -482,9 +488,9 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
             best_response_value(tree.sequence_form, p, reach[1 - p]) for p in (0, 1)
         ]
         expected.append(sum(best))
-        target = Target(
+        target = Opponent(
             *("silent", tree.game, estimate, tree, tree.sequence_form),
-            rivals=tuple(Scripted(drawing(equilibrium, 1000 + seed)) for _ in (0, 1)),
+            bots=tuple(Scripted(drawing(equilibrium, 1000 + seed)) for _ in (0, 1)),
         )
         _, report = _both(target, ResponseConfig("exact", matches=150, seed=seed))
         assert report["exact_value"] is None
@@ -509,4 +515,4 @@ def test_who_is_judged_as_a_rival():
 def test_opponents_respect_the_memory_limit():
     for text in ("cfr+(iterations=3)", "solved(iterations=3)"):
         with pytest.raises(ValueError, match="memory_limit"):
-            load_target(text, "kuhn_poker", memory_limit="1KB")
+            open_opponent(text, "kuhn_poker", memory_limit="1KB")

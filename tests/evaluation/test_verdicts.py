@@ -50,14 +50,14 @@ def test_a_best_response_is_openspiels(solved, player):
     assert found.is_exact and found.half_width == 0
     assert found.value == pytest.approx(expected, abs=1e-12)
     # What it plays gets that, and the other seat is the policy's.
-    mine = found.policy.to_dict()
+    mine = found.responses[0].to_dict()
     theirs = policy.to_dict()
     for infoset, keys in enumerate(games.compiled("kuhn").infosets):
         if infoset != player:
             assert all(
                 dict(mine[k]) == pytest.approx(dict(theirs[k])) for k in keys.keys
             )
-    assert spiel_cr.nash_conv(game, found.policy) > 0
+    assert spiel_cr.nash_conv(game, found.responses[0]) > 0
 
 
 def make_bot(player, seed):
@@ -102,17 +102,17 @@ def test_a_searched_response():
     config = spiel_cr.ResponseConfig(search=SearchConfig(simulations=2000))
     found = spiel_cr.best_response("kuhn_poker", "uniform", 0, config)
     best = spiel_cr.best_response("kuhn_poker", "uniform", 0)
-    assert found.seat.is_exact and best.seat.exact_value == best.value
+    assert found.is_exact and best.exact_value == best.value
     assert 0.9 * best.value < found.value <= best.value + 1e-12
 
 
 def test_evaluating_a_player(solved):
     found = spiel_cr.evaluate(games.compiled("kuhn"), solved)
     assert found.nash_conv == pytest.approx(solved.nash_conv(), abs=1e-9)
-    assert found.moves == found.infosets == 12
-    with pytest.raises(ValueError, match="a PolicyBot sits in one seat"):
+    assert found.statistics["moves"] == found.statistics["infosets"] == 12
+    with pytest.raises(ValueError, match="a PolicyBot plays for one player"):
         spiel_cr.evaluate("kuhn_poker", uniform_bot("kuhn_poker", 0))
-    with pytest.raises(ValueError, match="bot=3 is no player; give a string such as"):
+    with pytest.raises(ValueError, match="policy=3 is no player; give a string"):
         spiel_cr.evaluate("kuhn_poker", 3)
 
 

@@ -67,7 +67,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "subgame": {"--iterations": "2", "--trunk-iterations": "2"},
     "evaluate": {"--bot": "uniform"},
     "best-response": {"--matches": "2", "--simulations": "8", "--rollouts": "2"},
-    "exploit": {"--minutes": "1e-9", "--instruments": "exact;table"},
+    "exploit": {"--minutes": "1e-9", "--methods": "exact;table"},
     "tournament": {"--matches": "2"},
     "play": {"--game": "kuhn_poker", "--bots": "uniform;uniform", "--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
@@ -84,11 +84,16 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("solve", "--plot"): {"--eval-every": "1", "--form": None},
     ("spot", "--plot"): {"--eval-every": "1"},
     ("solve", "--lock"): {
-        **{"--game": "kuhn_poker", "--form": None, "--judge": None},
+        **{"--game": "kuhn_poker", "--form": None, "--evaluator": None},
         "--algorithm": None,
     },
     ("resolve", "--lock"): {
-        **{"--game": "kuhn_poker", "--depth": None, "--form": None, "--judge": None},
+        **{
+            "--game": "kuhn_poker",
+            "--depth": None,
+            "--form": None,
+            "--evaluator": None,
+        },
         **{"--depth-unit": None, "--leaf": None},
     },
     **{
@@ -98,7 +103,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("spot", "--node"): {"--first": "oop"},
     ("resolve", "--leaf"): {"--depth": "2"},
     ("resolve", "--depth-unit"): {"--depth": "2"},
-    ("evaluate", "--matches"): {"--evaluator": "playing"},
+    ("evaluate", "--matches"): {"--method": "matches"},
     ("best-response", "--rounds"): {"--method": "learned"},
     ("best-response", "--rollouts"): {"--method": "lbr", "--learn": None},
     ("best-response", "--leaf"): {"--method": "lbr", "--learn": None},
@@ -112,7 +117,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     # Options that need a game that is not simulated.
     **{
         ("solve", flag): {"--form": None}
-        for flag in ("--until", "--dtype", "--cache", "--judge")
+        for flag in ("--until", "--dtype", "--cache", "--evaluator")
     },
     ("solve", "--eval-every"): {"--form": None},
     # Where strings, files and actions are of one game.
@@ -210,7 +215,7 @@ def _agree(
             chosen.pop(flag, None)
     if "kuhn.npz" in chosen.get("--leaf", ""):
         chosen["--game"] = "kuhn_poker"
-    if command == "evaluate" and chosen.get("--evaluator") == "playing":
+    if command == "evaluate" and chosen.get("--method") == "matches":
         chosen["--matches"] = "2"
     if "--learn" in chosen or chosen.get("--method") == "exact":
         turned_on.discard("--states")

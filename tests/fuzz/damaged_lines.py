@@ -24,7 +24,7 @@ KUHN = "kuhn_poker"
 COMMANDS = {
     "tournament": ["--bots=uniform;uniform", "--matches=4"],
     "evaluate": ["--bot=uniform"],
-    "playing": ["--bot=uniform", "--evaluator=playing", "--matches=4"],
+    "playing": ["--bot=uniform", "--method=matches", "--matches=4"],
     "compare": ["--algorithms=uniform;openspiel-cfr", "--iterations=2", "--workers=0"],
 }
 # What the clock says, and what only this call knows.

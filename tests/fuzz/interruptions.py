@@ -52,8 +52,7 @@ COMMANDS = {
     "--session=stack=6,rounds=8",
     "evaluate": "evaluate GAME --out=DIR/e --repeats=6 "
     "--bot=resolving(solver=cfr+,iterations=100)",
-    "playing": "evaluate GAME --out=DIR/e --evaluator=playing --matches=600 "
-    "--bot=uniform",
+    "playing": "evaluate GAME --out=DIR/e --method=matches --matches=600 --bot=uniform",
     "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=10000 --iterations=50000",
     # Writes nothing but what it owes after a signal; most of its time it iterates.
     "patient": "solve GAME --algorithm=cfr+ --checkpoint=DIR/c.npz "
@@ -70,9 +69,9 @@ COMMANDS = {
     "deep": "solve GAME SOLVE --iterations=40 "
     "--algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5)",
     "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=8",
-    "exploit": "exploit GAME --policy=uniform --instruments=exact --out=DIR/x",
+    "exploit": "exploit GAME --policy=uniform --methods=exact --out=DIR/x",
     # Learns to all ends, so that no clock decides what it comes to.
-    "search": "exploit GAME --policy=uniform --instruments=search --out=DIR/x",
+    "search": "exploit GAME --policy=uniform --methods=search --out=DIR/x",
     "abstract": "abstract LEDUC --budget=2-4 --iterations=20",
     "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
     "--rounds=2 --steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
@@ -116,7 +115,7 @@ MOUNTED = ("disk", "read-only")
 PASSING = set(
     "seconds compile_seconds iterations_per_second peak_memory_bytes max_ms late_moves "
     "out report html programs_compiled policy build_seconds trajectories_per_second "
-    "table_limit judge_seconds".split()
+    "table_limit evaluation_seconds".split()
 )
 _PATIENCE = 300.0
 # Lines for programs, written once; all others are journals.
@@ -136,7 +135,7 @@ class Ended(NamedTuple):
         """What lasts of the last line, wherever the folder of the trial is."""
         line = self.out.splitlines()[-1].replace(str(folder), "DIR")
         found = json.loads(line)
-        if "instrument" in (found.get("curve") or [{}])[0]:
+        if "method" in (found.get("curve") or [{}])[0]:
             # The clock says which seat's points of a curve came first; each keeps its.
             found["curve"].sort(key=lambda point: point["player"])
         return lasting(found, PASSING)

@@ -45,12 +45,12 @@ from tests.support.results import lasting
 COMMANDS = {
     "tournament": "tournament --game=kuhn_poker --out=DIR/t --matches=1500 "
     "--bots=resolving(iterations=100);uniform",
-    "evaluate": "evaluate --game=kuhn_poker --out=DIR/e --evaluator=playing "
+    "evaluate": "evaluate --game=kuhn_poker --out=DIR/e --method=matches "
     "--matches=1000 --bot=resolving(iterations=100)",
     # Has time to learn to all ends in one plan. A search that a clock divides comes to
     # the same value by other moves where several are best.
     "exploit": "exploit --game=liars_dice(numdice=1,dice_sides=5) --policy=uniform "
-    "--instruments=search --minutes=600 --out=DIR/x",
+    "--methods=search --minutes=600 --out=DIR/x",
     "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
     "--rounds=2 --steps=20 --boards=25600 --cache=DIR/k --out=DIR/j",
     "study": "study kuhn --size=0.3",

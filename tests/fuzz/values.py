@@ -379,7 +379,7 @@ _VALUES: dict[tuple[str, str], Values] = {
         ),
         _not_opponents,
     ),
-    (_ANY, "--instruments"): _words(
+    (_ANY, "--methods"): _words(
         "table  exact;search  exact; table", ";  guess  exact;"
     ),
     # Of choices, those that are quick.

@@ -220,7 +220,7 @@ def test_commands_take_bots_of_a_file(capsys, tmp_path):
     found = report(capsys, "tournament", *bots, *own)
     assert found["bots"] == ["my_bots:First", "uniform"]
     found = report(capsys, "best-response", "--policy", "my_bots:First", *own)
-    assert found["judged_exactly"]
+    assert found["is_exact"]
     assert found["value"] == pytest.approx(
         spiel_cr.nash_conv("kuhn_poker", "my_bots:First"), abs=1e-12
     )

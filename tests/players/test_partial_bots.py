@@ -13,8 +13,8 @@ from open_spiel.python.policy import UniformRandomPolicy
 import game_defs  # noqa: F401  registers the games
 import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
+from spiel_cr.evaluation import evaluate, traversal
 from spiel_cr.evaluation import referee as match
-from spiel_cr.evaluation import traversal
 from spiel_cr.games.tree import compiler
 from spiel_cr.players import bots, lookahead_bot, player_specs
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -78,7 +78,7 @@ def nash_conv(name, max_histories, iterations=100):
             blueprint=blueprint(name).average_policy(),
         )
         found.append(traversal.traverse(tree, bot))
-    return traversal.evaluate(tree, (found[0], found[1])).nash_conv, bot
+    return evaluate.evaluate_strategies(tree, (found[0], found[1])).nash_conv, bot
 
 
 def test_where_all_fits_it_is_better_than_its_blueprint():
@@ -164,7 +164,7 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
         except ValueError as error:
             assert "does not reach a decision" in str(error)
             continue
-        after = traversal.evaluate(tree, (found[0], found[1])).nash_conv
+        after = evaluate.evaluate_strategies(tree, (found[0], found[1])).nash_conv
         before = nash_conv_of(game, policy)
         played, better = played + 1, better + (after < 0.7 * before)
         assert after <= before + 1e-9

@@ -57,7 +57,7 @@ def test_what_depends_on_more_is_not_judged():
     policy = Drawn(pyspiel.load_game(SMALL), 1, turns=True)
     with pytest.raises(MoreKnowledgeError, match="approximate best responses"):
         spiel_cr.nash_conv(SMALL, policy)
-    assert opponent.load_target(policy, SMALL).form is None
+    assert opponent.open_opponent(policy, SMALL).form is None
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_what_depends_on_more_is_not_judged():
 def test_no_search_finds_more_than_the_judge(seed):
     """A false alarm: a bound that is too high, and a search that leaves no gap."""
     policy = Drawn(pyspiel.load_game(SMALL), seed)
-    found = spiel_cr.exploit(SMALL, policy, seconds=5, instruments=["table"], seed=seed)
+    found = spiel_cr.exploit(SMALL, policy, seconds=5, methods=["table"], seed=seed)
     assert not found.is_exact
     assert found.at_least <= spiel_cr.nash_conv(SMALL, policy)
 
@@ -74,7 +74,7 @@ def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):
     game = pyspiel.load_game(TINY)
     found = spiel_cr.best_response(TINY, Drawn(game, 5), 1)
     assert found.is_exact
-    worth = exploitability.best_response(game, found.policy, 0)
+    worth = exploitability.best_response(game, found.responses[0], 0)
     assert worth["on_policy_value"] == pytest.approx(-found.value, abs=1e-12)
 
 

@@ -54,7 +54,7 @@ def test_banks_are_not_asked(monkeypatch):
         raise GameTooLargeError("too large")
 
     monkeypatch.setattr(opponent, "build_for_evaluation", refuses)
-    target = opponent.load_target(policy, game)
+    target = opponent.open_opponent(policy, game)
     assert target.form is None and str(target.too_large) == "too large"
 
 

@@ -182,7 +182,7 @@ def test_a_saved_policy_of_a_deep_game(tmp_path):
     expected = found.nash_conv()
     assert spiel_cr.nash_conv(game, loaded) == pytest.approx(expected, abs=1e-9)
     evaluation = spiel_cr.evaluate(game, loaded)
-    assert evaluation.judge == "spiel_cr"
+    assert evaluation.evaluator == "spiel_cr"
     assert evaluation.nash_conv == pytest.approx(expected, abs=1e-9)
     gains = [spiel_cr.best_response(game, loaded, p).value for p in range(2)]
     assert sum(gains) == pytest.approx(expected, abs=1e-9)
@@ -195,14 +195,14 @@ def test_openspiels_recursive_tools():
     assert not openspiel_evaluator.is_beyond(shallow, None)
     assert openspiel_evaluator.is_beyond(deep, None)
     result = spiel_cr.solve(deep, "cfr+", 5)
-    assert openspiel_evaluator.judge_result(result).by == "spiel_cr"
-    with pytest.raises(ValueError, match=r"histories of 400 moves.*leave --judge out"):
-        openspiel_evaluator.judge_result(result, "openspiel")
+    assert openspiel_evaluator.evaluate_result(result).evaluator == "spiel_cr"
+    with pytest.raises(ValueError, match=r"histories of 400 .*leave --evaluator out"):
+        openspiel_evaluator.evaluate_result(result, "openspiel")
     # OpenSpiel's tools do need what is assumed.
     uniform = spiel_cr.solve(deep, "cfr+", 1).average_policy()
     assert sys.getrecursionlimit() < 6 * 400
     with pytest.raises(RecursionError):
-        openspiel_evaluator.judge(deep.game, uniform)
+        openspiel_evaluator.evaluate(deep.game, uniform)
 
 
 # Every rule in double precision on the game with the most varied shape and in single

@@ -43,7 +43,7 @@ def test_estimates_are_near_the_peak(string, algorithm, dtype):
     tree = spiel_cr.build_tree(string)
     config = algorithm if algorithm == "lp" else find(algorithm).config
     estimate = footprint.peak_bytes(tree, config, np.dtype(dtype))
-    if report["judge"] == "openspiel":
+    if report["evaluator"] == "openspiel":
         estimate += openspiel_evaluator.openspiel_bytes(tree)
     assert estimate == pytest.approx(report["peak_memory_bytes"], rel=0.25)
 

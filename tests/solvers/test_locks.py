@@ -115,9 +115,9 @@ def test_best_responses_keep_the_lock():
         state = tree.state_at(
             tree.infosets[0].history[tree.infosets[0].keys.index(key)]
         )
-        assert list(found.policy.action_probabilities(state).values()) == row
+        assert list(found.responses[0].action_probabilities(state).values()) == row
     config = spiel_cr.ResponseConfig("ismcts")
-    with pytest.raises(ValueError, match="searches without them"):
+    with pytest.raises(ValueError, match="does not support node locks"):
         spiel_cr.best_response(tree, policy, 0, config, locks=locks)
 
 
@@ -302,7 +302,7 @@ def test_commands(tmp_path, capsys):
     file.write_text(json.dumps({"0": [0.75, 0.25], "1pb": {"pass": 1}, "2b": [0, 1]}))
     common = ["solve", "--game", "kuhn_poker", "--algorithm", "lp"]
     found = report(capsys, *common, "--lock", str(file), "--save", str(policy))
-    assert found["locked"] == [2, 1] and found["judge"] == "openspiel"
+    assert found["locked"] == [2, 1] and found["evaluator"] == "openspiel"
     assert found["nash_conv_with_locks"] < 1e-9 < found["regrets"][0]
     assert found["nash_conv"] == pytest.approx(sum(found["regrets"]), abs=1e-9)
     inline = report(capsys, *common, "--lock", file.read_text())

@@ -223,18 +223,18 @@ def test_a_notebook_and_a_plot_name_the_number():
 
 
 @FORMS
-@pytest.mark.parametrize("judge", ["openspiel", "spiel_cr"])
-def test_the_command_reports_both(form, judge, capsys, tmp_path):
+@pytest.mark.parametrize("evaluator", ["openspiel", "spiel_cr"])
+def test_the_command_reports_both(form, evaluator, capsys, tmp_path):
     path = tmp_path / "locks.json"
     path.write_text(str(LOCKS[form]).replace("'", '"'))
     found, out, _ = told(
         capsys,
         *("solve", "--game", GAME, "--form", form, "--lock", path),
         *("--algorithm", "cfr+", "--iterations", 3, "--eval-every", 3),
-        *("--judge", judge),
+        *("--evaluator", evaluator),
     )
     whole, with_locks = nash_convs(solve(form, 3))
-    assert found["judge"] == judge and found["locked"] == [4, 1]
+    assert found["evaluator"] == evaluator and found["locked"] == [4, 1]
     last = found["curve"][-1]
     assert set(last) == {"iterations", "seconds", "nash_conv", "nash_conv_with_locks"}
     for each in (found, last):
@@ -243,7 +243,7 @@ def test_the_command_reports_both(form, judge, capsys, tmp_path):
     assert sum(found["regrets"]) == pytest.approx(whole, abs=1e-9)
     low, high = found["value_bounds_with_locks"]
     assert high - low == pytest.approx(with_locks, abs=1e-9)
-    if judge == "spiel_cr":
+    if evaluator == "spiel_cr":
         low, high = found["value_bounds"]
         assert high - low == pytest.approx(whole, abs=1e-9)
     assert f"  NashConv    {whole:.3e}  (" in out

@@ -30,8 +30,8 @@ COMMANDS: dict[str, tuple[str, tuple[Any, Any]]] = {
     "exploit": (
         "exploit --minutes=60 SIZE",
         (
-            "--game=kuhn_poker --policy=uniform --instruments=search",
-            "--game=liars_dice(numdice=1,dice_sides=5) --player=0 --instruments=exact "
+            "--game=kuhn_poker --policy=uniform --methods=search",
+            "--game=liars_dice(numdice=1,dice_sides=5) --player=0 --methods=exact "
             "--policy=resolving(iterations=1)",
         ),
     ),

@@ -9,7 +9,10 @@ players of poker, `BotPolicy` asks a bot.
 
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot
-from spiel_cr.evaluation.responses.ismcts_search import Response, search_response
+from spiel_cr.evaluation.responses.ismcts_search import (
+    TreeResponse,
+    search_response,
+)
 from spiel_cr.evaluation.responses.learned_response import (
     LearningConfig,
     learn_response,
@@ -24,7 +27,7 @@ __all__ = [
     "ISMCTSBRBot",
     "LBRBot",
     "LearningConfig",
-    "Response",
+    "TreeResponse",
     "SearchConfig",
     "lbr",
     "learn_response",

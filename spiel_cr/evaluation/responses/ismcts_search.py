@@ -36,7 +36,7 @@ _NARROWER = 16
 _LOOKS = 32
 
 
-class Response(NamedTuple):
+class TreeResponse(NamedTuple):
     """A response found by search.
 
     Attributes:
@@ -61,7 +61,7 @@ def search_response(
     *,
     seed: int = 0,
     progress: bool = False,
-) -> Response:
+) -> TreeResponse:
     """Searches wherever the response comes, from the first decision to the last.
 
     At each level of own decisions the infosets that the actions chosen so far lead to
@@ -118,7 +118,7 @@ def search_response(
     decided = np.bincount(owner[1:], chosen[1:], minlength=len(infosets)) > 0
     pure = 1 + np.flatnonzero(decided[owner[1:]])
     behaviour[pure] = chosen[pure]
-    return Response(player, behaviour, table, simulations)
+    return TreeResponse(player, behaviour, table, simulations)
 
 
 def search(

@@ -11,15 +11,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spiel_cr.evaluation.opponent import Target
+from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.response_config import SearchConfig
-from spiel_cr.evaluation.responses import table_response as settings
 from spiel_cr.evaluation.responses.belief_search import (
     BeliefNode,
     BeliefSearch,
     uniform_prior,
 )
-from spiel_cr.evaluation.responses.table_response import NUM_HABITS, Response, Setting
+from spiel_cr.evaluation.responses.table_response import (
+    NUM_HABITS,
+    Setting,
+    TableResponse,
+    default_policy,
+)
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.simulation import keys
 from spiel_cr.policies.rollouts import Answers
@@ -41,27 +45,27 @@ class RootSearch:
     """
 
     def __init__(
-        self, target: Target, setting: Setting, player: int, *, seed: int = 0
+        self, opponent: Opponent, setting: Setting, player: int, *, seed: int = 0
     ) -> None:
         """Expands nothing yet.
 
         Args:
-          target: the opponent.
+          opponent: the opponent.
           setting: of OpenSpiel's states.
           player: the responder.
           seed: of all draws.
         """
-        game = target.game
+        game = opponent.game
         # How often the last expansion was begun and took too long.
         self._given_up = 0
-        self.player, self._exact = player, target.rivals is None
+        self.player, self._exact = player, opponent.bots is None
         self.setting = setting
         bounds = utility_bounds(game) or (-1.0, 1.0)
         config = SearchConfig()
         self._search = BeliefSearch(
             player,
-            Answers(target.policy, 1 - player),
-            Answers(settings.own_policy(target), player),
+            Answers(opponent.policy, 1 - player),
+            Answers(default_policy(opponent), player),
             config,
             exploration=config.exploration * (bounds[1] - bounds[0]) / 2,
             prior_and_value=uniform_prior,
@@ -130,7 +134,7 @@ class RootSearch:
             shares[id(node)] = 1 - math.fsum(open_) / len(open_) if open_ else 0.0
         return shares[id(self._search.root)]
 
-    def response(self) -> Response:
+    def response(self) -> TableResponse:
         """What it would play now."""
         nodes = self._search.nodes
         root = self._search.root
@@ -143,7 +147,7 @@ class RootSearch:
         # By strings that forget, what comes next is not what was expected.
         exact = self._exact and not self._search.forgetful
         known = exact and root.branches
-        return Response(
+        return TableResponse(
             self.player,
             keys.of_bytes(texts, self.player),
             count.astype(np.int64),
@@ -157,7 +161,7 @@ class RootSearch:
 
 
 def _row(node: BeliefNode) -> tuple[int, int, float, float]:
-    """Actions, the place of the best one, worth and expectation; see `Response`."""
+    """Return actions, the place of the best one, value and expectation."""
     if not node.branches:
         return len(node.actions), -1, node.value, math.nan
     best = node.best()

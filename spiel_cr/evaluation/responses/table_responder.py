@@ -19,8 +19,8 @@ import numpy as np
 
 from spiel_cr.evaluation.responses.table_response import (
     NUM_HABITS,
-    Response,
     Setting,
+    TableResponse,
     Unplanned,
     habit_of,
 )
@@ -154,14 +154,14 @@ class TableResponder:
         self.units = int(state["units"])
         self._index.extend(rows)
 
-    def response(self) -> Response:
+    def response(self) -> TableResponse:
         """What it would play now."""
         rows = self._index.rows
         count = self._count[:rows].copy()
         best, trusted = self._best(np.arange(rows), count)
         action, nan = np.where(trusted, best, -1), np.full(rows, np.nan)
         key, habits = self._key[:rows].copy(), self._habits()
-        return Response(
+        return TableResponse(
             self.player, key, count, action, nan, nan, habits, varied=self._varies()
         )
 

@@ -19,7 +19,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.draws import choose
 from spiel_cr.evaluation.control_variates import without_luck
-from spiel_cr.evaluation.opponent import Target
+from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.responses import fixed_players
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation.rules_source import RulesSource
@@ -92,16 +92,16 @@ class Setting(NamedTuple):
         return -utility if player else utility
 
 
-def of_target(target: Target, *, use_rules: bool = True) -> Setting:
-    """Where responses to a target learn and are judged.
+def setting_for(opponent: Opponent, method: str) -> Setting:
+    """Return the setting in which a method learns and is evaluated.
 
     Args:
-      target: the opponent.
-      use_rules: as of `on_states`.
+      opponent: The opponent.
+      method: "search", which needs OpenSpiel's states, or "table".
     """
-    if target.rivals is not None:
-        return on_bot(target.game, target.rivals)
-    return on_states(target.game, target.policy, use_rules=use_rules)
+    if opponent.bots is not None:
+        return on_bot(opponent.game, opponent.bots)
+    return on_states(opponent.game, opponent.policy, use_rules=method != "search")
 
 
 def warm_up(source: Simulator) -> None:
@@ -110,14 +110,14 @@ def warm_up(source: Simulator) -> None:
     play(source, 1, random, lambda now, live, _: anyone.draw(now, live, random))
 
 
-def own_policy(target: Target) -> openspiel_policy.Policy:
+def default_policy(opponent: Opponent) -> openspiel_policy.Policy:
     """How a responder plays where it knows nothing: as the target does in its seat.
 
     At random where the target is known by its moves alone.
     """
-    if target.rivals is not None:
-        return openspiel_policy.UniformRandomPolicy(target.game)
-    return target.policy
+    if opponent.bots is not None:
+        return openspiel_policy.UniformRandomPolicy(opponent.game)
+    return opponent.policy
 
 
 def on_states(
@@ -262,7 +262,7 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
 class Habits(StatePolicy):
     """What is played where no infoset is known, and in the other seat."""
 
-    def __init__(self, response: "Response", own: openspiel_policy.Policy) -> None:
+    def __init__(self, response: "TableResponse", own: openspiel_policy.Policy) -> None:
         """Takes the habits of a response; `own` plays where there is none."""
         super().__init__(own.game)
         self._response, self._own = response, own
@@ -284,7 +284,7 @@ class Habits(StatePolicy):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Response:
+class TableResponse:
     """A fixed way to play in one seat, against a fixed opponent.
 
     Attributes:

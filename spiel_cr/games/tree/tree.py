@@ -210,7 +210,7 @@ class GameTree:
                 f"{name}: OpenSpiel lists outcomes of probability zero and refuses to "
                 f"take them, so that its tools, which walk through them, fail on this "
                 f"game; judge it by spiel_cr instead (spiel-cr solve and resolve: "
-                f"leave --judge out), or policies of the signal form by spiel-cr "
+                f"leave --evaluator out), or policies of the signal form by spiel-cr "
                 f"best-response --method exact"
             ) from error
 
@@ -231,7 +231,7 @@ class GameTree:
                     f"lie below "
                     f"outcomes of probability zero, where OpenSpiel's tools ask for "
                     f"a policy, too; leave these outcomes out of the game, or judge "
-                    f"by spiel_cr (solve and resolve: --judge spiel_cr)"
+                    f"by spiel_cr (solve and resolve: --evaluator spiel_cr)"
                 )
             player = state.current_player()
             if player in (0, 1):

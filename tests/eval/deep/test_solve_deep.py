@@ -16,7 +16,7 @@ def test_a_compiled_game(tmp_path, capsys):
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL]
     words += ["--iterations", 2, "--eval-every", 1, "--save", saved]
     found, out, _ = told(capsys, *words)
-    assert found["form"] == "tree" and found["judge"] == "openspiel"
+    assert found["form"] == "tree" and found["evaluator"] == "openspiel"
     assert [point["iterations"] for point in found["curve"]] == [1, 2]
     assert found["curve"][-1]["nash_conv"] == pytest.approx(found["nash_conv"])
     assert "2 iterations, 64 trajectories" in out and saved.exists()

@@ -317,8 +317,8 @@ def test_command(tmp_path, capsys):
     words += ("--matches", 5, "--out", tmp_path / "new" / "out", "--seed", 3)
     found, shown, err = told(capsys, *words)
     table = shown.splitlines()
-    assert found.keys() == {*RESULTS, "unmet_share", "plain_half_width"}
-    assert found["unmet_share"] == [None] * 3
+    assert found.keys() == {*RESULTS, "unvisited_share", "plain_half_width"}
+    assert found["unvisited_share"] == [None] * 3
     assert found["bots"] == list(BOTS)
     assert found["matches"] == [[0, 6, 6], [6, 0, 6], [6, 6, 0]]
     for i, j in itertools.permutations(range(3), 2):

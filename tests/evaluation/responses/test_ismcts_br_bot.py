@@ -11,12 +11,12 @@ from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
 from spiel_cr.evaluation.best_response import respond
-from spiel_cr.evaluation.opponent import load_target
+from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.evaluation.response_config import HISTORIES, ResponseConfig, SearchConfig
 from spiel_cr.evaluation.responses import belief_search, ismcts_bot
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
-from spiel_cr.evaluation.result import summary
+from spiel_cr.evaluation.result import from_same_deals
 from spiel_cr.games.opening.opened import load_game
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FixedPolicy
@@ -426,7 +426,7 @@ def test_large_beliefs_are_drawn_from():
 )
 def test_shares_against_cfr_plus(string, simulations, median, worst):
     """Of what can be gained from cfr+(10) on states, judged exactly; five seeds."""
-    target = load_target("cfr+(iterations=10)", string)
+    target = open_opponent("cfr+(iterations=10)", string)
     shares = []
     for seed in range(5):
         config = ResponseConfig(
@@ -435,7 +435,7 @@ def test_shares_against_cfr_plus(string, simulations, median, worst):
             seed=seed,
         )
         seats = [respond(target, player, config, states=True) for player in (0, 1)]
-        shares.append(summary(seats)["share"])
+        shares.append(from_same_deals(seats).share()[0])
     assert np.median(shares) >= median and min(shares) >= worst
 
 

@@ -15,7 +15,7 @@ import jax  # noqa: E402
 from spiel_cr.common import networks  # noqa: E402
 from spiel_cr.evaluation import best_response  # noqa: E402
 from spiel_cr.evaluation.best_response import played_strategy, respond  # noqa: E402
-from spiel_cr.evaluation.opponent import load_target  # noqa: E402
+from spiel_cr.evaluation.opponent import open_opponent  # noqa: E402
 from spiel_cr.evaluation.response_config import (
     ResponseConfig,  # noqa: E402
     SearchConfig,  # noqa: E402
@@ -170,7 +170,7 @@ def test_what_is_missing_is_named(monkeypatch):
 def test_the_network_helps_a_short_search_on_leduc():
     """Beside exact values, which the compiled game has."""
     tree = games.compiled("leduc")
-    target = load_target("always_raise", tree)
+    target = open_opponent("always_raise", tree)
     policy = target.policy
     search = SearchConfig(simulations=50)
     config = LearningConfig(search=search, rounds=6)
@@ -193,6 +193,6 @@ def test_a_learned_response_is_judged_exactly_on_a_compiled_game(monkeypatch):
     monkeypatch.setattr(best_response, "LearningConfig", quick)
     tree = games.compiled("kuhn")
     config = ResponseConfig("learned", SearchConfig(20), rounds=2, matches=10)
-    seat = respond(load_target("always_call", tree), 1, config)
+    seat = respond(open_opponent("always_call", tree), 1, config)
     assert seat.is_exact and seat.exact_value == pytest.approx(1 / 3)
     assert 0.3 < seat.value <= 1 / 3 + 1e-12

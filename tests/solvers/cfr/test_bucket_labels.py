@@ -285,7 +285,7 @@ def test_loss_of_forgetting_bets_in_leduc():
     something, and that what is left is far better than uniform.
     """
     result = solve_with("python_leduc_poker", "cfr+", 5000, imperfect_recall=True)
-    exact = openspiel_evaluator.judge(
+    exact = openspiel_evaluator.evaluate(
         result.tree.game, result.average_policy()
     ).nash_conv
     assert exact == pytest.approx(result.nash_conv(), abs=TOLERANCE)

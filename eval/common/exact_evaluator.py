@@ -10,7 +10,7 @@ import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.evaluation.openspiel_evaluator import Verdict
+from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import check_behaviour
@@ -39,7 +39,7 @@ _AGREEMENT = 1e-6
 Strategy = tuple[np.ndarray, np.ndarray]
 
 
-class ExactJudge:
+class ExactEvaluator:
     """Exact evaluation of strategies of one game.
 
     Attributes:
@@ -82,7 +82,7 @@ class ExactJudge:
             return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
         return self._by_spiel_cr(strategy)[0]
 
-    def final(self, strategy: Strategy) -> Verdict:
+    def final(self, strategy: Strategy) -> Evaluation:
         """Compute NashConv and value, and check that both tools agree.
 
         Raises:
@@ -92,7 +92,12 @@ class ExactJudge:
         strategy = self._checked(strategy)
         nash_conv, value = self._by_spiel_cr(strategy)
         if self._refusal:
-            return Verdict(nash_conv, value, SPIEL_CR, reason=self._refusal)
+            return Evaluation(
+                nash_conv,
+                evaluator=SPIEL_CR,
+                game_value=value,
+                statistics={"reason": self._refusal},
+            )
         table = self._table(strategy)
         judged = float(pyspiel.nash_conv(self._fast, table))
         returns = pyspiel.expected_returns(
@@ -108,7 +113,12 @@ class ExactJudge:
                     f"OpenSpiel computes {openspiel_value}, but spiel_cr "
                     f"{spiel_cr_value}; one of them is wrong, please report it"
                 )
-        return Verdict(judged, float(returns[0]), OPENSPIEL)
+        return Evaluation(
+            judged,
+            evaluator=OPENSPIEL,
+            game_value=float(returns[0]),
+            statistics={"reason": ""},
+        )
 
     def _checked(self, strategy: Strategy) -> Strategy:
         """Return normalised distributions, or raise ValueError."""
