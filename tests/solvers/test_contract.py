@@ -108,7 +108,7 @@ def cases():
             task = Task(algorithms.find(row.text))
             if (
                 row is not _BOARDS
-                and form not in task.need().refused
+                and form not in task.need().rejected
                 and ((row, form) not in _QUICK or game == "leduc")
             ):
                 name = f"{row.name}-{form}-{game}"
