@@ -232,7 +232,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("policies")
 
 
-@pytest.mark.parametrize(("form", "kind", "function", "reason"), cells())
+@pytest.mark.parametrize(("form", "kind", "function", "reason"), list(cells()))
 def test_cell(form, kind, function, reason, folder):
     setting = SETTINGS[form]
     policy = KINDS[kind](form, folder)
