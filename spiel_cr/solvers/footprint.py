@@ -72,7 +72,7 @@ def check(
     if isinstance(algorithm, MCCFRConfig):
         remedy = "take a smaller batch, or cfr+"
     elif algorithm != "lp" and np.dtype(dtype or np.float64) != np.float32:
-        remedy = "take dtype float32"
+        remedy = "use dtype float32"
     if isinstance(game, PublicTreeGame):
         task = f"solving {game.game} in the form of signals"
     else:

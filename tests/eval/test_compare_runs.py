@@ -226,7 +226,7 @@ def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
         run(*words, "openspiel-cfr")
     out, err = capsys.readouterr()
     assert json.loads(out.splitlines()[-1])["runs"] == 2
-    assert "nothing gave a number" in err
+    assert "no run gave a number" in err
 
 
 def test_one_run_at_a_time(tmp_path):

@@ -596,7 +596,8 @@ def test_what_was_never_met_is_told(capsys):
     """The line and the JSON say what counts there."""
     run(*EVALUATE, "solved(iterations=50)", "--method", "matches", "--matches", "2")
     out = capsys.readouterr().out
-    assert "by OpenSpiel, exact for the strategy there with uniform play else" in out
+    line = "by OpenSpiel, exact for this strategy, uniform at infosets that were not"
+    assert line in out
     assert " % of them visited, uniform play at the others" in out
     words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)

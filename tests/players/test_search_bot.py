@@ -11,7 +11,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.games.histories import moves_along
-from spiel_cr.games.phantom.game import PhantomWorldRules, phantom_game
+from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.players import load_bot, search_bot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
@@ -92,7 +92,7 @@ def successes(worlds, world):
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
     worlds, policy = phantom_rules()
-    rules = PhantomWorldRules(worlds)
+    rules = worlds.world_rules
     expected = defaultdict(lambda: defaultdict(float))
     states = {}
     root = worlds.game.new_initial_state()

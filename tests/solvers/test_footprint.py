@@ -85,13 +85,13 @@ def test_who_takes_float32_is_not_told_to(run):
     for dtype in ("float32", np.float32, np.dtype("float32"), "float64", np.float64):
         with pytest.raises(GameTooLargeError, match="memory_limit is") as refused:
             run(tree, dtype, "1MB")
-        told = "take dtype float32" in str(refused.value)
+        told = "use dtype float32" in str(refused.value)
         assert told == (np.dtype(dtype) == np.float64)
 
 
 def test_refusals_of_signal_games_name_the_remedy():
     config = find("cfr+").config
-    with pytest.raises(GameTooLargeError, match="take dtype float32, or raise"):
+    with pytest.raises(GameTooLargeError, match="use dtype float32, or raise"):
         footprint.check(kuhn(), config, np.float64, "300MB")
     with pytest.raises(GameTooLargeError, match="choose smaller game parameters"):
         footprint.check(kuhn(), config, np.float32, "300MB")

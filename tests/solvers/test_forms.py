@@ -123,13 +123,13 @@ def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
     save_behaviours(path, game, behaviours, {})
     assert merged(game).num_private_states(0) != game.num_private_states(0)
     found = spiel_cr.load_policy(path, SUITS)
-    assert found.signals.num_private_states(0) == game.num_private_states(0)
+    assert found.form.num_private_states(0) == game.num_private_states(0)
     # A user's game with other stakes has the same policies.
     stakes = game.terms._replace(stake=2 * game.terms.stake)
     changed = dataclasses.replace(game, terms=stakes)
     save_behaviours(path, changed, behaviours, {})
     again = spiel_cr.load_policy(path, SUITS)
-    assert again.signals.game_id == game.game_id != changed.game_id
+    assert again.form.game_id == game.game_id != changed.game_id
     assert spiel_cr.load_policy(path, changed).form is changed
 
 

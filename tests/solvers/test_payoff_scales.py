@@ -211,7 +211,7 @@ def test_infosets_with_draws_only_below_do_not_spoil_linear_programs(name, monke
         return linprog(objective, A_ub=A_ub, **others)
 
     monkeypatch.setattr(optimize, "linprog", look)
-    form = scaled(tree, 1e-9).form
+    form = scaled(tree, 1e-9).sequence_form
     for way in itertools.product((True, False), ("highs-ds", "highs-ipm")):
         behaviour = tuple(
             behaviour_from_reach(
@@ -245,7 +245,7 @@ def test_best_responses_take_the_first_of_equals_only_among_equals():
     for player in PLAYERS:
         expected = best_response(tree.sequence_form, player, reach[1 - player])
         for power in (-13, 13):
-            form = scaled(tree, 10.0**power).form
+            form = scaled(tree, 10.0**power).sequence_form
             found = best_response(form, player, reach[1 - player])
             np.testing.assert_array_equal(found, expected)
 

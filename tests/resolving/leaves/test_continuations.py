@@ -319,7 +319,7 @@ def test_rollouts_of_what_cannot_be_played_are_refused():
     tree, rules, _ = goofspiel()
     start = rules.new_initial_states()
     other = openspiel_policy.FirstActionPolicy(tree.game)
-    with pytest.raises(ValueError, match="cannot be asked for arrays of states"):
+    with pytest.raises(ValueError, match="cannot be queried for arrays of states"):
         Rollouts(other, 2, 1, seed=0)(rules, start, 0)
 
 
