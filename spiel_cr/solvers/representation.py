@@ -9,6 +9,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+import pyspiel
+
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.checks import check_choice, check_integer, read_budget
@@ -162,7 +164,9 @@ def represent(
     """
     options = GameOptions() if options is None else options
     need = Need({}) if need is None else need
-    source: Any = game if hasattr(game, "kind") else open_game(game)
+    # A game written in Python may have an unrelated attribute `kind`.
+    unopened = isinstance(game, str | pyspiel.Game) or not hasattr(game, "kind")
+    source: Any = open_game(game) if unopened else game
     if need.features is not None and isinstance(source, Opened | GameTree):
         game_checks.feature_count(source.game, need.features)
     reason = choose_form(source, options, need)

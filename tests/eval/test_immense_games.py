@@ -73,7 +73,7 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
         # As a user who sees that it began.
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(best_response, "_on_states", search)
+    monkeypatch.setattr(best_response, "_respond_on_states", search)
     held, began = memory.held_bytes(), time.process_time()
     with pytest.raises(SystemExit) as stopped:
         run(command, "--game", game, *words)
@@ -83,7 +83,7 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
     lines = capsys.readouterr().err.strip().splitlines()
     if command == "best-response":
         assert stopped.value.code == 130
-        (last,) = (line for line in lines if line.startswith("searching on states: "))
+        (last,) = (line for line in lines if line.startswith("searching in matches: "))
     else:
         last = lines[-1]
         assert stopped.value.code == 2 and last.startswith("spiel-cr: error: ")

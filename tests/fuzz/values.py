@@ -298,7 +298,7 @@ def _not_opponents() -> list[Bad]:
 
 
 @functools.cache
-def _not_algorithms() -> list[Bad]:
+def _not_algorithm_lists() -> list[Bad]:
     bad = [*map(Bad, (";", "cfr;;lp", "cfr++", "nobody", *_NOTHING))]
     bad += _broken(*_ALGORITHMS[2:6])
     bad += map(Bad, ("lp(x=1)", "resolve(speed=1)", "openspiel-cfr(x=1)"))
@@ -393,7 +393,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--particles"): _whole("2 20", "0 -1"),
     (_ANY, "--algorithms"): Values(
         _lines("uniform;cfr+;lp  uniform  cfr+  lp  openspiel-cfr  dcfr(alpha=1)"),
-        _not_algorithms,
+        _not_algorithm_lists,
     ),
     (_ANY, "--workers"): _whole("0", "-1 1025"),
     ("solve", "--workers"): _whole("1", "0 -1 1025"),
