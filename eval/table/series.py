@@ -62,7 +62,8 @@ class Series:
         check_bots(bots)
         self._bots = bots[0], bots[1]
         self.seed = check_seed(seed)
-        self.instance = prepare(game, bots, memory_limit=memory_limit)
+        players = [bot for bot in bots if bot != HUMAN]
+        self.instance = prepare(game, players, memory_limit=memory_limit)
         self.played: list[Played] = []
         # By who and where: a bot is made for a seat.
         self._made: dict[tuple[int, int], pyspiel.Bot] = {}
