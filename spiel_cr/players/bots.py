@@ -30,6 +30,7 @@ from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.tree_subgames import decision_of_bot
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
@@ -270,8 +271,7 @@ class OOSBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
-        _, infoset = self._tree.infoset_of(state)
-        actions = self._tree.actions(self._player, infoset).tolist()
+        infoset, actions = decision_of_bot(self._tree, state)
         probabilities = self._strategy(infoset)
         return list(zip(actions, probabilities.tolist(), strict=True))
 

@@ -25,6 +25,26 @@ from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.representation import TREE
 
 
+def decision_of_bot(tree: GameTree, state: pyspiel.State) -> tuple[int, list[int]]:
+    """Return the infoset of a state at which a bot acts, and OpenSpiel's actions there.
+
+    Args:
+      tree: The game that the bot was made for.
+      state: A state at which a player acts.
+
+    Raises:
+      ValueError: If the state is of another game.
+    """
+    try:
+        player, infoset = tree.infoset_of(state)
+    except ValueError as error:
+        raise ValueError(
+            f"state: the actions {state.history()} lead to no decision of {tree.game}; "
+            f"the bot was made for another game"
+        ) from error
+    return infoset, tree.actions(player, infoset).tolist()
+
+
 class TreeSubgameId(NamedTuple):
     """Identification of a subgame.
 
@@ -88,8 +108,7 @@ class TreeSubgames:
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""
-        player, infoset = self._tree.infoset_of(state)
-        return infoset, self._tree.actions(player, infoset).tolist()
+        return decision_of_bot(self._tree, state)
 
     def subgames_to(self, infoset: int) -> list[TreeSubgameId]:
         """See `Subgames`."""

@@ -178,7 +178,7 @@ class GameTree:
                 return player, infoset
         raise ValueError(
             f"state: the actions {state.history()} lead to no decision of {self.game}; "
-            f"give it states of that game (perhaps the bot was made for another game)"
+            f"give it states of that game"
         )
 
     @property
