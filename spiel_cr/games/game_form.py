@@ -32,7 +32,7 @@ class GameForm(Protocol):
 
     @property
     def game_id(self) -> str:
-        """A hash of the same, chance and payoffs; equal if a result fits both games."""
+        """A hash of all that affects values; equal if a result fits both games."""
 
     @property
     def decisions(self) -> tuple[Decisions, Decisions]:

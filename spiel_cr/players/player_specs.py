@@ -1,4 +1,4 @@
-"""Players as users give them, and the bots and policies that are made of them.
+"""Players as users give them, and the bots and policies made from them.
 
 A player is a string of `player_strings`, a policy, a pair of policies or bots, a
 result, a bot, or a function.
@@ -52,12 +52,12 @@ PlayerLike: TypeAlias = PolicyLike | pyspiel.Bot | BotMaker
 
 
 def check_order(game: object, player: object, call: str) -> None:
-    """Raise an error if a game and a player are in each other's place.
+    """Raise an error if a game and a player were exchanged.
 
     Args:
-      game: The argument in the game's place.
-      player: The argument in the player's place.
-      call: What to write, for the error.
+      game: The argument that should be a game.
+      player: The argument that should be a player.
+      call: The correct call, for the error.
     """
     if _is_game(player) and not _is_game(game):
         raise ValueError(f"the game comes first: {call}; exchange the two arguments")
@@ -83,7 +83,8 @@ def read_player(
         uniformly as the other one. None: a bot is an error in the other seat.
 
     Raises:
-      OSError, ValueError: If it is no player of the game.
+      OSError: If a policy file cannot be read.
+      ValueError: If the argument is not a player of the game.
     """
     plain = open_game(game).game
     if isinstance(player, str):
@@ -214,7 +215,8 @@ def as_policy_source(
       A policy of OpenSpiel's Python interface. That of a bot is a `BotPolicy`.
 
     Raises:
-      OSError, ValueError: If it is no player of the game.
+      OSError: If a policy file cannot be read.
+      ValueError: If the argument is not a player of the game.
     """
     spec = player
     if not isinstance(spec, PlayerSpec):
@@ -245,7 +247,9 @@ def make_bot(
       name: The argument's name, for errors.
 
     Raises:
-      OSError, ValueError: If it is no player of the game, or a bot of the other player.
+      OSError: If a policy file cannot be read.
+      ValueError: If the argument is not a player of the game, or is a bot of the other
+        player.
     """
     spec = read_player(player, game, name=name)
     if not seat and not isinstance(player, str):  # once for both players

@@ -2,7 +2,7 @@
 
 One grammar is valid wherever a player is: the name of a player with parameters in
 OpenSpiel's syntax, such as "resolving(move_ms=100)"; an algorithm with its iterations,
-such as "cfr+(iterations=10)", which stands for its average strategy; a fixed policy of
+such as "cfr+(iterations=10)", whose average strategy plays; a fixed policy of
 poker, such as "always_call"; the path of a policy file, which ends in .npz; or
 "module:name(...)" of a user.
 """
@@ -39,7 +39,7 @@ _ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
 
 @dataclasses.dataclass(frozen=True)
 class PlayerSpec:
-    """A player that a string or an object stands for: checked, and not made yet.
+    """A player that was read from a string or an object, and is not made yet.
 
     Attributes:
       name: As users write it.

@@ -1,4 +1,4 @@
-"""Players that users wrote: `module:name` in the place of a bot's or policy's name."""
+"""Players of users, given as `module:name` in place of a bot's or policy's name."""
 
 import importlib
 import inspect
@@ -18,16 +18,17 @@ Maker = Callable[..., pyspiel.Bot | Policy]
 
 
 def check_plugin(text: str, label: str = "bot") -> None:
-    """Looks up what a string names, and refuses what `load_plugin` cannot use.
+    """Raise an error if `load_plugin` cannot use the object that a string names.
 
     Args:
-      text: as for `load_plugin`.
-      label: whose string it is, for errors.
+      text: The string, see `load_plugin`.
+      label: Name of the argument, for errors.
 
     Raises:
-      ValueError: `plugins.import_user_modules` did not import its module; no such
-        name; it is neither policy, nor a class of these or of bots, nor a function that
-        takes a game, player or seed; or parameters that its function has not.
+      ValueError: If `plugins.import_user_modules` did not import the module; the module
+        has no such name; the object is neither a policy, nor a class of policies or
+        bots, nor a function with a parameter `game`, `player` or `seed`; or the
+        function does not have a parameter that the string sets.
     """
     _find(parse(text, label))
 
@@ -35,24 +36,25 @@ def check_plugin(text: str, label: str = "bot") -> None:
 def load_plugin(
     text: str, game: pyspiel.Game, player: int, seed: int
 ) -> pyspiel.Bot | Policy:
-    """A bot or policy that a user wrote.
+    """Load or make a bot or policy of a user.
 
     Args:
-      text: "module:name" or "module:name(parameter=value,...)". The name is an
-        OpenSpiel policy, a class of these, a pair of policies, a function of a
-        `state` that returns probabilities, or another function. The latter and classes
-        are called `name(game, player, seed, **parameters)`, without those of the three
-        that they have not. Values are numbers, true or false where they look like that.
-      game: a sequential game.
-      player: the seat, 0 or 1.
-      seed: of all that it draws.
+      text: "module:name" or "module:name(parameter=value,...)". The name is that of an
+        OpenSpiel policy, a pair of policies, a function of a `state` that returns
+        probabilities, a class of policies or bots, or a function that makes a player.
+        Classes and functions of the last two kinds are called
+        `name(game, player, seed, **parameters)`, with those of the three arguments that
+        they have. Values that read as numbers, true or false are converted.
+      game: The sequential game.
+      player: The player whose moves a bot makes, 0 or 1.
+      seed: Seed of all random choices of the player.
 
     Returns:
-      The bot, or the policy, which is of both seats.
+      The bot of that player, or a policy of both players.
 
     Raises:
-      ValueError: As `check_plugin`; or if what it makes is neither a bot nor a
-        policy, or is a bot of the other player.
+      ValueError: See `check_plugin`; or if the function made an object that is neither
+        a bot nor a policy, or a bot of the other player.
     """
     parameters = parse(text, "bot")
     maker = _find(parameters)
@@ -81,14 +83,14 @@ def load_plugin(
 
 
 def _is_policy(named: Any) -> bool:
-    """Return whether a name stands for a policy, and not for what makes players."""
+    """Return whether an object is a policy, not a function that makes players."""
     if isinstance(named, Policy | pyspiel.Policy | Mapping | list | tuple):
         return True
     return is_function_of_state(named) and "state" in _parameters(named)
 
 
 def _find(parameters: Parameters) -> Any:
-    """The object that a string names; its parameters fit."""
+    """Return the object that a string names, after a check of its parameters."""
     module_name, _, name = parameters.name.partition(":")
     named = f"{parameters.kind}={parameters.text!r}"
     if not plugins.was_named(module_name):
@@ -129,7 +131,7 @@ def _find(parameters: Parameters) -> Any:
 
 
 def _makes_players(maker: Maker, wanted: Iterable[str]) -> bool:
-    """Whether something may be called: nothing that a module merely imports."""
+    """Return whether an object may be called; a mere import of the module may not."""
     if inspect.isclass(maker):
         return issubclass(maker, (pyspiel.Bot, Policy))
     return bool({"game", "player", "seed"} & set(wanted))
@@ -143,7 +145,7 @@ def _parameters(maker: Maker) -> dict[str, inspect.Parameter]:
 
 
 def _value(text: str) -> str | int | float | bool:
-    """A parameter's value as what it looks like."""
+    """Return a parameter's value as a number or Boolean, if it reads as one."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -31,7 +31,7 @@ _POLICIES: Mapping[str, Callable[[Any, Behaviours], openspiel_policy.Policy]] = 
     PublicTreeGame.kind: FormPolicy,
     PhantomGame.kind: FormPolicy,
 }
-# What files contain, by their field `kind`.
+# Values of the field `kind` of policy files.
 TREE_POLICY, PUBLIC_TREE_POLICY, PHANTOM_POLICY = (f"{k} policy" for k in _POLICIES)
 
 
@@ -60,7 +60,7 @@ def save_behaviours(
       path: Path of the file.
       game_form: The represented game.
       behaviours: For each player float64 or float32 [S], by logical sequence.
-      metadata: What the file contains in addition to kind, game, fingerprints and
+      metadata: Further fields of the file, in addition to kind, game, fingerprints and
         versions, as JSON values.
 
     Raises:

@@ -25,9 +25,9 @@ class BotPolicy(StatePolicy):
     history of an information state that occurs. A bot that looks at more than its
     information is therefore not described correctly.
 
-    An estimate is not the bot: the moves that it happened to draw can be exploited,
-    too, so the value of a response to the estimate is no lower bound on the bot's
-    exploitability. Matches of that response against the bot itself are one.
+    An estimate is not the bot: a response can also exploit the moves that were drawn by
+    chance, so the value of a response to the estimate is not a lower bound on the bot's
+    exploitability. The mean of matches of that response against the bot itself is one.
 
     A bot that `Learns` is reset before each query, and then queried at its decisions on
     the way, as in its first match.

@@ -1,4 +1,4 @@
-"""Other people's policies, adapted and checked at one place.
+"""Policies of users, adapted and checked in one place.
 
 `as_policy` accepts every kind of policy that users have, and returns a policy of
 OpenSpiel's Python interface for the sequential game. Answers of foreign code are
@@ -119,7 +119,7 @@ class AdaptedPolicy(StatePolicy):
             raise self._no_row(state, player) from error
 
     def _cpp(self, state: pyspiel.State, player: int) -> Any:
-        """Query a policy of C++, which does not say of which game it is."""
+        """Query a policy of C++, which does not name its game."""
         try:
             answer = self.policy.action_probabilities(state)
         except pyspiel.SpielError:
@@ -219,7 +219,7 @@ class JointPolicy(StatePolicy):
 def as_policy(
     policy: Any, game: pyspiel.Game, name: str = "policy"
 ) -> openspiel_policy.Policy | None:
-    """Return what users call a policy as an OpenSpiel policy; None: it is none.
+    """Return a user's policy as an OpenSpiel policy; None: the object is not a policy.
 
     Args:
       policy: A policy of OpenSpiel's Python or C++ interface, or of the simultaneous
@@ -298,8 +298,8 @@ def is_function_of_state(function: Any) -> bool:
 def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
     """Query a foreign policy in random matches, and compare its answers.
 
-    Wherever a policy is queried while matches are played, contradictions show only if
-    an information state occurs twice. Here each decision is queried twice, and the
+    If a policy is queried only while matches are played, contradictions show only if an
+    information state occurs twice. Here each decision is queried twice, and the
     first ones of a game, which occur often, at many histories.
 
     Args:

@@ -12,13 +12,14 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
+from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import (
     GameTooLargeError,
     InvalidPolicyError,
@@ -68,10 +69,11 @@ def query(
     Args:
       form: The game in a form that enumerates infosets.
       policy: A policy of both players.
-      check: "sample" queries a policy that may depend on more than information states
-        at a second history, chosen at random, of each infoset that has several (in
-        phantom games: of a few infosets). "full" queries it at all histories; game
-        trees only.
+      check: "sample" queries a policy whose attribute `by_information_state` is False
+        (adapted policies of users) at a second history, chosen at random, of each
+        infoset that has several; in phantom games it queries every policy at a second
+        history of a few infosets. "full" queries any policy at all histories of a game
+        tree; other forms do not support it.
       seed: Seed for the choice of second histories.
       fill: Whether the policy is replaced by uniform play at infosets where it has no
         answer. Otherwise that is an error, except where batched rules were used.
@@ -124,9 +126,10 @@ def query_player(
     Returns:
       float64 [S], action probabilities by logical sequence.
     """
+    check_choice(check, "check", get_args(Check))
     policy = member(policy, player)
     queries = _QUERIES[type(form)]
-    counts = queries.num_actions(form, player)
+    counts = form.decisions[player].num_actions
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return np.append(1.0, np.repeat(1.0 / counts, counts))
     if (strategy := _strategy_on(form, policy, player)) is not None:
@@ -163,7 +166,7 @@ def _check_time(deadline: float) -> None:
 
 
 def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:
-    """Return the strategy of a policy of the same form; None: it has another form.
+    """Return the strategy of a policy of the same form; None if its form is another.
 
     Raises:
       OtherGameError: If the policy's form has other decisions.
@@ -248,7 +251,7 @@ def query_batch(
 
 
 def _answers(policy: openspiel_policy.Policy, batch: QueryBatch) -> np.ndarray:
-    """float64 [m], the answers as they are."""
+    """Return the policy's unchecked answers, float64 [m]."""
     policy = member(policy, batch.player)
     if batch.rows is not None and answers_rows(policy, batch.rules):
         assert batch.rules is not None
@@ -428,7 +431,7 @@ def distribution(
 
 
 def _as_mapping(answer: Any, num_actions: int) -> Mapping[int, Any]:
-    """Return an answer as a mapping; raises TypeError or ValueError if it is none."""
+    """Return an answer as a mapping; raises TypeError or ValueError if it cannot be."""
     if isinstance(answer, Mapping):
         return answer
     if isinstance(answer, str | bytes) or not isinstance(answer, Sequence | np.ndarray):
@@ -529,7 +532,8 @@ class LineQueries:
         Args:
           policy: A policy of both players.
           lines: The number of lines.
-          single: Whether a line has one state at a time; otherwise all is queried.
+          single: Whether a line has one state at a time; otherwise every state is
+            queried.
         """
         self._policy = policy
         self._stops = single and getattr(policy, "from_roots", False)
@@ -552,7 +556,7 @@ class LineQueries:
                 self._policy, rules, rows[queried], player, legal[queried]
             )
             if self._stops:
-                # Where there is one action, tables have no row and may go on.
+                # At a single action, tables have no row but may have rows below.
                 visited[lines[queried]] = ~silent | (legal[queried].sum(axis=1) == 1)
         return played
 
@@ -564,7 +568,7 @@ def _filled(
     player: int,
     legal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `row_probabilities`; and bool [n], where the policy has no answer."""
+    """Return `row_probabilities`, and bool [n], the rows without an answer."""
     policy = member(policy, player)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return legal.astype(np.float64), np.zeros(len(rows), bool)
@@ -601,7 +605,7 @@ def answers_rows(policy: openspiel_policy.Policy, rules: BatchedRules | None) ->
 def _row_answers(
     policy: Any, rules: BatchedRules, rows: np.ndarray, player: int
 ) -> np.ndarray:
-    """float64 [n, A], answers by action; raises ValueError if there are none."""
+    """Return answers by action, float64 [n, A]; raises ValueError if there are none."""
     if (at_once := getattr(policy, "array_probabilities", None)) is not None:
         return np.asarray(at_once(rules, rows, player), np.float64)
     if not answers_rows(policy, rules):

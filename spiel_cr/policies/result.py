@@ -1,4 +1,4 @@
-"""What solving or resolving gives: strategies, timings, files."""
+"""Results of solving and resolving: strategies, timings and files."""
 
 import dataclasses
 import functools
@@ -88,8 +88,8 @@ class SavedPolicy(Protocol):
 
         Args:
           path: Path of the file.
-          metadata: What the file contains in addition to kind, game, fingerprint and
-            versions, as JSON values.
+          metadata: Further fields of the file, in addition to kind, game, fingerprint
+            and versions, as JSON values.
 
         Raises:
           OSError: If the file cannot be written; an existing file is unchanged.
@@ -97,14 +97,14 @@ class SavedPolicy(Protocol):
 
 
 class TableFacts(NamedTuple):
-    """What sampling a game by a table that grows tells.
+    """Facts about a run that sampled a game and stored infosets in a growing table.
 
     Attributes:
-      infosets: how many the table has.
-      keys: what infosets are told apart by: "rules" on arrays, or "strings".
-      bytes: what the table took in the end.
-      limit: what it might have taken; a batch takes the rest of the memory.
-      full: whether infosets were left out because there was no more memory.
+      infosets: Number of infosets in the table.
+      keys: Kind of keys of infosets: "rules" if batched rules make them, or "strings".
+      bytes: Memory of the table at the end.
+      limit: Most memory that the table may have; a batch uses the rest of the limit.
+      full: Whether infosets were left out because there was no more memory.
       batch: Trajectories per player and iteration. If the caller gave none, it may be
         smaller than the algorithm's default, so that it fits into the memory limit.
         None for algorithms without batches.
@@ -132,24 +132,25 @@ class Result:
     Attributes:
       solved: The represented game; None if the game was simulated.
       policy: The average policy of a simulated game, otherwise None.
-      algorithm: as given; for "auto" the one that was chosen.
+      algorithm: The algorithm as given; for "auto" the one that was chosen.
       reason: Why that algorithm was chosen; empty if the caller named it.
       stop_reason: Why the run stopped: "iterations", "seconds" or "nash_conv", the part
         of the goal that was reached; or "exact", because a linear program or resolving
         was complete.
-      iterations: iterations done, of each solve where there are several; for "lp" the
+      iterations: Number of iterations, of each solve if there are several; for "lp" the
         simplex iterations of both programs.
-      average: for each player float64 [S], the average strategy's action
-        probabilities by logical sequence; of a signal game in the dtype of the solve.
-      current: the same of the last iterate; None where there is none (resolving, lp).
-      seconds: time spent iterating.
-      compile_seconds: time spent tracing and compiling JAX programs.
-      build_seconds: time spent walking the game and laying out arrays.
-      solves: how many solves that took.
-      trajectories: how many were sampled; 0 for full-width algorithms.
-      nodes: decisions and ends that these visited, where networks are trained.
+      average: For each player float64 [S], action probabilities of the average strategy
+        by logical sequence; in the public-tree form in the data type of the solve.
+      current: The same of the last iterate; None for resolving and "lp".
+      seconds: Time spent on iterations.
+      compile_seconds: Time spent on tracing and compiling JAX functions.
+      build_seconds: Time spent on building the represented game.
+      solves: Number of solves.
+      trajectories: Number of sampled trajectories; 0 for full-width algorithms.
+      nodes: Number of decisions and terminal nodes that the trajectories visited, if
+        networks were trained.
       curve: Points of the convergence curve, if the goal requested an evaluation.
-      table: of a game that was sampled by a table that grows.
+      table: Facts about the table of a sampled game; None if there was no table.
     """
 
     solved: SolvedForm | None = None
@@ -242,7 +243,7 @@ class Result:
         """The last iterate, for every infoset of the game.
 
         Raises:
-          ValueError: the result has no last iterate.
+          ValueError: If the result has no last iterate.
         """
         if self.current is None:
             raise ValueError(

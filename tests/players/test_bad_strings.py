@@ -111,7 +111,7 @@ ROWS = {
     "bot": [
         (
             "nobody",
-            "bot='nobody': there is no player 'nobody'; choose one of res",
+            "bot='nobody': there is no player 'nobody'; choose one of resolving, ",
         ),
         (
             "nobody(x=1)",
@@ -163,7 +163,10 @@ ROWS = {
     ],
     "partial bot": [
         ("resolving(iterations=5,warmup_matches=2)", "max_histories"),
-        ("resolving(iterations=5,max_histories=3,blueprint_iterations=1)", "not reach"),
+        (
+            "resolving(iterations=5,max_histories=3,blueprint_iterations=1)",
+            "max_histories=3: the lookahead tree does not reach a decision",
+        ),
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
         ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
         ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),
@@ -179,7 +182,7 @@ ROWS = {
         ("oos(max_histories=58)", "max_histories"),
     ],
     "opponent": [
-        ("nothing", "uniform"),
+        ("nothing", "there is no player 'nothing'; choose one of .*uniform"),
         ("cfr+", "iterations=10"),
         ("cfr+(gamma=2)", r"cfr\+\(gamma=2,iterations=10\)"),
         ("cfr+(iterations=0)", "whole number"),

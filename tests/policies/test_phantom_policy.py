@@ -120,5 +120,7 @@ def test_what_is_no_policy_is_refused(solved):
         def action_probabilities(self, state, player_id=None):
             return {action: 0.9 for action in state.legal_actions()}
 
-    with pytest.raises(ValueError, match="Wrong: at the information state"):
+    with pytest.raises(
+        ValueError, match="Wrong: at the information state .* of player 0"
+    ):
         query(worlds, Wrong(worlds.game))

@@ -1,4 +1,4 @@
-"""Batched rules: a game's own batched rules, visited level by level.
+"""Batched rules of games, and visits of all their histories level by level.
 
 OpenSpiel visits one state at a time, which takes a game written in Python tens of
 microseconds. A game that can play its rules on many states at once says so by a method
@@ -57,7 +57,7 @@ class BatchedRules(Protocol):
 
     (see `games.simulation.boards.BoardRules`). One whose actions
     are all public may declare what was dealt to whom (see
-    `games.public_tree.declaration.rules`).
+    `games.public_tree.declaration.public_tree_rules`).
     """
 
     def new_initial_states(self) -> np.ndarray:
@@ -314,7 +314,7 @@ class _Children(NamedTuple):
 
 
 def of_game(game: pyspiel.Game) -> BatchedRules | None:
-    """The game's batched rules, if it has one for these parameters.
+    """Return a game's batched rules, or None if it has none for its parameters.
 
     A game that OpenSpiel bundles has no method `batched_rules`. For such games there
     are entry points of the group `spiel_cr.batched_rules`, named after the game:

@@ -36,7 +36,7 @@ def other_game(argument: str, its_game: object, game: object) -> OtherGameError:
     """Return the error to raise if something belongs to another game.
 
     Args:
-      argument: What was given, such as "a Result".
+      argument: Description of the argument, such as "a Result".
       its_game: The game that it belongs to.
       game: The game that it was given for.
     """
@@ -55,7 +55,7 @@ def check_same_decisions(
     the legal actions and the acting player's information state must agree throughout.
 
     Args:
-      argument: What was given, for the error.
+      argument: Description of the argument, for the error.
       its_game: The sequential game that it belongs to.
       game: The sequential game that it was given for.
 

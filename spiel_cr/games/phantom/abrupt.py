@@ -56,8 +56,8 @@ class Knowledge(NamedTuple):
 
     Attributes:
       outcomes: of its attempts.
-      rejected_by: For each of k ways, numbers of the other's stones that
-        its failures met.
+      rejected_by: For each of k ways, the numbers of the other player's stones that
+        rejected this player's moves.
       orders: int32 [k, n], the order of its attempts.
       reach: float64 [n], its reach, summed over these ways.
     """
@@ -75,7 +75,7 @@ class Form(NamedTuple):
       stones: int64 [2, n], of both players, as bits.
       owners: whose each stone is, in order.
       cells: int8 [stones, n], where they are.
-      knowledge: Of both players.
+      knowledge: What each player knows.
     """
 
     stones: np.ndarray
@@ -90,7 +90,7 @@ class Infosets(NamedTuple):
     Attributes:
       outcomes: of the attempts before.
       player_stones: int64 [N_m], the player's stones, as bits.
-      rejected_by: int64 [N_m], the other's stones that failures met, as bits.
+      rejected_by: int64 [N_m], the other player's stones that rejected moves, as bits.
       possible: bool [N_m], which of these infosets there are.
       spare: int8 [N_m], a cell for a stone that the other player must have besides.
     """

@@ -278,16 +278,16 @@ class PhantomWorldRules:
     """Batched rules of a phantom game on its worlds and infosets.
 
     States are int32 [n, 3]: the world, and the infosets where the players act next;
-    -1 where it never acts again. So who knows a strategy by infosets need not look
-    them up, and players know what they did and learnt, whatever OpenSpiel's strings
-    say. Methods: see `BatchedRules`.
+    -1 for a player who never acts again. Strategies are therefore looked up by infoset
+    without searching for it, and players distinguish all that they did and learnt,
+    whatever OpenSpiel's strings contain. For the methods see `BatchedRules`.
 
     Attributes:
-      worlds: the game.
+      worlds: The phantom game.
     """
 
     def __init__(self, worlds: PhantomGame) -> None:
-        """Makes tables of the infosets: what is open at them, and what comes next."""
+        """Make tables of each infoset's legal actions and of its successors."""
         self.worlds = worlds
         count, answers = worlds.game.num_distinct_actions(), worlds.worlds.num_answers
         self._open, self._below = [], []
@@ -340,12 +340,12 @@ class PhantomWorldRules:
     def probabilities(
         self, behaviour: np.ndarray, states: np.ndarray, player: int
     ) -> np.ndarray:
-        """float64 [n, A], what a strategy plays at states where its player acts.
+        """Return float64 [n, A], a strategy's probabilities at states.
 
         Args:
-          behaviour: float [S], by the player's logical sequence.
-          states: of these rules.
-          player: who acts at all of them.
+          behaviour: float [S], probabilities by the player's logical sequence.
+          states: int32 [n, 3], states of these rules.
+          player: The player who acts at all of them.
         """
         infosets = states[:, 1 + player]
         legal = self._open[player][infosets]
@@ -357,7 +357,7 @@ class PhantomWorldRules:
 
 
 def _rank(legal: np.ndarray) -> np.ndarray:
-    """int64 [n, A], which of the legal actions each one is, from 0."""
+    """int64 [n, A], the place of each legal action among the legal ones, from 0."""
     return np.cumsum(legal, axis=1) - 1
 
 
@@ -380,7 +380,7 @@ def phantom_game(
 ) -> PhantomGame:
     """Builds the worlds of a hidden-board game.
 
-    A game says that it is one by its vectorised rules, see `hidden`.
+    A game says that it is one by its batched rules, see `hidden`.
 
     Args:
       game: OpenSpiel game string, game or open game: two players, zero-sum.

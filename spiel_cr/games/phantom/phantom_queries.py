@@ -15,12 +15,6 @@ from spiel_cr.games.query_batch import QueryBatch
 _QUERIED_TWICE = 64
 
 
-def num_actions(game: PhantomGame, player: int) -> np.ndarray:
-    """int [I], the number of legal actions at each of a player's infosets."""
-    counts: np.ndarray = game.sides[player].decisions.num_actions
-    return counts
-
-
 def queries(
     game: PhantomGame,
     player: int,
@@ -30,13 +24,13 @@ def queries(
 ) -> Iterator[QueryBatch]:
     """Choose histories of all infosets of a player.
 
-    Infosets may be coarser than OpenSpiel's information states, so some queries are
-    repeated for every policy.
+    Infosets may be coarser than OpenSpiel's information states. Queries at some
+    infosets are therefore repeated, whatever the policy.
 
     Args:
       game: The phantom game.
       player: The player whose infosets they are.
-      random: Not needed.
+      random: Unused: every policy is queried at the same histories.
       full: Must be False, because an infoset may have too many histories.
 
     Yields:

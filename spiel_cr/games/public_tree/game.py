@@ -134,7 +134,7 @@ class PublicTreeGame:
         return f"{' '.join(map(str, self.betting.path(node)))}: {name}"
 
     def infoset_of(self, state: pyspiel.State) -> tuple[int, int]:
-        """Return who acts at a state, and at which infoset.
+        """Return the acting player at a state, and the number of its infoset.
 
         Raises:
           ValueError: If no player acts there, or the state is of another game.

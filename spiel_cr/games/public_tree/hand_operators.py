@@ -52,7 +52,7 @@ _SIDE = 8
 # 16 are not.
 _TOGETHER = 4
 
-# As many numbers of matrices does a program keep of a matrix.
+# Most numbers of dense matrices that a compiled function keeps for a payoff matrix.
 KEPT = 1 << 25
 
 
@@ -237,10 +237,13 @@ def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
 
 
 def ready(arrays: Any) -> Any:
-    """What a program takes, with the matrices of matrices of hands that are not large.
+    """Add dense matrices to the payoff matrices of hands that are not large.
 
     Args:
-      arrays: a tree of arrays, such as a treeplex, in which matrices may be.
+      arrays: A tree of arrays, such as a treeplex, that may contain such operators.
+
+    Returns:
+      The same tree as compiled functions use it.
     """
 
     def with_matrices(part: Any) -> Any:

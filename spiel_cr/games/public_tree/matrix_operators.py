@@ -28,11 +28,11 @@ _MOST_LISTED = 20_000_000
 
 
 def make_operator(matrix: PayoffMatrix, player: int) -> MatrixOperator:
-    """Lays a matrix out for one player's solver, in the form that costs it least.
+    """Make the operator of a payoff matrix that costs one player's solver least.
 
     Args:
-      matrix: see `games.public_tree.game`.
-      player: whose leaf values it shall give: 0 or 1.
+      matrix: The payoff matrix.
+      player: The player whose leaf values the operator computes, 0 or 1.
     """
     if isinstance(matrix, HandMatrix):
         if hands_cost(matrix, player) < _listed_cost(matrix, player):

@@ -17,12 +17,6 @@ from spiel_cr.games.query_batch import QueryBatch
 _CHUNK = 1 << 16
 
 
-def num_actions(game: PublicTreeGame, player: int) -> np.ndarray:
-    """int [I], the number of legal actions at each of a player's infosets."""
-    decisions = game.public_decisions[player]
-    return np.repeat(decisions.num_actions, decisions.num_private_states)
-
-
 def queries(
     game: PublicTreeGame,
     player: int,

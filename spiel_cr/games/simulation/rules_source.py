@@ -135,7 +135,7 @@ class RulesSource:
         make = getattr(self.rules, "information_state_strings", None)
         if make is None:
             raise ValueError(
-                f"{self.game}: its batched rules makes no information_state_strings; "
+                f"{self.game}: its batched rules make no information_state_strings; "
                 f"give batched_rules=False"
             )
         return make(states, player)

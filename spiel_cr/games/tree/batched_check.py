@@ -27,7 +27,7 @@ def check(
     rollouts: int = 100,
     max_histories: int = 20_000,
 ) -> None:
-    """Compares batched rules with its states: on samples, and all if it is small.
+    """Compare a game's batched rules with its states: random play, and small trees.
 
     Args:
       game: OpenSpiel game string or game with a `batched_rules` method.
@@ -99,8 +99,8 @@ def check_rollouts(
     """Plays a game at random, by states and vectorised at once.
 
     At every step both must agree on who acts, on legal actions, chances, utilities and
-    information. The batched rules gets read-only arrays, since it must not change
-    them.
+    information. The batched rules are called with read-only arrays, because they must
+    not change these.
 
     Args:
       game: OpenSpiel game string or game with a `batched_rules` method.

@@ -41,9 +41,9 @@ def build_tree(
         makes the subgames of continual resolving smaller. Costs one more string per
         decision.
       max_histories: refuse games with more histories than this.
-      batched_rules: play by the game's own batched rules, if it has them (see
-        `vectorised.py`); else, and with False, walk over OpenSpiel's states. The result
-        is the same.
+      batched_rules: Whether to use the game's own batched rules, if it has them
+        (`opening.batched_rules`). Otherwise the tree is built from OpenSpiel's states,
+        with the same result.
       cache: a folder in which compiled games are kept, so that the same game need not
         be compiled again (see `cache.py`).
       memory_limit: refuse games that would take more: bytes, or a size like "3GB";

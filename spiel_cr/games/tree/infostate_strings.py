@@ -123,7 +123,7 @@ def lazy_strings(
     """A player's information-state strings, made when they are asked for.
 
     Args:
-      game: asked if the batched rules makes no strings.
+      game: Game whose states make the strings if the batched rules make none.
       rules: the batched rules.
       histories: all histories.
       first: int32 [I], the first history of each of the player's infosets.

@@ -18,12 +18,6 @@ _CHUNK = 1 << 10
 _QUERIED_TWICE = 64
 
 
-def num_actions(tree: GameTree, player: int) -> np.ndarray:
-    """int [I], the number of legal actions at each of a player's infosets."""
-    counts: np.ndarray = tree.infosets[player].decisions.num_actions
-    return counts
-
-
 def queries(
     tree: GameTree,
     player: int,

@@ -84,7 +84,7 @@ def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
     FormPolicy(kuhn(), equilibrium())
     wrong = equilibrium()
     wrong[0][1 + 6 + 2] += 0.25  # after pass and bet, with a queen
-    where = "at the infoset '0 1: "
+    where = "at the infoset '0 1: Q'"
     with pytest.raises(ValueError, match=where):
         FormPolicy(kuhn(), wrong)
     wrong = equilibrium()

@@ -12,7 +12,7 @@ from spiel_cr.games.tree import batched_check
 
 
 class _Broken(rock_paper_scissors.BatchedRockPaperScissors):
-    """A batched rules with one method replaced by a wrong one."""
+    """Batched rules with one method replaced by a wrong one."""
 
     def __init__(self, method, change):
         super().__init__(3)

@@ -203,7 +203,7 @@ def test_a_game_may_have_none():
     "string", ["python_leduc_poker", "python_scotland_yard(rounds=3)"]
 )
 def test_strings_are_made_when_asked_for(string):
-    """By batched rules that makes them, and by one that leaves it to OpenSpiel."""
+    """By batched rules that make them, and by some that leave it to OpenSpiel."""
     compiled = build_tree(string)
     for player, infosets in enumerate(compiled.infosets):
         keys = infosets.keys

@@ -169,20 +169,20 @@ def test_observed_by_the_player_who_does_not_act(case):
 def test_layout_is_a_one_to_one_map(case):
     """Solvers' positions: injective, the empty sequence first, padding not hit."""
     form = games.compiled(case.name).sequence_form
-    for decisions, options, arrays in zip(
+    for decisions, layout, arrays in zip(
         form.decisions, form.layouts, form.arrays, strict=True
     ):
-        assert options.sequences[0] == 0
-        assert len(set(options.sequences.tolist())) == decisions.num_sequences
-        assert options.sequences.max() < options.size
-        assert sorted(options.infosets.tolist()) == list(range(len(decisions)))
+        assert layout.sequences[0] == 0
+        assert len(set(layout.sequences.tolist())) == decisions.num_sequences
+        assert layout.sequences.max() < layout.size
+        assert sorted(layout.infosets.tolist()) == list(range(len(decisions)))
         blocks = [np.ravel(b) for level in arrays.levels for b in level.uniform]
         uniform = np.concatenate([np.ones(1), *blocks])
-        assert len(uniform) == options.size
+        assert len(uniform) == layout.size
         expected = np.repeat(1 / decisions.num_actions, decisions.num_actions)
-        np.testing.assert_array_equal(uniform[options.sequences[1:]], expected)
-        legal = np.zeros(options.size, bool)
-        legal[options.sequences] = True
+        np.testing.assert_array_equal(uniform[layout.sequences[1:]], expected)
+        legal = np.zeros(layout.size, bool)
+        legal[layout.sequences] = True
         assert (uniform[~legal] == 0).all()
 
 

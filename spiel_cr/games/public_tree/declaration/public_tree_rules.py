@@ -1,7 +1,7 @@
 """Batched rules that declare a signal game, to solve it in that form.
 
-A batched rules (see `games.opening.batched_rules`) declares that its actions are public
-and that its private information is only dealt by one more method, `signal`.
+Batched rules (see `games.opening.batched_rules`) declare by one more method, `signal`,
+that all actions are public and that private information is only dealt.
 """
 
 from typing import Any, Protocol
@@ -12,9 +12,9 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 
 
 class PublicTreeRules(BatchedRules, Protocol):
-    """A batched rules that declares its signals.
+    """Batched rules that declare their signals.
 
-    It may also have
+    They may also have
 
         payoff_key(states) -> np.ndarray
 
@@ -39,5 +39,5 @@ class PublicTreeRules(BatchedRules, Protocol):
 
 
 def declares(rules: Any) -> bool:
-    """Whether batched rules declares its signals."""
+    """Return whether batched rules declare their signals."""
     return callable(getattr(rules, "signal", None))
