@@ -117,7 +117,7 @@ def _times(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.nd
     """The player's utility against weights of the opponent's signals.
 
     Args:
-      matrix: see `games.public_tree.game`.
+      payoff_matrix: see `games.public_tree.payoff_matrices`.
       player: whose.
       other: float64 [H of the opponent].
 

@@ -71,10 +71,10 @@ def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
 
 @contextlib.contextmanager
 def compilation_messages() -> Iterator[None]:
-    """Programs are announced before they are compiled, those that take long.
+    """Print a message before each compilation that takes long, while a block runs.
 
-    JAX says when; so a search, a network or a bot is announced without a word of its
-    own. Whether anybody listens is asked as ever (`announcing`).
+    JAX reports compilations, so searches, networks and bots need no messages of their
+    own. `messages.announce` decides whether a message is shown.
     """
     count = 0
 

@@ -14,7 +14,7 @@ def choose(probabilities: np.ndarray, points: np.ndarray, axis: int = 1) -> np.n
       probabilities: float64 [n, A], 0 or more and not all 0 for any point. Sums need
         not be 1.
       points: float64 [n], of [0, 1).
-      axis: that of the choices; 0: odds are [A, n].
+      axis: Axis of the choices. With 0, `probabilities` is [A, n].
     """
     total = np.cumsum(probabilities, axis=axis)
     point = points * BELOW_ONE * np.take(total, -1, axis=axis)

@@ -111,7 +111,7 @@ def read_lines(
     Args:
       path: of the file of JSON lines; empty if there is none.
       key: the names of the values that tell lines apart.
-      label: a line is, for errors.
+      label: Noun for one line in errors, such as "match".
       check: raises ValueError where a line is not as it must be.
 
     Raises:
@@ -176,7 +176,7 @@ class JsonLog:
           settings: what all results depend on; anything that JSON can hold.
           key: the names of the values that tell results apart.
           facts: kept beside the settings of a new run, and not compared.
-          label: a line is, for errors.
+          label: Noun for one line in errors, such as "match".
           check: raises ValueError where a line is not as it must be.
           merge: called with the folder's settings and with these, returns those to go
             on with, or raises `OtherRunError`.

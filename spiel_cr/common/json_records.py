@@ -76,11 +76,11 @@ def _too_deep() -> ValueError:
 
 
 def check_fields(record: Mapping[str, Any], tests: Mapping[str, Test]) -> None:
-    """Raises ValueError, naming a value that is missing or not as it must be.
+    """Raise ValueError, with its name, for a value that is missing or invalid.
 
     Args:
-      record: of JSON; may hold more.
-      tests: by the names of its values.
+      record: JSON object, which may have further values.
+      tests: Tests of the values, by name.
     """
     for name, test in tests.items():
         if name not in record:
@@ -90,37 +90,37 @@ def check_fields(record: Mapping[str, Any], tests: Mapping[str, Test]) -> None:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is a whole number of at least 0."""
+    """Return whether a value is a whole number of at least 0."""
     return type(value) is int and value >= 0
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number."""
+    """Return whether a value is a finite number."""
     return type(value) in (int, float) and math.isfinite(value)
 
 
 def is_duration(value: Any) -> bool:
-    """Whether a value is a finite number of at least 0, such as of seconds."""
+    """Return whether a value is a finite number of at least 0, such as seconds."""
     return is_number(value) and value >= 0
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a string."""
+    """Return whether a value is a string."""
     return isinstance(value, str)
 
 
 def is_boolean(value: Any) -> bool:
-    """Whether a value is true or false."""
+    """Return whether a value is true or false."""
     return isinstance(value, bool)
 
 
 def optional(test: Test) -> Test:
-    """Whether a value is None or passes a test."""
+    """Return a test that also passes None."""
     return lambda value: value is None or test(value)
 
 
 def is_list(test: Test, length: int | None = None) -> Test:
-    """Whether a value is a list (of this length) whose values all pass a test."""
+    """Return a test for lists (of this length) whose values all pass a test."""
     return lambda value: (
         isinstance(value, list)
         and length in (None, len(value))
@@ -129,5 +129,5 @@ def is_list(test: Test, length: int | None = None) -> Test:
 
 
 def is_table(test: Test) -> Test:
-    """Whether a value is a JSON object whose values all pass a test."""
+    """Return a test for JSON objects whose values all pass a test."""
     return lambda value: isinstance(value, dict) and all(map(test, value.values()))

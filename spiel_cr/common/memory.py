@@ -202,7 +202,7 @@ def check_need(task: str, need: float, limit: Limit, remedy: str) -> None:
     """Refuses what would take more memory than a limit.
 
     Args:
-      task: is to be done, for the message.
+      task: Name of the work that needs the memory, for the message.
       need: bytes that a fresh process takes for it, as exactly as they can be told.
       limit: as users give it; what this process holds for other things does not count.
       remedy: what takes less, for the message.

@@ -20,16 +20,16 @@ _latest = ""
 
 
 def elapsed() -> float:
-    """Seconds since the process began."""
+    """Return the seconds since this module was imported."""
     return time.monotonic() - _START
 
 
 @contextlib.contextmanager
 def listening(wanted: bool = True) -> Iterator[None]:
-    """Whatever is announced in the block is shown, and so are bars of long walks.
+    """Show all messages, and progress bars of long walks, while a block runs.
 
     Args:
-      wanted: false: it is shown where it was before the block, and nowhere else.
+      wanted: Whether to show them; if false, nothing changes.
     """
     global _listens
     before, _listens = _listens, _listens or wanted
@@ -40,32 +40,33 @@ def listening(wanted: bool = True) -> Iterator[None]:
 
 
 def is_wanted(progress: bool | None = None) -> bool:
-    """Whether progress is to be shown.
+    """Return whether to show progress.
 
     Args:
-      progress: what the caller was asked for; None or False: shown to a command only.
+      progress: Argument `progress` of the calling function. If None or False, progress
+        is shown only inside `listening`.
     """
     return bool(progress) or _listens
 
 
 def latest() -> str:
-    """What was announced last, shown or not."""
+    """Return the last message, whether it was shown or not."""
     return _latest
 
 
 def announce(text: str, *, progress: bool | None = None) -> None:
-    """Says what begins now, above the bars that are shown.
+    """Print a message about the work that starts now, above all progress bars.
 
     Args:
-      text: such as "judging (OpenSpiel)".
-      progress: as of `is_wanted`.
+      text: Message, such as "judging (OpenSpiel)".
+      progress: See `is_wanted`.
     """
     global _latest
     _latest = text
     if not is_wanted(progress):
         return
     line = f"[{elapsed():6.1f} s] {one_line(text)}"
-    # Without it there are no bars. Importing it for a line would delay the first one.
+    # If tqdm was not imported, there are no bars. Importing it takes too long.
     bars = sys.modules.get("tqdm")
     if bars is None:
         print(line, file=sys.stderr)
@@ -100,10 +101,11 @@ def one_line(text: object) -> str:
 
 
 def short_repr(self: Any) -> str:
-    """The `__repr__` of dataclasses and named tuples that hold arrays.
+    """Return the `__repr__` of a dataclass or named tuple that holds arrays.
 
-    Fields with numbers and short texts are printed; of arrays type and shape, of other
-    objects the class. What is None or has its default is left out.
+    Numbers and short texts are printed as they are, arrays by dtype and shape, and
+    other objects by their class. Fields that are None or have their default are left
+    out.
     """
     parts = []
     for name, default in _fields(self):
@@ -116,7 +118,7 @@ def short_repr(self: Any) -> str:
 
 
 def _fields(record: Any) -> list[tuple[str, Any]]:
-    """Names of the fields and their defaults."""
+    """Return the names of the fields and their defaults."""
     if dataclasses.is_dataclass(record):
         return [
             (field.name, field.default)
@@ -128,7 +130,7 @@ def _fields(record: Any) -> list[tuple[str, Any]]:
 
 
 def _described(value: object) -> str:
-    """One value in a few letters."""
+    """Return a short description of a value."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):

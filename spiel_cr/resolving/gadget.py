@@ -300,7 +300,7 @@ def top_infosets(decisions: Decisions) -> np.ndarray:
 
 
 def renumbered_sequences(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
-    """Return new numbers of the sequences of some infosets, int32 [S]; else 0."""
+    """Return new numbers of some infosets' sequences, 0 for others, int32 [S]."""
     sequence = np.zeros(decisions.num_sequences, np.int32)
     sequences = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
     sequence[sequences] = 1 + np.arange(len(sequences), dtype=np.int32)

@@ -26,8 +26,8 @@ class BoardDeal(NamedTuple):
         of the whole game.
       parents: as of a signal game, in the deal's numbers.
       payoff_matrices: those of its rounds, in the deal's numbers.
-      number: int32 [K of the whole game], the place of each among `matrices`; -1 for
-        those of earlier rounds.
+      number: int32 [K of the whole game], the place of each among
+        `payoff_matrices`; -1 for those of earlier rounds.
     """
 
     first: int

@@ -64,7 +64,7 @@ class ResolvingConfig:
         check_budget("resolving", "iterations", self.iterations, *times)
 
     def algorithm(self, form: str) -> CFRConfig | MCCFRConfig:
-        """The solver's settings for games in a form, "compiled" or "signals"."""
+        """Return the solver's settings for games in a form, "tree" or "public-tree"."""
         solver = OF_SUBGAMES[form] if self.solver == "auto" else self.solver
         return find(solver, "solver", (CFR, MCCFR)).config
 

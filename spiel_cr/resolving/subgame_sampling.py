@@ -44,7 +44,8 @@ class SubgameTree(NamedTuple):
       row: int32 [N], the row of its actions; R - 1 where the game is over.
       num_actions: int32 [N], number of actions; 0 where the game is over.
       player: int32 [N], who acts: 0, 1, 2 chance, 3 nobody.
-      utility: float [N], player 0's utility at terminals over `Layout.scale`, else 0.
+      utility: float [N], player 0's utility over `_SharedTables.scale` at terminals; 0
+        elsewhere.
       next_augmented: int32 [N], the next layer's augmented infoset that the history
         belongs to; G - 1 without.
       owner: int32 [R], the player whose row it is; 2 chance and padding.
@@ -104,7 +105,7 @@ class SubgameState(NamedTuple):
         chance's probabilities in its own rows.
       average: float [A, R], i's weighted mean sequence form; 0 in all other rows.
       values: float [G], o's mean counterfactual values at the augmented infosets below
-        under the iterates, over the roots' reach and `Layout.scale`.
+        under the iterates, over the roots' reach and `_SharedTables.scale`.
       baseline: float [N + A] or [A R], see `solvers/mccfr/baselines.py`; None without.
       iteration: int32 scalar, iterations done.
       weight: float scalar, sum of their averaging weights in units of the last one.

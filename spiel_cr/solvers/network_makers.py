@@ -17,18 +17,18 @@ from spiel_cr.solvers.task import Task
 
 _PRESETS = {**PRESETS, **SELF_PLAY_PRESETS}
 
-# What trains networks on a game.
+# Classes of solvers that train networks.
 Trainer: TypeAlias = type[DeepSolver] | type[SelfPlay]
 
 
 def read_stepped(algorithm: Any) -> Any:
-    """Settings for games that are stepped.
+    """Read settings for games that are simulated.
 
     Args:
-      algorithm: a preset with parameters, or settings.
+      algorithm: Preset with parameters, or settings.
 
     Raises:
-      ValueError: a setting that only compiled games have.
+      ValueError: If a setting needs a game tree.
     """
     config = read_settings(algorithm, _PRESETS)
     check_stepped(config)
@@ -36,15 +36,15 @@ def read_stepped(algorithm: Any) -> Any:
 
 
 def on_tree(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
-    """A trainer on its way through a compiled game.
+    """Make a solver that trains networks on a game tree.
 
     Args:
-      trainer: of the algorithm's family.
-      represented: The represented game.
-      task: what is asked for.
+      trainer: Class of the solver.
+      represented: The game tree.
+      task: Algorithm, goal and options.
 
     Raises:
-      GameTooLargeError, ValueError, ImportError: as `solve`.
+      GameTooLargeError, ValueError, ImportError: See `solve`.
     """
     assert isinstance(represented, GameTree)
     config = task.algorithm.config
@@ -53,7 +53,7 @@ def on_tree(trainer: Trainer, represented: RepresentedGame, task: Task) -> Train
 
 
 def on_steps(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
-    """The same of a game that is stepped."""
+    """Make a solver that trains networks on a simulated game; see `on_tree`."""
     assert isinstance(represented, Opened)
     game, config = represented.game, task.algorithm.config
     use_rules = task.options.batched_rules

@@ -24,7 +24,7 @@ from spiel_cr.solvers.task import Task
 
 
 def full_width(represented: RepresentedGame, task: Task) -> IterativeSolver:
-    """Tables updated by passes over the whole game; arguments, errors as `Maker`."""
+    """Make a full-width CFR solver; see `Maker`."""
     solved = _solved_form(represented, task)
     return full_width_solver(
         solved, task.algorithm.config, dtype=task.kind, buckets=_labels(solved, task)
@@ -51,7 +51,7 @@ def full_width_solver(
 
 
 def first_order(represented: RepresentedGame, task: Task) -> IterativeSolver:
-    """A first-order method on the whole game; arguments, errors as `Maker`."""
+    """Make a solver by a first-order method; see `Maker`."""
     solved = _solved_form(represented, task)
     config, form = task.algorithm.config, forced.without(solved.sequence_form)
     solver = methods.make_solver(form, config=config, dtype=task.kind)
@@ -60,7 +60,7 @@ def first_order(represented: RepresentedGame, task: Task) -> IterativeSolver:
 
 
 def sampled(represented: RepresentedGame, task: Task) -> IterativeSolver:
-    """Tables updated by sampled histories; arguments, errors as `Maker`."""
+    """Make a solver that samples histories of a game tree; see `Maker`."""
     solved = _solved_form(represented, task)
     assert isinstance(solved.game_form, GameTree)
     config = task.algorithm.config
@@ -75,7 +75,7 @@ def sampled(represented: RepresentedGame, task: Task) -> IterativeSolver:
 
 
 def sampled_in_public(represented: RepresentedGame, task: Task) -> IterativeSolver:
-    """Tables updated by sampled public actions; arguments, errors as `Maker`."""
+    """Make a solver that samples actions of a public tree; see `Maker`."""
     solved = _solved_form(represented, task)
     assert isinstance(solved.game_form, PublicTreeGame)
     solver = public.make_solver(
@@ -97,7 +97,7 @@ def _sampling(solver: Solver, solved: SolvedForm, task: Task, batch: int) -> Sol
 
 
 def linear(represented: RepresentedGame, task: Task) -> lp.LinearSolver:
-    """A linear program of the whole game; arguments, errors as `Maker`."""
+    """Make a solver by linear programming; see `Maker`."""
     solved = _solved_form(represented, task)
     if not isinstance(solved.game_form, GameTree):
         need = memory.BASE_BYTES + footprint.linear_bytes(solved.sequence_form)
@@ -110,7 +110,7 @@ def linear(represented: RepresentedGame, task: Task) -> lp.LinearSolver:
 
 
 def _labels(solved: SolvedForm, task: Task) -> bucket_labels.Labels:
-    """Numbers the buckets that a user gave; raises ValueError."""
+    """Number the buckets of the options; raise ValueError if they are invalid."""
     buckets, forget = task.options.buckets, task.options.imperfect_recall
     if isinstance(solved.game_form, GameTree):
         return bucket_labels.labels_of(
@@ -121,9 +121,8 @@ def _labels(solved: SolvedForm, task: Task) -> bucket_labels.Labels:
     labels = []
     for player, buckets_of_player in enumerate(bucket_labels.of_both(buckets)):
         if buckets_of_player is not None:
-            assert not isinstance(
-                buckets_of_player, Mapping
-            )  # `Task.need` refuses them
+            # `Task.need` rejects mappings.
+            assert not isinstance(buckets_of_player, Mapping)
             infosets = len(solved.sequence_form.decisions[player])
             buckets_of_player = bucket_labels.labels_by_number(
                 buckets_of_player, infosets, player
@@ -134,7 +133,7 @@ def _labels(solved: SolvedForm, task: Task) -> bucket_labels.Labels:
 
 
 def _check_actions(signals: PublicTreeGame, labels: np.ndarray, player: int) -> None:
-    """Raises ValueError where a bucket holds infosets with different actions."""
+    """Raise ValueError if a bucket contains infosets with different actions."""
     decisions = signals.public_decisions[player]
     finder = signals.finder
     kinds: dict[tuple[int, ...], int] = {}
@@ -159,14 +158,15 @@ def _solved_form(represented: RepresentedGame, task: Task) -> SolvedForm:
 
     Args:
       represented: The represented game.
-      task: what is asked for.
+      task: Algorithm and options.
 
     Raises:
-      GameTooLargeError: solving it takes more than the limit; of a signal game this is
-        told before its form is laid out.
+      GameTooLargeError: If solving it needs more memory than the limit. For a
+        public-tree game this is checked before its sequence form is built.
     """
     assert not isinstance(represented, Opened)
-    # What a linear program takes is known of a tree, else of a form alone.
+    # The memory of a linear program is known from a game tree, but in other forms only
+    # after the sequence form is built (see `linear`).
     if isinstance(represented, GameTree) or task.algorithm.family.iterates:
         limit = task.options.memory_limit
         footprint.check(represented, task.algorithm.config, task.kind, limit)

@@ -23,7 +23,7 @@ from tests.support import commands
         (pyspiel.load_game("markov_soccer", {"grid": "A.\n.B"}), r"A.\n.B"),
     ],
 )
-def test_messages(text, shown):
+def test_one_line(text, shown):
     found = one_line(text)
     assert shown in found and found.isprintable()
     found.encode()

@@ -32,14 +32,14 @@ def test_values_of_best_responses_by_trying_all_plans(player):
     policy = reference.from_behaviours(tree, behaviours)
     keys = [(1 - player, key) for key in tree.infosets[1 - player].keys]
 
-    def value(index, incumbent):
+    def value(index, plan):
         node = walked.nodes[index]
         if node.player == reference.TERMINAL:
             return node.utility * (1 if player == 1 else -1)
         odds = node.probabilities if node.key is None else policy[node.key]
         if node.player == 1 - player:
-            odds = {incumbent[node.key]: 1.0}
-        return sum(p * value(node.children[a], incumbent) for a, p in odds.items())
+            odds = {plan[node.key]: 1.0}
+        return sum(p * value(node.children[a], plan) for a, p in odds.items())
 
     def best(histories):
         roots = [numbers[history] for history in histories]
@@ -47,9 +47,9 @@ def test_values_of_best_responses_by_trying_all_plans(player):
             walked.nodes[r].chance * walked.own_reach(r, player, policy) for r in roots
         ]
         return max(
-            sum(w * value(r, incumbent) for r, w in zip(roots, weights, strict=True))
+            sum(w * value(r, plan) for r, w in zip(roots, weights, strict=True))
             for moves in itertools.product((0, 1), repeat=len(keys))
-            for incumbent in [dict(zip(keys, moves, strict=True))]
+            for plan in [dict(zip(keys, moves, strict=True))]
         )
 
     found = OpponentResponses(d).values(behaviours[player])

@@ -153,14 +153,14 @@ def resolve_exactly(d: decomposition.Decomposition) -> np.ndarray:
         reach = conversions.reach_from_behaviour(decisions, behaviour)
         forest = gadget.build_forest(d, layer, reach, opponent_values)
         own = forest.form.decisions[d.player]
-        incumbent = maximin(forest.form, d.player)
-        resolved = conversions.behaviour_from_reach(own, incumbent)
+        plan = maximin(forest.form, d.player)
+        resolved = conversions.behaviour_from_reach(own, plan)
         for k, i in enumerate(forest.infosets):
             if d.player_layer[i] == layer:
                 there = own.first_sequence[k]
                 count = decisions.num_actions[i]
                 behaviour[first[i] : first[i] + count] = resolved[there:][:count]
-        values = best_values(forest.form, 1 - d.player, incumbent)
+        values = best_values(forest.form, 1 - d.player, plan)
         opponent_values = np.zeros(len(d.augmented_layer))
         opponent_values[forest.next_augmented] = values[
             len(values) - len(forest.next_augmented) :
@@ -233,10 +233,10 @@ def test_without_the_gadget_resolving_fails():
     for shift in (0.0, 10.0, -10.0):
         opponent_values = np.full(len(d.augmented_layer), shift)
         forest = gadget.build_forest(d, 2, reach, opponent_values)
-        incumbent = maximin(forest.form, 0)
-        other = best_values(forest.form, 1, incumbent)[: len(forest.augmented)]
+        plan = maximin(forest.form, 0)
+        other = best_values(forest.form, 1, plan)[: len(forest.augmented)]
         results.append((other >= opponent_values[forest.augmented] - TOLERANCE).all())
-        follow = best_values(forest.form, 1, incumbent)[: len(forest.augmented)].sum()
+        follow = best_values(forest.form, 1, plan)[: len(forest.augmented)].sum()
         results.append(follow)
     assert results[0] and results[2] and results[4]
     # At 10 it terminates everywhere, at -10 it follows everywhere.

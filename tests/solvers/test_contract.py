@@ -101,7 +101,7 @@ def cases():
     """Every algorithm in every form that its family and its settings take."""
     for row, form in _QUICK:
         yield pytest.param(row, form, "kuhn", id=f"{row.name}-{form}")
-    yield pytest.param(_BOARDS, SIMULATOR, "limit", id="pcs-stepped", marks=slow)
+    yield pytest.param(_BOARDS, SIMULATOR, "limit", id="pcs-simulator", marks=slow)
     for row in ROWS:
         for form in (TREE, PUBLIC_TREE, SIMULATOR):
             game = "leduc" if form == PUBLIC_TREE else "kuhn"

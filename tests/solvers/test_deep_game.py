@@ -10,6 +10,7 @@ from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.solvers import algorithms, representation
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.network_policy import load_deep_policy
+from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from tests.support import games, made_games
 from tests.support.solving import solve_with
 
@@ -85,6 +86,23 @@ def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("solver", "algorithm"),
+    [(DeepSolver, SMALL), (SelfPlay, "mmd(network=table,episodes=8)")],
+)
+def test_an_error_within_the_first_iteration_leaves_no_checkpoint(
+    tmp_path, monkeypatch, solver, algorithm
+):
+    def fail(self):
+        raise RuntimeError("half of it")
+
+    monkeypatch.setattr(solver, "_iterate", fail)
+    path = tmp_path / "state.npz"
+    with pytest.raises(RuntimeError, match="half"):
+        spiel_cr.solve(games.compiled("kuhn"), algorithm, 2, checkpoint=path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"dtype": np.float32}, "trains networks, which have no such option"),
@@ -103,7 +121,7 @@ def test_refusals_before_any_work(options, words):
 
 def test_refusals_before_a_game_is_compiled(monkeypatch):
     def fail(*_, **__):
-        raise AssertionError("tree")
+        raise AssertionError("compiled")
 
     monkeypatch.setattr(representation, "build_tree", fail)
     with pytest.raises(ValueError, match="offers no observation_tensor"):

@@ -21,6 +21,8 @@ from spiel_cr.solvers.mccfr import sobol_draws
 from tests.support.games import compiled
 
 LEDUC = "leduc_poker"
+# Games of the fixture `forms`.
+FORMS = ("kuhn_poker", LEDUC, "ladder")
 
 
 def payoff(move: int) -> float:
@@ -106,7 +108,7 @@ def both_forms(tree) -> list[layout.SequenceForm]:
     return forms
 
 
-@pytest.fixture(scope="module", params=["kuhn_poker", LEDUC, "ladder"])
+@pytest.fixture(scope="module", params=FORMS)
 def forms(request):
     if request.param == "ladder":
         return both_forms(spiel_cr.build_tree(ladder(5, 12)))
@@ -196,7 +198,9 @@ def test_openspiels_recursive_tools():
     assert openspiel_evaluator.is_beyond(deep, None)
     result = spiel_cr.solve(deep, "cfr+", 5)
     assert openspiel_evaluator.evaluate_result(result).evaluator == "spiel_cr"
-    with pytest.raises(ValueError, match=r"histories of 400 .*leave --evaluator out"):
+    with pytest.raises(
+        ValueError, match=r"histories of 400 moves.*leave --evaluator out"
+    ):
         openspiel_evaluator.evaluate_result(result, "openspiel")
     # OpenSpiel's tools do need what is assumed.
     uniform = spiel_cr.solve(deep, "cfr+", 1).average_policy()
@@ -205,17 +209,29 @@ def test_openspiels_recursive_tools():
         openspiel_evaluator.evaluate(deep.game, uniform)
 
 
-# Every rule in double precision on the game with the most varied shape and in single
-# precision on the smallest game; each pair compiles two functions.
+def rules_on_both_paths() -> list:
+    """Parameters of `test_all_rules_on_both_paths`: game, rule and precision.
+
+    Each of them compiles two functions. The quick ones are every rule in double
+    precision on the game with the most varied shape and in single precision on the
+    smallest game. All others, except two on Leduc poker, are slow.
+    """
+    quick = {(LEDUC, "cfr", np.float64), (LEDUC, "pcfr+", np.float32)}
+    params = []
+    for game in FORMS:
+        for name in sorted(cfr_config.PRESETS):
+            for dtype in (np.float64, np.float32):
+                is_quick = (game, dtype) in (
+                    ("ladder", np.float64),
+                    ("kuhn_poker", np.float32),
+                ) or (game, name, dtype) in quick
+                marks = () if is_quick else (pytest.mark.slow,)
+                params.append(pytest.param(game, name, dtype, marks=marks))
+    return params
+
+
 @pytest.mark.parametrize(
-    ("forms", "name", "dtype"),
-    [
-        *(("ladder", name, np.float64) for name in sorted(cfr_config.PRESETS)),
-        *(("kuhn_poker", name, np.float32) for name in sorted(cfr_config.PRESETS)),
-        (LEDUC, "cfr", np.float64),
-        (LEDUC, "pcfr+", np.float32),
-    ],
-    indirect=["forms"],
+    ("forms", "name", "dtype"), rules_on_both_paths(), indirect=["forms"]
 )
 def test_all_rules_on_both_paths(forms, name, dtype):
     found = []

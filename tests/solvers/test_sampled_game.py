@@ -309,7 +309,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.common import memory
 algorithm = "vr-mccfr(batch=2048,incremental=false)"
 result = spiel_cr.solve(sys.argv[1], algorithm, spiel_cr.Goal(seconds=15),
-    options=spiel_cr.GameOptions("stepped", memory_limit="550MB"))
+    options=spiel_cr.GameOptions("simulator", memory_limit="550MB"))
 result.save(sys.argv[2])
 print(int(result.table.full), result.table.bytes, memory.peak_bytes())
 """

@@ -269,17 +269,10 @@ class Solver(IterativeSolver):
         seconds: float | None = None,
         after_chunk: AfterChunk | None = None,
     ) -> bool:
-        """Iterate in chunks of about a quarter of a second.
+        """Iterate in chunks of about a quarter of a second; see `IterativeSolver.run`.
 
-        Args:
-          iterations: Number of further iterations, at most.
-          seconds: Time after which a chunk should end, although only `after_chunk`
-            stops the solver; None: any time.
-          after_chunk: Function that is called after every chunk with its number of
-            iterations, and returns True to stop.
-
-        Returns:
-          Whether `after_chunk` stopped the solver.
+        A chunk is chosen to end within `seconds`, but only `after_chunk`, which is
+        called after every chunk, stops the solver.
 
         Raises:
           ValueError: If there would be more than 2^31 - 1 iterations in total.

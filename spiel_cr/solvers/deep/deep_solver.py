@@ -224,7 +224,7 @@ class DeepSolver(Training):
             self._restore(arrays)
         except (KeyError, IndexError, TypeError) as error:
             raise ValueError(f"its arrays are not of such a solver: {error}") from error
-        self.seconds, self.whole = seconds, True
+        self.seconds, self.is_complete = seconds, True
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         counts = arrays["counts"]

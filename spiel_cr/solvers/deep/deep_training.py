@@ -69,7 +69,7 @@ class Training(IterativeSolver):
             self.source, self.knowledge = game
         self.iterations = self.episodes = self.nodes = 0
         # Before the first iteration there is nothing to resume from.
-        self.whole = False
+        self.is_complete = False
 
     @abc.abstractmethod
     def average(self) -> Networks:

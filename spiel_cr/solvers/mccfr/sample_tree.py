@@ -152,9 +152,9 @@ def build(
         alive = alive and bool((counts > 0).all())
     size = [infosets.decisions.num_sequences for infosets in tree.infosets]
     layouts, maps = tree.sequence_form.layouts, []
-    for p, options in enumerate(layouts):
-        entry = np.full(options.size, len(columns.balanced), np.int32)
-        entry[options.sequences] = np.arange(size[p], dtype=np.int32) + p * size[0]
+    for p, layout in enumerate(layouts):
+        entry = np.full(layout.size, len(columns.balanced), np.int32)
+        entry[layout.sequences] = np.arange(size[p], dtype=np.int32) + p * size[0]
         maps.append(host(entry))
     padding = np.zeros(max_width(tuple(plan)))
     samples = SampleTree(

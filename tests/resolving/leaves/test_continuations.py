@@ -127,17 +127,17 @@ def test_the_opponent_chooses_by_what_it_knows():
         for card in range(3):
             mine = [deal for deal in deals if deal[1] == card]
             total += max(
-                sum(worth(deal, incumbent, chosen[n]) for n, deal in enumerate(mine))
-                for incumbent in itertools.product((0, 1), repeat=2)
+                sum(worth(deal, replies, chosen[n]) for n, deal in enumerate(mine))
+                for replies in itertools.product((0, 1), repeat=2)
                 for chosen in choices_of(len(mine))
             )
         return total / len(deals)
 
-    def worth(deal, incumbent, choice):
+    def worth(deal, replies, choice):
         """Player 1's utility of a deal: player 0 passes or bets at random."""
         total = 0.0
         for first in (0, 1):
-            path = (*deal, first, incumbent[first])
+            path = (*deal, first, replies[first])
             if path in by_path:
                 total -= by_path[path][choice] / 2
                 continue

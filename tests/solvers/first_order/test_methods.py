@@ -89,11 +89,11 @@ def test_the_scaled_program_has_rows_of_one(monkeypatch):
     values = np.ldexp(payoffs.values, -solver.exponent)
     squares = np.bincount(rows, values**2 * other[columns], minlength=len(own))
     around = np.zeros(len(own))
-    decisions, options = form.decisions[0], form.layouts[0]
-    infosets = np.asarray(scales.values[0], np.float64)[options.infosets]
-    np.add.at(around, options.sequences[decisions.parent], infosets)
-    around[options.sequences[1:]] += infosets[decisions.owner[1:]]
-    norms = np.sqrt((squares + around) * own)[options.sequences[1:]]
+    decisions, layout = form.decisions[0], form.layouts[0]
+    infosets = np.asarray(scales.values[0], np.float64)[layout.infosets]
+    np.add.at(around, layout.sequences[decisions.parent], infosets)
+    around[layout.sequences[1:]] += infosets[decisions.owner[1:]]
+    norms = np.sqrt((squares + around) * own)[layout.sequences[1:]]
     # Ten rounds of roots come near to one; signs are wrong by 1 / sqrt(2 · 400).
     assert np.median(np.abs(norms - 1)) < 0.1 and norms.max() < 1.5
 

@@ -353,7 +353,7 @@ class SelfPlay(Training):
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(self, name, int(count))
         self.nodes = self.decisions + self.episodes
-        self.seconds, self.whole = seconds, True
+        self.seconds, self.is_complete = seconds, True
 
 
 def batch_size(count: int) -> int:

@@ -36,13 +36,13 @@ class Places(NamedTuple):
         there.
       map: int32 [X], below deals the row of `up`; 0 elsewhere.
       term: int32 [X, 2], leaves: the first of the place's terms, and one past the last.
-      term_matrix: int32 [T], in `matrices`.
+      term_matrix: int32 [T], in `payoff_matrices`.
       term_stake: float [T].
       up: for each player int32 [U, h], the hand before the deal that each hand comes
         from.
       has_hand: for each player float [M, h], 1 where there is such a hand.
       start: float [2, h], both players' reach at place 0.
-      mass, matrices: see `Boards`.
+      mass, payoff_matrices: see `Boards`.
       legal: float [Y + 1, A], 1 for legal actions; the last row is no decision.
       parent: int32 [Y, h], the entry of the own sequence before each infoset in a
         vector [Y · A · h + 2]; its last two entries are the empty sequences.
@@ -334,7 +334,7 @@ def _parent_entries(
 def _entries(
     make: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `GameOptions`."""
+    """See `Layout`."""
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
     counts = np.bincount(betting.parent[1:], minlength=len(betting))

@@ -203,10 +203,10 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
 
 
 def check_table_file(path: atomic.Path) -> None:
-    """Refuses what `load_table_policy` refuses whatever the game.
+    """Raise the errors of `load_table_policy` that do not depend on the game.
 
     Raises:
-      OSError, CorruptFileError: as `load_table_policy`.
+      OSError, CorruptFileError: See `load_table_policy`.
     """
     read_strategy(storage.load(path)[0], path)
 
@@ -214,21 +214,21 @@ def check_table_file(path: atomic.Path) -> None:
 def load_table_policy(
     path: atomic.Path, game: pyspiel.Game | None = None
 ) -> TablePolicy:
-    """Reads a policy of a game that was not compiled.
+    """Load the policy of a game that was simulated.
 
     Args:
-      path: of a sampled solve's `save`, or --save.
-      game: the sequential game it must be for; None: the one named in the file.
+      path: Path of a file that `Result.save` or --save wrote.
+      game: Sequential game that the policy must be for. None: the game that the file
+        names.
 
     Returns:
-      A table by hashes that is uniform at infosets that were never met, and counts
-      these.
+      A table of hashes, which is uniform at unvisited infosets, and counts them.
 
     Raises:
-      OSError: there is no such file, or it cannot be read.
-      CorruptFileError: the file is no file of ours, was changed since, or its numbers
-        are no probabilities.
-      ValueError: the file holds one for another game; or OpenSpiel cannot load its game
+      OSError: If the file does not exist, or cannot be read.
+      CorruptFileError: If the file was not written by spiel_cr, was modified since, or
+        holds invalid probabilities.
+      ValueError: If the policy is for another game, or OpenSpiel cannot load its game
         by name.
     """
     metadata = behaviour_files.read_metadata(path)

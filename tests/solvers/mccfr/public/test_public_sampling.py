@@ -74,11 +74,11 @@ def laid_out(name):
 
 def table_of(name, behaviours):
     """float64 [Y + 1, A, h], strategies of the compiled game as walks take them."""
-    options = laid_out(name)
-    table = solver.uniform(options.places)
+    layout = laid_out(name)
+    table = solver.uniform(layout.places)
     flat = table[:-1].reshape(-1)
     for player, behaviour in enumerate(behaviours):
-        entries = options.entries[player][detected(name).sequences[player]]
+        entries = layout.entries[player][detected(name).sequences[player]]
         flat[entries[1:]] = behaviour[1:]
     return table
 
@@ -135,10 +135,10 @@ def test_going_everywhere_is_exact(name):
     tree = compiled(name)
     behaviours = random_behaviours(tree, 5)
     expected, value = action_values(tree, behaviours)
-    table, options = table_of(name, behaviours), laid_out(name)
+    table, layout = table_of(name, behaviours), laid_out(name)
     with precision(DOUBLE):
         for player in PLAYERS:
-            visits, exact, *_ = exact_tables(options.places, table, player)
+            visits, exact, *_ = exact_tables(layout.places, table, player)
             found = by_sequence(name, player, exact)
             np.testing.assert_allclose(found[1:], expected[player][1:], atol=1e-12)
             own = (1 - 2 * player) * value
