@@ -139,7 +139,7 @@ class State(pyspiel.State):
         return [value, 0.0 - value]  # never -0.0
 
     def _utility(self) -> float:
-        """Return player 0's at the end."""
+        """Return player 0's utility at the end."""
         raise NotImplementedError
 
 

@@ -22,12 +22,12 @@ def _check_tensors(instance: GameInstance) -> None:
 
 
 def _set_back(used: Any, fresh: Any, *others: str) -> None:
-    """Create a used object what a fresh one is, but for its compiled programs.
+    """Reset an object to the state of a new one, except its compiled functions.
 
     Args:
-      used: changed in place.
-      fresh: of the same class, made by the same arguments.
-      *others: attributes that are left alone.
+      used: The object, which is changed in place.
+      fresh: A new object of the same class and with the same arguments.
+      *others: Names of attributes that are not reset.
     """
     for name, value in vars(fresh).items():
         program = hasattr(value, "lower")

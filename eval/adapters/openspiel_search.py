@@ -49,14 +49,15 @@ def _search(
     seed: int,
     make_bot: Callable[[int, float, list[int]], _GetPolicy],
 ) -> ComputingAdapter:
-    """Return an information-set Monte Carlo tree search, asked anew at every infoset.
+    """Return an adapter that runs information-set MCTS from scratch at every infoset.
 
     Iterations are simulations for each answer; probabilities are visit counts.
 
     Args:
-      instance: the game.
-      seed: of all bots.
-      make_bot: from simulations, exploration constant and two seeds to a new bot.
+      instance: The game.
+      seed: Seed of all bots.
+      make_bot: Function from the number of simulations, the exploration constant and
+        two seeds to a new bot.
     """
     seeds = np.random.SeedSequence(seed)
     uct = _UCT * float(np.abs(instance.tree.histories.utility).max())

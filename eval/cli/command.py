@@ -293,7 +293,7 @@ OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
 
 
 def check_arguments(arguments: Arguments) -> None:
-    """Check, before any work, what is wrong for every command.
+    """Check the arguments that all commands share, before any work.
 
     Raises:
       ImportError: If a plot is requested and Matplotlib is missing.

@@ -158,8 +158,8 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
             report = arguments.run(arguments)
     except KeyboardInterrupt as stopped:
         farewell.exit(stopped)
-    # Nothing is hidden: what is not about the user's input or the machine is printed
-    # with its traceback.
+    # Errors that are not about the user's input or the machine are printed with their
+    # traceback.
     except Exception as error:
         # While modules in C are imported, an interrupt becomes another error.
         if isinstance(error.__cause__, KeyboardInterrupt):

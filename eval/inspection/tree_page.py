@@ -128,7 +128,7 @@ class _Walk:
             node[6] = short(value) if has_value else None
 
     def _infoset(self, state: pyspiel.State, player: int, player_reach: float) -> int:
-        """Return the number of an infoset, which is noted when it is met first."""
+        """Return the number of an infoset, and number it on its first visit."""
         key = state.information_state_string()
         if (player, key) in self._numbers:
             return self._numbers[player, key]

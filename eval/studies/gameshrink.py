@@ -73,7 +73,7 @@ def _partitions() -> Iterator[Line]:
 
 
 def _full_game(game: PublicTreeGame) -> Line:
-    """Return the LP of the game as it is, each card a card of its own."""
+    """Return the linear program of the full game, without merged signals."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
     deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]

@@ -78,12 +78,12 @@ class Series:
         return (1, 0) if number % 2 else (0, 1)
 
     def seats(self, number: int) -> tuple[str, str]:
-        """Return the strings of who sits in seats 0 and 1 in a match."""
+        """Return the strings of the bots in seats 0 and 1 in a match."""
         first, second = self.order(number)
         return self._bots[first], self._bots[second]
 
     def bot(self, number: int, seat: int) -> pyspiel.Bot:
-        """Return the bot of a seat in a match; made when it is asked for first."""
+        """Return the bot of a seat in a match; the first call makes it."""
         index = self.order(number)[seat]
         if (index, seat) not in self._made:
             words = np.random.SeedSequence(self.seed).generate_state(2)
@@ -147,7 +147,7 @@ class Series:
 
 
 def check_bots(bots: Sequence[str]) -> None:
-    """Reject bots that cannot play a match, before anything is compiled.
+    """Reject bots that cannot play a match, before any game tree is built.
 
     Raises:
       ValueError: not two bots, two persons, or a bad bot.

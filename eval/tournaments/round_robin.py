@@ -299,7 +299,7 @@ class _Table:
         kind: Kind[Any],
         progress: bool,
     ) -> None:
-        """Create of each bot one for seat 0 and one for seat 1."""
+        """Create each bot twice, once for each seat."""
         self._instance, self._bots, self._kind = instance, bots, kind
         places = list(itertools.product(range(len(bots)), (0, 1)))
         self._made: list[list[pyspiel.Bot]] = [[] for _ in bots]

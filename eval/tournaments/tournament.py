@@ -59,7 +59,7 @@ class Effort(NamedTuple):
 
     @property
     def unmet_share(self) -> float | None:
-        """`unmet` of `queried`; None where it was never asked."""
+        """The share of `queried` that is `unmet`; None without any queries."""
         return (self.unmet or 0) / self.queried if self.queried else None
 
 
@@ -238,7 +238,7 @@ def _late_moves(bot: pyspiel.Bot) -> int | None:
 
 
 def _queries(bot: pyspiel.Bot) -> tuple[int, int] | None:
-    """Return how often a bot's `TablePolicy` was asked, and had not met the infoset."""
+    """Return the queries of a bot's `TablePolicy`, and those at unvisited infosets."""
     policy = bot.policy if isinstance(bot, PolicyBot) else None
     return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
 

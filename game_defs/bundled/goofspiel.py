@@ -192,7 +192,7 @@ class BatchedGoofspiel:
         return [self._text(player, row) for row in rows]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return OpenSpiel's, bool [n, F], of the turn-based game.
+        """Return OpenSpiel's tensors of the turn-based game, bool [n, F].
 
         Who acts, who sees, points, own hand, who won, point cards, own bids; points,
         cards and players are one of so many.

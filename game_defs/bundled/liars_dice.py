@@ -98,7 +98,7 @@ class BatchedLiarsDice:
         return after
 
     def _after_roll(self, states: np.ndarray, faces: np.ndarray) -> np.ndarray:
-        """Add one die to the roller's; change `states` in place, and return them."""
+        """Add a die to the roller's dice; change `states` in place, and return them."""
         one = np.zeros((len(states), self._faces.width), np.int64)
         self._faces.put(one, faces, 1)
         player = states[:, 0] // self._num_dice
@@ -137,7 +137,7 @@ class BatchedLiarsDice:
         )
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return OpenSpiel's, bool [n, F]: who one is, own dice in order, bids."""
+        """Return OpenSpiel's tensors, bool [n, F]: player, its dice in order, bids."""
         held = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         # The face of each die in order: as many faces are used up before it.
         used = np.cumsum(held, axis=1)[:, None, :]

@@ -27,12 +27,12 @@ class Packing:
     def put(
         self, columns: np.ndarray, place: np.ndarray | int, entry: np.ndarray | int
     ) -> None:
-        """Write an entry where 0 stands.
+        """Write entries at places that contain 0.
 
         Args:
           columns: int64 [n, width], changed in place.
-          place: int64 [n], of the entry.
-          entry: int64 [n], what to write.
+          place: int64 [n], place of each entry.
+          entry: int64 [n], entries to write.
         """
         place = np.asarray(place)
         for column in range(self.width):

@@ -221,9 +221,10 @@ class BatchedPhantomRules:
         return [self._text(player, *row) for row in rows]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return OpenSpiel's, bool [n, F]: the own view of the board, own tries.
+        """Return OpenSpiel's tensors, bool [n, F]: the player's view, and its tries.
 
-        Where turns are revealed, all moves in order, those of the other one unknown.
+        If turns are revealed, the tries of both players in order replace the player's;
+        cells that the opponent tried are unknown.
         """
         view, cells = self._tensor, len(self._cells)
         tries = self._tries.unpack(states[:, self._try_columns(player)], cells)
@@ -243,11 +244,14 @@ class BatchedPhantomRules:
     def _all_moves(
         self, states: np.ndarray, player: int, player_tries: np.ndarray
     ) -> np.ndarray:
-        """Return bool [n, turns, 1 + cells + 1]: player 1's, the cell, not known which.
+        """Return all tries in order, bool [n, turns, 1 + cells + 1].
+
+        The first column is set for tries of player 1, and the last one if the cell is
+        unknown.
 
         Args:
-          states: some.
-          player: who sees them.
+          states: States of the game.
+          player: The player that observes the tries.
           player_tries: bool [n, cells, cells], the player's own tries.
         """
         cells = len(self._cells)

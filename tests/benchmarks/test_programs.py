@@ -60,9 +60,9 @@ def test_each_benchmark_on_small_games(name, tmp_path, monkeypatch):
 def test_networks_run_to_their_budget(algorithm, unit, count):
     row = deep.measure("kuhn", algorithm, 1, 4000, 2000)
     assert row["unit"] == unit and count <= row["done"] < 1.5 * count
-    assert [
+    assert all(
         point["done"] >= count / 2 ** (3 - i) for i, point in enumerate(row["curve"])
-    ]
+    )
     assert len(row["curve"]) == 4 and row["nash_conv"] == row["curve"][-1]["nash_conv"]
 
 

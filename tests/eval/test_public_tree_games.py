@@ -243,7 +243,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     assert found["form"] == "public-tree"
     assert found["is_exact"] and found["share"] == pytest.approx(1)
     assert "exact, by a best response in public-tree form" in out
-    for seat, value in zip(found["seats"], expected, strict=True):
+    for seat, value in zip(found["players"], expected, strict=True):
         assert seat["value"] == pytest.approx(value, abs=1e-9)
 
 

@@ -238,7 +238,7 @@ class BatchedLimitPoker:
         return BucketedLimitPoker(self, tuple(counts), arrays, tick)
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return OpenSpiel's, bool [n, F]: who one is, own cards, board, bets."""
+        """Return OpenSpiel's tensors, bool [n, F]: player, its cards, board, bets."""
         cards = states[:, _HANDS + player, None] & self._bits != 0
         board = states[:, _BOARD, None] & self._bits != 0
         observer = np.broadcast_to(np.arange(2) == player, (len(states), 2))

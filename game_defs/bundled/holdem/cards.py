@@ -53,11 +53,11 @@ class Sets:
     """
 
     def __init__(self, cards: Sequence[int], sizes: Sequence[int], deck: Deck) -> None:
-        """List them.
+        """List all sets.
 
         Args:
-          cards: that sets are made of, ascending.
-          sizes: of the sets of a row, such as (2,) for hands.
+          cards: Cards that the sets contain, ascending.
+          sizes: Sizes of the sets of a row, such as (2,) for hands.
           deck: whose cards they are.
         """
         every: list[tuple[int, ...]] = [()]

@@ -109,7 +109,7 @@ class Deals:
         self.symmetry = self._symmetry(suits)
 
     def _symmetry(self, suits: bool) -> Symmetry:
-        """Return those that keep the first board and the ranges."""
+        """Return the permutations of suits that keep the first board and the ranges."""
         deck, kept, images = self.rules.deck, [], []
         for suit in deck.permutations() if suits else deck.permutations()[:1]:
             board = deck.permuted(np.array([self.rules.board], np.int64), suit)

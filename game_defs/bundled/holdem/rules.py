@@ -37,10 +37,10 @@ class Rules(NamedTuple):
 
 
 def rules_of(game: pyspiel.Game) -> Rules:
-    """Read them off the parameters.
+    """Read the rules from a game's parameters.
 
     Raises:
-      ValueError: this is no signal game, or not one that is supported; says why.
+      ValueError: If the game has no supported public-tree form; the message says why.
     """
     params = game.get_parameters()
     if params["numPlayers"] != base.NUM_PLAYERS:

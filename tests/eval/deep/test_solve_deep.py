@@ -28,7 +28,7 @@ def test_a_game_that_is_not_compiled(tmp_path, capsys):
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL, "--save", saved]
     words += ["--checkpoint", kept, "--form", "simulator", "--iterations"]
     found, out, _ = told(capsys, *words, 2)
-    assert found["form"] != "tree" and found["iterations"] == 2
+    assert found["form"] == "simulator" and found["iterations"] == 2
     assert "no game tree" in out and saved.exists()
     more, _, _ = told(capsys, *words, 3)
     assert (more["iterations"], more["trajectories"]) == (3, 96)
