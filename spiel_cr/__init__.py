@@ -1,18 +1,19 @@
-"""Solve, resolve and judge two-player zero-sum OpenSpiel games.
+"""Solve, re-solve and evaluate two-player zero-sum games of OpenSpiel.
 
-The way of the data: game string → `build_tree` → `solve` or `resolve` → a policy,
-which `nash_conv`, `best_response`, `evaluate` and `play_matches` judge, as OpenSpiel's
-own tools do.
+Typical use: `solve` or `resolve` computes a policy of a game, and `nash_conv`,
+`best_response`, `exploit`, `evaluate` and `play_matches` evaluate it. Each function
+accepts a game string, an OpenSpiel game, or a game tree that `build_tree` built.
+Policies are policies of OpenSpiel, so OpenSpiel's own tools evaluate them as well.
 
-The public names, and where they are, stand in `__init__.pyi`, once for this file and
-for type checkers. A name is imported when it is first asked for: JAX and OpenSpiel take
-seconds, and a command must be able to react to signals before; for the same reason this
-file imports nothing by itself, see `eval/cli/entry.py`.
+`__init__.pyi` lists the public names and their modules, for this file and for type
+checkers. A module is imported when one of its names is first used, because importing
+JAX and OpenSpiel takes seconds, and a command must handle signals earlier than that
+(see `eval/cli/entry.py`). For the same reason this file has no imports at the top.
 """
 
 
 def _homes() -> dict[str, str]:
-    """Modules by the public names that they have."""
+    """Return the module of each public name."""
     import ast
     import pathlib
 
@@ -26,7 +27,7 @@ def _homes() -> dict[str, str]:
 
 
 def __getattr__(name: str) -> object:
-    """A public name, or a package, that nobody has asked for before."""
+    """Import a public name or a package at its first use."""
     import importlib
 
     if name == "__version__":
@@ -45,7 +46,7 @@ def __getattr__(name: str) -> object:
 
 
 def _package(name: str) -> object:
-    """A package of this one, with all its modules that public names are made of."""
+    """Import a package of `spiel_cr`, and all modules that have public names."""
     import importlib
 
     try:

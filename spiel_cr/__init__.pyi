@@ -1,4 +1,4 @@
-"""The public names, and where they are; `__init__.py` imports each when asked."""
+"""Public names and their modules; `__init__.py` imports each at its first use."""
 
 from .evaluation.best_response import best_response as best_response
 from .evaluation.differences import differences as differences

@@ -27,7 +27,9 @@ _CHUNK = 1 << 16
 
 
 class AbruptEvaluation:
-    """A policy of an abrupt phantom game, evaluated when `values` is first read.
+    """Exact evaluation of a policy of an abrupt phantom game.
+
+    The evaluation runs when `values` is first read, so set `checkpoint` before that.
 
     Attributes:
       game: The game.
@@ -116,7 +118,7 @@ class AbruptEvaluation:
 
 
 class _LeafSums(IterativeSolver):
-    """A sum of leaf values that may be interrupted; an iteration adds a piece."""
+    """Resumable sum of leaf values; an iteration adds one piece."""
 
     name = "exact"
 

@@ -49,10 +49,7 @@ from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bots
-from spiel_cr.players.player_specs import (
-    PlayerLike,
-    check_order,
-)
+from spiel_cr.players.player_specs import PlayerLike, check_order
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
@@ -167,7 +164,7 @@ def respond(
     if exact and (states or not opponent.form and not opponent.bots):
         raise ValueError(
             f"method='exact' needs the whole tree, and "
-            f"{opponent.too_large or 'the game was not compiled'}; choose ismcts, lbr "
+            f"{opponent.too_large or 'the game tree was not built'}; choose ismcts, lbr "
             f"or learned, or allow more memory"
         ) from opponent.too_large
     # A response is learned during matches even if it is then evaluated on the tree.
@@ -329,7 +326,7 @@ def _match_player(
     config: ResponseConfig,
     responder: pyspiel.Bot | None,
 ) -> ResponseMatches:
-    """Make what plays matches in a process; without a responder, make one."""
+    """Return a function that plays matches; without a responder, make one."""
     opponent = rebuild_opponent(source)
     reduces_variance = responder is None or isinstance(responder, StateResponder)
     if responder is None:
@@ -345,7 +342,7 @@ def state_responder(
     """Make a bot that looks ahead during matches.
 
     Args:
-      opponent: The opponent, whose policy the bot knows.
+      opponent: The opponent, whose policy the bot uses.
       player: The responder.
       config: Method ("ismcts", "lbr" or "learned") and settings.
 

@@ -1,4 +1,8 @@
-"""Evaluation of players that think, by their answers at every infoset or in matches."""
+"""Exact NashConv of policies and bots, by their probabilities at all infosets.
+
+A bot is queried at every infoset, or at the infosets that it reaches in matches; then
+it plays uniformly at the others.
+"""
 
 import dataclasses
 import itertools
@@ -49,7 +53,7 @@ _LINE: dict[str, checks.Test] = {
     "player": lambda value: checks.is_count(value) and value < 2,
     "work": checks.is_table(checks.is_duration),
 }
-_ASKED: dict[str, checks.Test] = {"behaviour": checks.is_list(checks.is_duration)}
+_ANSWERS: dict[str, checks.Test] = {"behaviour": checks.is_list(checks.is_duration)}
 _PLAYED: dict[str, checks.Test] = {
     "match": checks.is_count,
     "keys": checks.is_list(checks.is_text),
@@ -68,7 +72,7 @@ def evaluate(
     memory_limit: Limit = None,
     progress: bool = False,
 ) -> Evaluation:
-    """Compute the exact NashConv of a player's answers at every infoset.
+    """Compute the exact NashConv of a policy or bot, queried at every infoset.
 
     Args:
       game: OpenSpiel game string, game, or game tree.
@@ -218,7 +222,7 @@ class EvaluatorConfig:
 
     Attributes:
       method: Method of the evaluation: one of `METHODS`. "traversal" queries the bot at
-        every infoset, "matches" where it comes in matches.
+        every infoset, "matches" at the infosets that it reaches in matches.
       matches: Number of matches of the method "matches", half of them as each player.
         If None, 1,000 (`MATCHES`).
       repeats: Number of newly made bots that are evaluated. NashConv is their mean,
@@ -378,8 +382,8 @@ def _build_tree(game: str, bot: str, method: str, limit: Limit) -> GameTree:
         if file is None or not file.is_of_public_tree:
             raise
         raise GameTooLargeError(
-            f"--method {method} needs the compiled game: {error}. For "
-            f"this policy exact NashConv needs no compiled game: spiel-cr "
+            f"--method {method} needs the game tree: {error}. For "
+            f"this policy exact NashConv needs no game tree: spiel-cr "
             f"best-response --game '{game}' --policy {file.path} --method exact"
         ) from error
 
@@ -393,7 +397,7 @@ def _line_check(tree: GameTree, plays: bool) -> Callable[[Record], None]:
     ]
 
     def check(record: Record) -> None:
-        checks.check_fields(record, _LINE | (_PLAYED if plays else _ASKED))
+        checks.check_fields(record, _LINE | (_PLAYED if plays else _ANSWERS))
         if set(record["work"]) != set(Work._fields):
             raise ValueError(f"has work other than {Work._fields}")
         player = record["player"]

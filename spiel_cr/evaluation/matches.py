@@ -1,7 +1,7 @@
-"""Two players, many matches: in memory, for scripts. `tournament` keeps a folder.
+"""Matches between two players, in memory; the command `tournament` keeps a folder.
 
-Matches come in deals: in the two matches of a deal chance draws from the same numbers,
-and the players swap seats in between.
+Matches are played in pairs, called deals: both matches of a deal draw the chance
+outcomes from the same random numbers, and the players exchange seats.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ from spiel_cr.players.player_specs import (
 
 
 class Slot(NamedTuple):
-    """A match of the plan: bots by number, `row` in seat 0 unless swapped."""
+    """A planned match between two bots, by number; `row` is player 0 unless swapped."""
 
     deal: int
     row: int
@@ -40,25 +40,26 @@ class Slot(NamedTuple):
 
     @property
     def seats(self) -> tuple[int, int]:
-        """The bots in seats 0 and 1."""
+        """Numbers of the bots that are players 0 and 1."""
         return (self.column, self.row) if self.swapped else (self.row, self.column)
 
 
 def generator(seed: int, slot: Slot, *stream: int) -> np.random.Generator:
-    """Random numbers of a slot, other ones for each stream."""
+    """Return the random numbers of a match; each stream has its own."""
     key = (slot.deal, slot.row, slot.column, *stream)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Matches:
-    """What came of many matches.
+    """Result of many matches, from the perspective of the first of the two players.
 
     Attributes:
-      mean: return of the first player, in the game's units, over both seats.
-      half_width: of the 95 % confidence interval around it, over deals; None: one deal.
-      returns: float64 [deals, 2], the first player's in each deal, as player 0 and as
-        player 1; without luck where that was asked for.
+      mean: Mean return of the first player, over both seats, in the game's units.
+      half_width: Half of the 95% confidence interval of the mean, over deals; None for
+        a single deal.
+      returns: float64 [deals, 2], returns of the first player in each deal, as player 0
+        and as player 1; after variance reduction, if `aivat` was given.
     """
 
     mean: float
@@ -78,24 +79,26 @@ def play_matches(
     aivat: PolicyLike | None = None,
     progress: bool = False,
 ) -> Matches:
-    """Plays matches between two players, each of them in both seats.
+    """Play matches between two players, each of them in both seats.
 
     Bots are made once for each seat, and restarted for each match.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      players: two: strings such as "resolving(iterations=100)", policies, results of
-        `solve`, or functions of (player, seed) that make a bot.
-      matches: an odd number is rounded up.
-      seed: of chance and of all that bots draw.
-      memory_limit: refuse players that need the whole of a larger game.
-      aivat: take luck out by the values of this policy against itself, see `aivat`;
-        exact where the game fits compiled.
-      progress: show a progress bar on stderr.
+      game: OpenSpiel game string, game, or game tree.
+      players: The two players: strings such as "resolving(iterations=100)", policies,
+        results of `solve`, or functions of (player, seed) that make a bot.
+      matches: Number of matches; an odd number is rounded up.
+      seed: Seed of chance and of the bots' random choices.
+      memory_limit: Largest memory for the game tree, if a player needs it. Solutions of
+        sampled algorithms are computed without the tree if it is too large.
+      aivat: Policy for variance reduction by its values against itself, see `aivat`.
+        The values are exact if the game tree fits into memory.
+      progress: Whether to show a progress bar on stderr.
 
     Raises:
-      IllegalMoveError: a bot chose what it may not.
-      ValueError: not two players, a bot in the wrong seat, or a bad number.
+      IllegalMoveError: If a bot chooses an illegal action.
+      ValueError: If there are not two players, a bot is in the wrong seat, a number is
+        invalid, or a player needs a game tree that exceeds the memory limit.
     """
     check_order(game, players, "play_matches(game, players)")
     if isinstance(players, str) or len(players) != 2:
@@ -107,16 +110,16 @@ def play_matches(
     if aivat is not None:
         values = baseline(game, aivat, memory_limit=memory_limit)
         game = values.instance
-    known = prepare(game, players, memory_limit=memory_limit)
+    represented = prepare(game, players, memory_limit=memory_limit)
     bots = {}
     for number, player in enumerate(players):
         for seat in range(2):
-            own = np.random.SeedSequence(seed, spawn_key=(number, seat))
+            sequence = np.random.SeedSequence(seed, spawn_key=(number, seat))
             bots[number, seat] = make_bot(
                 player,
-                known,
+                represented,
                 seat,
-                seed=int(own.generate_state(1)[0] >> 1),
+                seed=int(sequence.generate_state(1)[0] >> 1),
                 name=f"players[{number}]",
             )
     returns = np.empty(((matches + 1) // 2, 2))
@@ -124,13 +127,13 @@ def play_matches(
         for swapped in (False, True):
             slot = Slot(deal, 0, 1, swapped)
             match = play_match(
-                known,
+                represented,
                 [bots[number, seat] for seat, number in enumerate(slot.seats)],
                 generator(seed, slot, 2 if swapped else 1),
                 chance=generator(seed, slot, 0),
             )
             first = match.returns[0] if values is None else values.estimate(match)
             returns[deal, int(swapped)] = -first if swapped else first
-    bounds = utility_bounds(open_game(known).game)
+    bounds = utility_bounds(open_game(represented).game)
     mean, half_width = mean_and_half_width(returns.mean(axis=1), bounds)
     return Matches(mean, half_width, returns)

@@ -1,8 +1,8 @@
-"""Who is to be responded to: a player, opened once in the form that it allows.
+"""The opponent of a response, with the form of the game on which it is known.
 
-A policy that was solved in the form of signals is answered on that form, any policy of
-large hidden boards on that of worlds, any other one on the compiled game, or where this
-does not fit on OpenSpiel's states.
+A policy that was solved on the public-tree form is evaluated on that form, and any
+policy of a large phantom game on the phantom form. Any other policy is evaluated on the
+game tree or, if the tree is too large, on OpenSpiel's states.
 """
 
 import math
@@ -42,6 +42,7 @@ from spiel_cr.games.tree.compiler import Game, build_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
+from spiel_cr.players.player_strings import PlayerSpec
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.form_policy import FormPolicy
@@ -49,14 +50,21 @@ from spiel_cr.policies.policy_adapters import AdaptedPolicy, JointPolicy, probe
 from spiel_cr.policies.queries import normalised, query, rules_for
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks, lock
-from spiel_cr.solvers.representation import PHANTOM, GameOptions, Need, choose_form
+from spiel_cr.solvers.representation import (
+    PHANTOM,
+    GameOptions,
+    Need,
+    SimulatedGame,
+    choose_form,
+)
 
-# Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
-# what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
+# Largest number of float64 vectors over sequences (strategies, reach, responses) at a
+# time, in addition to the memory of solving in float32. Fitted to Rhode Island Hold'em,
+# 1.38 GB.
 _VECTORS = 6
-# Histories and worlds that are laid out in a second, with care: compiled games by rules
-# on arrays and by OpenSpiel's states, and hidden boards (dark hex and phantom
-# tic-tac-toe, 5 x 10^5 worlds: 37 to 53 s on two busy cores).
+# Cautious numbers of histories built per second, for game trees by batched rules and by
+# OpenSpiel's states, and of worlds of phantom games (dark hex and phantom tic-tac-toe,
+# 5 x 10^5 worlds: 37 to 53 s on two busy cores).
 _RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
 # Infosets of a public-tree form at which a policy is queried state by state, at most.
 _MOST_QUERIED = 1_000_000
@@ -66,17 +74,20 @@ class Opponent(NamedTuple):
     """A player to respond to, and the form of the game on which it is known.
 
     Attributes:
-      name: as users write it.
-      game: sequential.
-      policy: of both seats; an estimate where there are rivals.
-      tree: the compiled game; None: it is too large, or the policy has another form.
-      form: of the compiled game or of the policy's signals or worlds; None: none fits.
-      behaviour: of the policy on that, each float64 [S]; the responder's tell what the
-        policy itself gets in its seat. None: there is no form, or an estimate.
-      rivals: the bots themselves, of player 0 and of player 1, where the policy is an
-        estimate; else None.
-      too_large: why there is no form; None: there is one.
-      streamed: judges it exactly where there is no form; None: nobody does.
+      name: Name of the player, as users write it.
+      game: The sequential game.
+      policy: Policy of both players; an estimate if there are `bots`.
+      tree: The game tree; None if it is too large, or the policy has another form.
+      form: Sequence form of the tree, or of the policy's public-tree or phantom form;
+        None if no form fits into memory.
+      behaviour: Action probabilities of both players on the form, each float64 [S]. The
+        responder's give the value of the policy itself. None if there is no form, or
+        the policy is an estimate.
+      bots: The bots of players 0 and 1, if the policy is an estimate of them; otherwise
+        None.
+      too_large: The error that explains why there is no form; None if there is one.
+      abrupt: Exact evaluation of an abrupt phantom game, which has no form; None for
+        other games.
     """
 
     name: str
@@ -90,11 +101,11 @@ class Opponent(NamedTuple):
     abrupt: AbruptEvaluation | None = None
 
     def strategy(self) -> Behaviours:
-        """The policy on the form, each float64 [S]; estimated where there are rivals.
+        """Return the policy on the form, each float64 [S]; an estimate if it has bots.
 
         Raises:
-          GameTooLargeError: there is no form.
-          MoreKnowledgeError: see `query`.
+          GameTooLargeError: If there is no form.
+          MoreKnowledgeError: See `query`.
         """
         if self.behaviour is not None:
             return self.behaviour
@@ -103,23 +114,23 @@ class Opponent(NamedTuple):
         return query(self.tree, self.policy)
 
     def with_locks(self, locks: Locks) -> "Opponent":
-        """The game with the responder's infosets locked.
+        """Return the opponent on a game with node locks of the responder.
 
         Raises:
-          ValueError: there is no form of the game, or as `locks.lock`.
+          ValueError: If the game has no form, or see `locks.lock`.
         """
-        laid: HasSequenceForm | None = self.tree
-        if laid is None and isinstance(self.policy, FormPolicy):
-            laid = self.policy.form
-        if self.form is None or laid is None or self.bots is not None:
+        represented: HasSequenceForm | None = self.tree
+        if represented is None and isinstance(self.policy, FormPolicy):
+            represented = self.policy.form
+        if self.form is None or represented is None or self.bots is not None:
             raise ValueError(
-                f"locks: {self.name} on {self.game} is answered in matches, where "
-                f"nothing is locked; give a policy, and memory for the compiled game"
+                f"locks: {self.name} on {self.game} is evaluated in matches, which do "
+                f"not support node locks; give a policy, and memory for the game tree"
             )
-        return self._replace(form=lock(self.form, laid, locks))
+        return self._replace(form=lock(self.form, represented, locks))
 
     def as_policy(self, behaviours: Behaviours) -> openspiel_policy.Policy:
-        """Strategies on the form as a policy of both players."""
+        """Return strategies on the form as a policy of both players."""
         if self.tree is not None:
             return conversions.tabular_policy(self.tree, behaviours)
         assert isinstance(self.policy, FormPolicy)
@@ -128,11 +139,11 @@ class Opponent(NamedTuple):
     def response_policy(
         self, player: int, response: np.ndarray
     ) -> openspiel_policy.Policy:
-        """A response in its seat, and the policy in the other, where that is known.
+        """Return a policy that plays the response against the opponent's strategy.
 
         Args:
-          player: the responder.
-          response: float64 [S], its action probabilities.
+          player: The responder.
+          response: float64 [S], the response's action probabilities.
         """
         return self.as_policy(
             in_player_order(player, response, self.strategy()[1 - player])
@@ -145,14 +156,14 @@ class Opponent(NamedTuple):
         return self.name, self.tree or self.game, seed
 
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
-        """Who plays matches in a seat: the bot itself, or the policy."""
+        """Return the bot that plays as one player: its own bot, or one of its policy."""
         if self.bots is not None:
             return self.bots[seat]
         return PolicyBot(seat, self.policy, seed=seed)
 
 
 def open_opponent(
-    given: PlayerLike,
+    player: PlayerLike,
     game: Game,
     *,
     seat: int = 0,
@@ -163,85 +174,92 @@ def open_opponent(
     progress: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> Opponent:
-    """Opens a game and a player of it.
+    """Open a game and a player of it.
+
+    A player that is a solution of a sampled algorithm is solved on the simulated game
+    if the game tree is too large.
 
     Args:
-      given: a string for `read_player`, a policy, a result, a
-        function that makes bots, or a bot.
-      game: OpenSpiel game string, game, or compiled game; compiled where it fits.
-      seat: of a bot that has one.
-      seed: of sampled algorithms and of bots.
-      signals: take a policy that was solved in the form of signals on that form, and
-        large hidden boards by worlds.
-      memory_limit: do not compile larger games, nor lay out larger forms.
-      seconds: for laying the game out and asking the policy there; where that would
-        take longer it is as if it did not fit, unless the policy needs it.
-      progress: show progress bars on stderr.
-      executor: where a bot is asked, if it has a string, plays one strategy whatever it
-        was asked before, and is asked at every infoset of the compiled game.
+      player: The player: a string for `read_player`, a policy, a result, a function that
+        makes bots, or a bot.
+      game: OpenSpiel game string, game, or game tree. The tree is built if it fits.
+      seat: Player of the game that a bot for one player plays as.
+      seed: Seed of sampled algorithms and of bots.
+      signals: Whether to evaluate a policy that was solved on the public-tree form on
+        that form, and large phantom games on the phantom form.
+      memory_limit: Largest memory for the game tree and other forms.
+      seconds: Time for building the form and querying the policy on it. If that would
+        take longer, the game counts as too large, unless the policy needs its tree.
+      progress: Whether to show progress bars on stderr.
+      executor: Where a bot is queried at every infoset of the game tree, if it has a
+        string and its strategy does not depend on earlier queries.
 
     Raises:
-      OSError, ValueError, pyspiel.SpielError: as `read_player` and `open_game`.
+      OSError, ValueError, pyspiel.SpielError: See `read_player` and `open_game`.
     """
     until = time.perf_counter() + seconds
     opened = open_game(game)
     loaded = opened.game
-    spec = read_player(given, loaded, seat=seat)
-    is_object, policy = not isinstance(given, str), None
+    spec = read_player(player, loaded, seat=seat)
+    is_object, policy = not isinstance(player, str), None
     if is_object and not spec.needs_tree:
         # What belongs to another game is rejected before any work.
         policy = as_policy_source(spec, loaded, seed=seed)
     of_signals = _is_of_public_tree(policy)
     if spec.file is not None:
         of_signals = spec.file.is_of_public_tree
-    whole = spec.needs_tree
-    laid: GameTree | PhantomGame | None = None
+    needs_tree = spec.needs_tree
+    represented: GameTree | PhantomGame | None = None
     too_large = None
     try:
         if isinstance(game, GameTree):
             memory.parse_limit(memory_limit)
-            laid = game
+            represented = game
         elif not (signals and of_signals):
-            laid = build_for_evaluation(
+            represented = build_for_evaluation(
                 opened,
                 memory_limit,
-                worlds=signals and not whole,
-                seconds=math.inf if whole else seconds,
+                worlds=signals and not needs_tree,
+                seconds=math.inf if needs_tree else seconds,
                 progress=progress,
             )
     except GameTooLargeError as error:
         too_large = error
-        if whole:
+        if needs_tree and not spec.simulates:
             raise
-    tree = laid if isinstance(laid, GameTree) else None
+    tree = represented if isinstance(represented, GameTree) else None
     if is_object:
-        _check_belongs(given, tree)
+        _check_belongs(player, tree)
     else:
-        announce(f"taking the policy {given}")
-    known = loaded if tree is None else tree
-    rivals = spec.bots_behind(known, seed)
+        announce(f"taking the policy {player}")
+    game_form = _form_for(spec, loaded) if tree is None else tree
+    rivals = spec.bots_behind(game_form, seed)
     if policy is None:
         lazy = not executor.is_in_process
-        policy = as_policy_source(spec, known, seed=seed, lazy=lazy)
+        policy = as_policy_source(spec, game_form, seed=seed, lazy=lazy)
     if is_object and tree is None:
         probe(policy, loaded)
-    name = given if isinstance(given, str) else type(given).__name__
+    name = player if isinstance(player, str) else type(player).__name__
     form = None if tree is None else tree.sequence_form
     target = Opponent(name, loaded, policy, tree, form, None, rivals, too_large)
     if rivals is not None:
         return target
     try:
-        if laid is not None:
+        if represented is not None:
             behaviour = query(
-                laid, policy, deadline=until, executor=executor, progress=progress
+                represented,
+                policy,
+                deadline=until,
+                executor=executor,
+                progress=progress,
             )
-            if isinstance(laid, PhantomGame):
-                target = target._replace(policy=FormPolicy(laid, behaviour))
-            return target._replace(form=laid.sequence_form, behaviour=behaviour)
+            if isinstance(represented, PhantomGame):
+                target = target._replace(policy=FormPolicy(represented, behaviour))
+            return target._replace(form=represented.sequence_form, behaviour=behaviour)
         bot = not is_object and isinstance(policy, BotPolicy)
         if signals and seconds == math.inf and not bot:
-            asked = _asked_by_signals(opened, policy, memory_limit, progress)
-            policy = policy if asked is None else asked
+            queried = _query_private_states(opened, policy, memory_limit, progress)
+            policy = policy if queried is None else queried
             target = target._replace(policy=policy)
         if signals and _is_of_public_tree(policy):
             assert isinstance(policy, FormPolicy)
@@ -256,19 +274,26 @@ def open_opponent(
     return target
 
 
-# A target's name, its compiled game or else its game, and the seed of `open_opponent`.
+# An opponent's name, its game tree or otherwise its game, and the seed of
+# `open_opponent`.
 OpponentSource: TypeAlias = tuple[str, GameTree | pyspiel.Game, int]
 
 
 def rebuild_opponent(target: Opponent | OpponentSource) -> Opponent:
-    """A target, elsewhere than where it was loaded, from its string and on no form."""
+    """Make an opponent again in another process, from its string and without a form."""
     if isinstance(target, Opponent):
         return target
-    name, known, seed = target
-    loaded = known.game if isinstance(known, GameTree) else known
+    name, game, seed = target
+    loaded = game.game if isinstance(game, GameTree) else game
     spec = read_player(name, loaded)
-    policy = as_policy_source(spec, known, seed=seed)
-    return Opponent(name, loaded, policy, bots=spec.bots_behind(known, seed))
+    form = game if isinstance(game, GameTree) else _form_for(spec, game)
+    policy = as_policy_source(spec, form, seed=seed)
+    return Opponent(name, loaded, policy, bots=spec.bots_behind(form, seed))
+
+
+def _form_for(spec: PlayerSpec, game: pyspiel.Game) -> SimulatedGame | pyspiel.Game:
+    """Return the form on which a player plays if there is no game tree."""
+    return SimulatedGame(game) if spec.needs_tree and spec.simulates else game
 
 
 def build_for_evaluation(
@@ -279,17 +304,19 @@ def build_for_evaluation(
     seconds: float = math.inf,
     progress: bool = False,
 ) -> GameTree | PhantomGame:
-    """The form in which policies of a game are judged.
+    """Build the form on which policies of a game are evaluated.
 
     Args:
-      opened: the game.
-      memory_limit: of the whole process.
-      worlds: lay hidden boards out by worlds, where they are large or forget.
-      seconds: for laying the game out.
-      progress: show progress bars on stderr.
+      opened: The game.
+      memory_limit: Memory limit of the whole process.
+      worlds: Whether to build the phantom form of phantom games that are large or have
+        imperfect recall.
+      seconds: Time for building the form.
+      progress: Whether to show progress bars on stderr.
 
     Raises:
-      GameTooLargeError: it takes more memory than the limit, or clearly longer.
+      GameTooLargeError: If the form takes more memory than the limit, or building it
+        would take clearly longer than `seconds`.
     """
     board = phantom_rules(opened.rules) if worlds else None
     options = GameOptions(memory_limit=memory_limit)
@@ -304,8 +331,8 @@ def build_for_evaluation(
             need = estimate_phantom_worlds(opened.game, board) / _WORLDS_A_SECOND
         if need > seconds:
             raise GameTooLargeError(
-                f"laying {opened.game} out would take about {need:.2g} s, and there "
-                f"are {seconds:.2g} for that"
+                f"building {opened.game} would take about {need:.2g} s, and there "
+                f"are {seconds:.2g} s for that"
             )
     if not by_worlds:
         try:
@@ -318,30 +345,34 @@ def build_for_evaluation(
     return shared_phantom_game(opened, memory_limit)
 
 
-def _check_belongs(given: object, tree: GameTree | None) -> None:
+def _check_belongs(policy: object, tree: GameTree | None) -> None:
     """Raise an error if a result's game tree has other decisions than the game.
 
     Args:
-      given: What a user gave as a policy.
+      policy: What a user gave as a policy.
       tree: The game tree; None: the game has another form, which checks by itself.
 
     Raises:
       OtherGameError: If the infosets or actions differ.
     """
-    if tree is None or not isinstance(given, Result) or given.tree is None:
+    if tree is None or not isinstance(policy, Result) or policy.tree is None:
         return
-    own = given.tree
-    if own is not tree and own.decisions_id != tree.decisions_id:
-        raise other_game("policy: a result", own.game, tree.game)
+    solved_tree = policy.tree
+    if solved_tree is not tree and solved_tree.decisions_id != tree.decisions_id:
+        raise other_game("policy: a result", solved_tree.game, tree.game)
 
 
-def _asked_by_signals(
+def _query_private_states(
     opened: Opened,
     policy: openspiel_policy.Policy,
     memory_limit: Limit,
     progress: bool,
 ) -> FormPolicy | None:
-    """Query a policy at all private states; None: the game declares none."""
+    """Query a policy at all private states.
+
+    None if the game declares no public-tree form, or is too large to query the policy
+    state by state.
+    """
     if opened.rules is None or not declares(opened.rules):
         return None
     foreign = isinstance(policy, AdaptedPolicy | JointPolicy | BotPolicy)
@@ -374,7 +405,7 @@ def _on_signals(target: Opponent, policy: FormPolicy, memory_limit: Limit) -> Op
     sizes = [footprint.size_of(policy.form, player) for player in range(2)]
     need = footprint.peak_bytes(policy.form, np.float32)
     need += 8 * _VECTORS * sum(size.sequences for size in sizes)
-    what = f"a best response on {policy.game} in the form of signals"
+    what = f"a best response on the public-tree form of {policy.game}"
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(what, need, memory_limit, remedy)
     form = policy.form.sequence_form

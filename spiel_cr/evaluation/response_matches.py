@@ -63,9 +63,9 @@ def value_of_response(
             largest = float(np.abs(opponent.tree.histories.utility).max())
         reach = reach_of(form, policy)[1 - player]
         exact = best_responses.best_response_value(form, player, reach)
-        own, other = in_player_order(player, *policy)
+        played, other = in_player_order(player, *policy)
         statistics["exact_value"] = exact
-        statistics["on_policy"] = expected_reward(form, player, own, other)
+        statistics["on_policy"] = expected_reward(form, player, played, other)
         if behaviour is not None:
             value = expected_reward(form, player, behaviour, other)
             return ResponseValue(player, method, value, largest=largest, **statistics)

@@ -94,11 +94,14 @@ class ResponseValue(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:
-    """How much responses win from a policy, in the game's units.
+    """Values of responses to a policy.
+
+    All values are expected utilities in the game's units.
 
     Attributes:
-      value: Sum of the values of the responses. If both players respond with best
-        responses, it is NashConv; otherwise it is a lower bound or an estimate of one.
+      value: Sum of the values of the responses, each from the responder's perspective.
+        If both players respond with best responses, it is NashConv; otherwise it is a
+        lower bound or an estimate of one.
       half_width: Half of the 95% confidence interval of `value`; 0 if it is exact, None
         for a single repeat.
       is_exact: Whether `value` is computed exactly, and not a mean of matches.
@@ -108,12 +111,13 @@ class Evaluation:
         responder, and the evaluated policy for the other player. None if the response
         is only known by its matches.
       game_value: Player 0's expected utility under the policy; None if it is not known.
-      bounds: Lower and upper bound of the value of the game; None if not known.
-      seconds: Wall-clock time.
+      bounds: Lower and upper bound of the game's value for player 0; None if they are
+        not known.
+      seconds: Wall-clock time of the evaluation.
       curve: Earlier values in the order of time, for anytime evaluations.
       statistics: Further numbers and remarks, by name.
-      game: The game's string.
-      policy: Name of the evaluated policy.
+      game: String of the game; empty if it was not recorded.
+      policy: Name of the evaluated policy; empty if it was not recorded.
     """
 
     value: float
@@ -159,8 +163,8 @@ class Evaluation:
     def exact_value(self) -> float | None:
         """Sum of the best-response values; None if one is not known."""
         values = [each.exact_value for each in self.players]
-        known = [value for value in values if value is not None]
-        return sum(known) if known and len(known) == len(values) else None
+        exact = [value for value in values if value is not None]
+        return sum(exact) if exact and len(exact) == len(values) else None
 
     def share(self) -> tuple[float, float] | None:
         """Return the share of the possible gain that the responses reach.
@@ -189,8 +193,8 @@ class Evaluation:
         for point in self.curve:
             latest[point.player] = point
             if len(latest) == len(self.players):
-                known = from_independent(list(latest.values()))
-                bounds.append((point.seconds, known.at_least))
+                evaluation = from_independent(list(latest.values()))
+                bounds.append((point.seconds, evaluation.at_least))
         return bounds
 
     def save(self, folder: atomic.Path) -> list[pathlib.Path]:

@@ -30,7 +30,13 @@ from spiel_cr.policies.bot_base import check_seat, gives_policy
 from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.policy_adapters import JointPolicy, as_policy, probe
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, Need, choose_form
+from spiel_cr.solvers.representation import (
+    PUBLIC_TREE,
+    GameOptions,
+    Need,
+    SimulatedGame,
+    choose_form,
+)
 
 # Memory limit of a game that bots share, as text for messages.
 MEMORY_LIMIT = "4GB"
@@ -157,6 +163,7 @@ def _pair_spec(game: pyspiel.Game, members: tuple[PlayerSpec, ...]) -> PlayerSpe
         lambda form, player, seed: members[player].make_bot(form, player, seed),
         make_policy,
         needs_tree=any(member.needs_tree for member in members),
+        simulates=all(m.simulates for m in members if m.needs_tree),
         is_exact=all(member.is_exact for member in members),
         members=members,
     )
@@ -287,11 +294,12 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
 
 def prepare(
     game: Game, players: Sequence[object], *, memory_limit: Limit = MEMORY_LIMIT
-) -> GameTree | PublicTreeGame | pyspiel.Game:
+) -> GameTree | PublicTreeGame | SimulatedGame | pyspiel.Game:
     """Build a game in the form that players share, unless none of them needs one.
 
     If all players that need the game tree can resolve the public-tree form of a large
-    game that declares it, that form is built.
+    game that declares it, that form is built. If the tree is too large, and all these
+    players are solutions of algorithms that sample, the game is simulated.
 
     Args:
       game: OpenSpiel game string, game, or game tree (with `observations=True`).
@@ -318,7 +326,10 @@ def prepare(
                 return bots.build_public_tree(opened, memory_limit)
         return as_tree(opened.game, observations=True, memory_limit=memory_limit)
     except GameTooLargeError as error:
-        name = specs[0].name
+        unable = [spec for spec in specs if not spec.simulates]
+        if not unable:
+            return SimulatedGame(opened.game)
+        name = unable[0].name
         remedy = ""
         if name.strip().startswith("resolving"):
             remedy = (

@@ -29,6 +29,7 @@ from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.policy_files import PolicyFile, read_policy_file
+from spiel_cr.solvers.representation import SIMULATOR, SimulatedGame
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve, task_of
 
@@ -47,6 +48,7 @@ class PlayerSpec:
       make_policy: Makes the policy of both players from a game and a seed; returns None
         if it is known by the answers of its bots alone.
       needs_tree: Whether it plays on the built game tree.
+      simulates: Whether a `SimulatedGame` serves it instead, if the tree is too large.
       resolves_public_tree: Whether the public-tree form does as well.
       is_exact: Whether it plays one strategy, whatever the seed and its time.
       file: The policy file that it plays; None: there is none.
@@ -56,6 +58,7 @@ class PlayerSpec:
     make_bot: Callable[[Any, int, int], pyspiel.Bot]
     make_policy: Callable[[Any, int], Policy | None] = lambda game, seed: None
     needs_tree: bool = False
+    simulates: bool = False
     resolves_public_tree: bool = False
     is_exact: bool = False
     file: PolicyFile | None = None
@@ -194,17 +197,17 @@ def _search(text: str, values: dict[str, Any]) -> PlayerSpec:
 
 
 def _solved(text: str, values: dict[str, Any]) -> PlayerSpec:
-    """What `solve` returns for an algorithm, here `solver`, and a budget."""
+    """Return the spec of a solution: `solver` is the algorithm, `values` the budget."""
     algorithm = values.pop("solver", "auto")
     find(algorithm, "solver", (AUTO, CFR, MCCFR, LP))
     goal = Goal(**values)
-    task_of(algorithm, goal)
+    rejected = task_of(algorithm, goal).need().rejected
 
     def make(game: Any, seed: int) -> Policy:
-        tree = bots.build_for_bot(game)
-        return solve(tree, algorithm, goal, seed=seed).average_policy()
+        form = game if isinstance(game, SimulatedGame) else bots.build_for_bot(game)
+        return solve(form, algorithm, goal, seed=seed).average_policy()
 
-    return policy_spec(text, make, needs_tree=True)
+    return policy_spec(text, make, needs_tree=True, simulates=SIMULATOR not in rejected)
 
 
 def _file(text: str, values: dict[str, Any]) -> PlayerSpec:

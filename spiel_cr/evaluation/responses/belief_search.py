@@ -189,8 +189,10 @@ def follow(
             elif mover == TERMINAL:
                 reward += weight * player_return(state, player)
             else:
-                odds = moves(state, answers)
-                edges += [(state, move, weight * p) for move, p in odds.items()]
+                probabilities = moves(state, answers)
+                edges += [
+                    (state, move, weight * p) for move, p in probabilities.items()
+                ]
                 if len(edges) > max(_MOST_EDGES, 2 * limit):
                     # Drawn twice, expectations stay as they are.
                     edges, whole = few(edges, limit, number()), False

@@ -89,9 +89,9 @@ class Node:
     def credit(self) -> float:
         """What changes for the action that leads here, by a simulation through both."""
         self.arrived += 1
-        worth = self.arrived * self.value
-        change = worth - self.credited
-        self.credited = worth
+        total = self.arrived * self.value
+        change = total - self.credited
+        self.credited = total
         return change
 
 

@@ -118,12 +118,12 @@ def build(
         )
     acts = histories.player == player
     # Elsewhere the infoset is another's number, or none.
-    own_infoset = np.where(acts, histories.infoset, 0)
-    counts = np.where(acts, decisions.num_actions[own_infoset], 0)
+    player_infoset = np.where(acts, histories.infoset, 0)
+    counts = np.where(acts, decisions.num_actions[player_infoset], 0)
     # Edge 0 is the start; then every node's actions, in order.
     edge_of = np.where(acts, 1 + np.cumsum(counts) - counts, 0)
     edges = 1 + int(counts.sum())
-    through, last, odds = _jumps(tree, player, other_behaviour, edge_of)
+    through, last, probabilities = _jumps(tree, player, other_behaviour, edge_of)
     nodes = np.flatnonzero(acts)
     nodes = nodes[np.argsort(through[nodes], kind="stable")]
     start = np.searchsorted(through[nodes], np.arange(edges + 1))
@@ -133,7 +133,7 @@ def build(
     member_start = np.searchsorted(infoset[member], np.arange(len(decisions) + 1))
     levels = decisions.levels()
     belief = tree_posterior.beliefs(tree, player, other_behaviour)
-    gain = belief[last[over]] * odds[over] * histories.utility[over]
+    gain = belief[last[over]] * probabilities[over] * histories.utility[over]
     reward = np.bincount(
         histories.sequence[player][over],
         gain * (1 if player == 0 else -1),
@@ -154,8 +154,10 @@ def build(
         infoset=_index(infoset),
         edge=_index(edge_of[nodes]),
         start=_index(start),
-        odds=_real(_cumulate(odds[nodes], through[nodes], edges), dtype),
-        going=_real(np.bincount(through[nodes], odds[nodes], minlength=edges), dtype),
+        odds=_real(_cumulate(probabilities[nodes], through[nodes], edges), dtype),
+        going=_real(
+            np.bincount(through[nodes], probabilities[nodes], minlength=edges), dtype
+        ),
         reward=_real(np.concatenate([reward, np.zeros(actions)]), dtype),
         first=_index(np.append(decisions.first_sequence, 0)),
         actions=_index(np.append(decisions.num_actions, 0)),
@@ -217,19 +219,21 @@ def _jumps(
     step = tree_posterior.transitions(tree, player, other_behaviour)
     through = np.zeros(len(histories), np.int64)
     last = np.zeros(len(histories), np.int64)
-    odds = np.ones(len(histories))
+    probabilities = np.ones(len(histories))
     starts = histories.level_start
-    own = histories.sequence[player]
+    sequence = histories.sequence[player]
     first = tree.infosets[player].decisions.first_sequence
     for begin, end in zip(starts[1:-1], starts[2:], strict=True):
         above = histories.parent[begin:end]
-        mine = histories.player[above] == player
-        infoset = np.where(mine, histories.infoset[above], 0)
-        action = own[begin:end] - first[infoset]
-        through[begin:end] = np.where(mine, edge_of[above] + action, through[above])
-        last[begin:end] = np.where(mine, above, last[above])
-        odds[begin:end] = np.where(mine, 1.0, odds[above] * step[begin:end])
-    return through, last, odds
+        acts = histories.player[above] == player
+        infoset = np.where(acts, histories.infoset[above], 0)
+        action = sequence[begin:end] - first[infoset]
+        through[begin:end] = np.where(acts, edge_of[above] + action, through[above])
+        last[begin:end] = np.where(acts, above, last[above])
+        probabilities[begin:end] = np.where(
+            acts, 1.0, probabilities[above] * step[begin:end]
+        )
+    return through, last, probabilities
 
 
 def _cumulate(weight: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:

@@ -173,12 +173,12 @@ class NetworkPriorAndValue:
     def __call__(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
         """Prior of the legal actions and value of the player's information state."""
         key = player, state.information_state_string(player)
-        known = self._known.get(key)
-        if known is None:
+        answer = self._known.get(key)
+        if answer is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            known = self._known[key] = self._ask(state, player)
-        return known
+            answer = self._known[key] = self._ask(state, player)
+        return answer
 
     def _ask(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
         features = np.array([state.information_state_tensor(player)], np.float32)
@@ -372,15 +372,15 @@ def _episode(
         if len(legal) == 1:
             state.apply_action(legal[0])
             continue
-        found = bot.search(state, noise=_NOISE)
-        visits = np.array(found.visits, np.float64)
+        search = bot.search(state, noise=_NOISE)
+        visits = np.array(search.visits, np.float64)
         running = np.cumsum(visits / visits.max())
         place = int((running <= random.random() * running[-1]).sum())
         shares.append(np.zeros(game.num_distinct_actions(), np.float32))
-        shares[-1][found.actions] = visits / visits.sum()
+        shares[-1][search.actions] = visits / visits.sum()
         features.append(state.information_state_tensor(player))
         legality.append(state.legal_actions_mask())
-        state.apply_action(found.actions[place])
+        state.apply_action(search.actions[place])
     returned = scale_of(game).relative(player_return(state, player))
     return Samples(
         np.array(features, np.float32),
@@ -392,8 +392,8 @@ def _episode(
 
 def _newest(parts: Sequence[Samples], count: int) -> Samples:
     """The last samples of some episodes, so many at most."""
-    met = [part for part in parts if len(part.returned)] or parts[:1]
-    columns = zip(*met, strict=True)
+    parts_with_rows = [part for part in parts if len(part.returned)] or parts[:1]
+    columns = zip(*parts_with_rows, strict=True)
     return Samples(*(np.concatenate(column)[-count:] for column in columns))
 
 

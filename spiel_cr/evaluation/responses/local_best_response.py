@@ -256,7 +256,7 @@ class BoardResponse:
         self._rules, self._player, self._seed = rules, player, seed
         self._tree = BetTree(rules)
         self._played = {
-            index: _asked(strategy, group)
+            index: _strategy_at(strategy, group)
             for index, group in enumerate(self._tree.groups)
             if group.player != player
         }
@@ -270,8 +270,8 @@ class BoardResponse:
 
     def values(self, boards: int) -> np.ndarray:
         """float64 [boards], the responder's mean utility on boards that are drawn."""
-        said = f"boards, player {self._player}"
-        numbers = tqdm(range(boards), said, disable=not is_wanted())
+        description = f"boards, player {self._player}"
+        numbers = tqdm(range(boards), description, disable=not is_wanted())
         return np.array([self._value(number) for number in numbers])
 
     def _folds(self, node: int) -> bool:
@@ -323,10 +323,12 @@ class BoardResponse:
         value = np.zeros((len(tree.place), len(hands)), np.float32)
         tree.end_values(player, reach[1 - player][:, hands], held, beats, value)
         ends = np.concatenate([tree.folds, tree.shown])
-        own = reach[player, tree.own[player, ends]][:, hands]
-        total = np.einsum("eh,eh->", own, value[tree.place[ends]], dtype=np.float64)
-        apart = len(hands) ** 2 - ((held @ held.T) > 0).sum()
-        return float(total / apart)
+        player_reach = reach[player, tree.own[player, ends]][:, hands]
+        total = np.einsum(
+            "eh,eh->", player_reach, value[tree.place[ends]], dtype=np.float64
+        )
+        pairs = len(hands) ** 2 - ((held @ held.T) > 0).sum()
+        return float(total / pairs)
 
     def _compared(
         self, group: Group, other: np.ndarray, labels: np.ndarray, wins: np.ndarray
@@ -340,10 +342,10 @@ class BoardResponse:
           wins: float32 [H, H], by what is known there.
         """
         stake = np.abs(self._tree.bets.stake)
-        found = np.empty((group.shape[0], *other.shape), np.float32)
+        result = np.empty((group.shape[0], *other.shape), np.float32)
         for at, node in enumerate(group.nodes):
             for values, child in zip(
-                found[:, at], self._tree.children[node], strict=True
+                result[:, at], self._tree.children[node], strict=True
             ):
                 if self._folds(child):
                     values[:] = -stake[child] * self._apart(other[at])
@@ -357,7 +359,7 @@ class BoardResponse:
                     values += stake[below[0]] * self._apart(gone)
                     stays = stays - gone
                 values += stake[self._called(child)] * (wins @ stays)
-        return found
+        return result
 
     def _apart(self, reach: np.ndarray) -> np.ndarray:
         """float32 [H], sums of reach [H] over hands that share no card with each."""
@@ -366,12 +368,12 @@ class BoardResponse:
         return apart + (held[0].sum() - 1) * reach
 
 
-def _asked(strategy: TableStrategy, group: Group) -> np.ndarray:
+def _strategy_at(strategy: TableStrategy, group: Group) -> np.ndarray:
     """float32 [A, n, B], a strategy at the decisions of a group."""
     width, nodes, buckets = group.shape
     bucket = np.tile(np.arange(buckets), nodes)
     rows = np.stack([np.repeat(group.nodes, buckets), bucket], axis=1)
     row = strategy.find(keys.of_rows(rows, group.player))
-    found = strategy.spread(row, np.ones((len(row), width), bool))
-    found[row < 0] = 1 / width
-    return found.T.reshape(group.shape).astype(np.float32)
+    result = strategy.spread(row, np.ones((len(row), width), bool))
+    result[row < 0] = 1 / width
+    return result.T.reshape(group.shape).astype(np.float32)

@@ -153,8 +153,10 @@ def _plays_on(
     if isinstance(policy, DeepPolicy):
         average = policy.average
         if average.rule == SOFTMAX and average.features == _TENSORS:
-            found = stepped(opened, _TENSORS, use_rules=use_rules)
-            return found.source, fixed_players.NetworkPlayer(found.knowledge, policy)
+            simulated = stepped(opened, _TENSORS, use_rules=use_rules)
+            return simulated.source, fixed_players.NetworkPlayer(
+                simulated.knowledge, policy
+            )
     tabular = isinstance(policy, openspiel_policy.TabularPolicy)
     if rules is None or tabular and hasattr(rules, "information_state_strings"):
         return source, fixed_players.StatePlayer(policy, source)
@@ -221,8 +223,10 @@ class Unplanned:
             legal = _legal(positions, there[some], self._taken.shape[1])
             new = legal & ~self._taken[games[some]]
             self.again |= bool((new != legal).any())
-            odds = np.where(new.any(axis=1, keepdims=True), new, legal)
-            action = choose(odds / odds.sum(1, keepdims=True), random.random(len(some)))
+            weights = np.where(new.any(axis=1, keepdims=True), new, legal)
+            action = choose(
+                weights / weights.sum(1, keepdims=True), random.random(len(some))
+            )
             rank = legal.cumsum(axis=1) - 1
             drawn = rank[np.arange(len(some)), action]
             chosen[some] = np.where(chosen[some] < 0, drawn, chosen[some])
@@ -378,7 +382,7 @@ class TableResponse:
 
 def _looked_up(values: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
     """[n], the values of some rows; where the row is -1, the other one."""
-    found = np.full(len(row), otherwise, values.dtype)
-    met = np.flatnonzero(row >= 0)
-    found[met] = values[row[met]]
-    return found
+    result = np.full(len(row), otherwise, values.dtype)
+    known_rows = np.flatnonzero(row >= 0)
+    result[known_rows] = values[row[known_rows]]
+    return result
