@@ -164,8 +164,8 @@ def respond(
     if exact and (states or not opponent.form and not opponent.bots):
         raise ValueError(
             f"method='exact' needs the whole tree, and "
-            f"{opponent.too_large or 'the game tree was not built'}; choose ismcts, lbr "
-            f"or learned, or allow more memory"
+            f"{opponent.too_large or 'the game tree was not built'}; choose ismcts, "
+            f"lbr or learned, or allow more memory"
         ) from opponent.too_large
     # A response is learned during matches even if it is then evaluated on the tree.
     if states or config.method == "learned" or not exact and opponent.tree is None:

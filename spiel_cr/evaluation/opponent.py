@@ -156,7 +156,7 @@ class Opponent(NamedTuple):
         return self.name, self.tree or self.game, seed
 
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
-        """Return the bot that plays as one player: its own bot, or one of its policy."""
+        """Return the bot that plays as a player: its own bot, or one of its policy."""
         if self.bots is not None:
             return self.bots[seat]
         return PolicyBot(seat, self.policy, seed=seed)
@@ -180,8 +180,8 @@ def open_opponent(
     if the game tree is too large.
 
     Args:
-      player: The player: a string for `read_player`, a policy, a result, a function that
-        makes bots, or a bot.
+      player: The player: a string for `read_player`, a policy, a result, a function
+        that makes bots, or a bot.
       game: OpenSpiel game string, game, or game tree. The tree is built if it fits.
       seat: Player of the game that a bot for one player plays as.
       seed: Seed of sampled algorithms and of bots.
