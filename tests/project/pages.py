@@ -1,8 +1,10 @@
-"""Blocks of code on the pages, and what the tests make of them.
+"""Pages of the documentation, and their blocks of code.
 
-A block says by itself how tests shorten it, in a comment on the line before it, which
-pages do not show: `<!-- tests: 600 as 5; a as b -->` replaces these words. Commands
-stand in blocks of the kind "sh", or after a "$ " above what they printed.
+A comment on the line before a block, which readers do not see, shortens the block for
+tests: `<!-- tests: 600 as 5; a as b -->` replaces these words. Commands are in blocks
+of the kind "sh", or follow "$ " in blocks that also show their output. A comment
+`<!-- tests before: NAME -->` names a preparation that the blocks of a page need (see
+`test_blocks.py`). The front matter of a page declares its kind: `kind: how-to`.
 """
 
 import pathlib
@@ -13,11 +15,11 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"
-# What a user does, a page each.
-MANUAL = sorted((ROOT / "docs").glob("*.md"))
-# Tables of what was measured, and what one needs to know to read them.
-MEASUREMENTS = sorted((ROOT / "docs" / "measurements").glob("*.md"))
-PAGES = [README, *MANUAL, *MEASUREMENTS]
+# All pages of the documentation.
+MANUAL = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [README, *MANUAL]
+# Kinds of pages, which the front matter of a page declares.
+KINDS = ("tutorial", "how-to", "reference", "explanation", "benchmark", "development")
 
 _BLOCK = re.compile(
     r"(?:^<!-- tests: (?P<shorter>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
@@ -30,7 +32,7 @@ _VARIABLE = re.compile(r"[A-Z_]+=")
 
 
 def name_of(page: pathlib.Path) -> str:
-    """Such as "README.md", "solving.md" and "measurements/cfr.md"."""
+    """Return the path below `docs`, such as "how-to/solve.md"; "README.md" itself."""
     return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
@@ -50,6 +52,19 @@ class Block(NamedTuple):
     kind: str
     text: str
     short: str
+
+
+def kind_of(page: pathlib.Path) -> str | None:
+    """Return the kind that the front matter of a page declares; None without one."""
+    match = re.match(
+        r"---\n(?:.*\n)*?kind: (\S+)\n(?:.*\n)*?---\n", page.read_text("utf-8")
+    )
+    return match and match[1]
+
+
+def preparations(page: pathlib.Path) -> list[str]:
+    """Return the names of the preparations that the blocks of a page need."""
+    return re.findall(r"^<!-- tests before: (\S+) -->$", page.read_text("utf-8"), re.M)
 
 
 def blocks(page: pathlib.Path, kind: str) -> Iterator[Block]:

@@ -131,8 +131,9 @@ def _make_phantom():
 
 
 def _start_of_signals():
-    """The page goes on from the example of another one."""
-    (first, *_) = pages.blocks(pages.ROOT / "docs" / "batched-rules.md", "python")
+    """Return the names of the example of another page."""
+    guide = pages.ROOT / "docs" / "how-to" / "batched-rules.md"
+    (first, *_) = pages.blocks(guide, "python")
     names = {"__name__": "docs"}
     exec(compile(first.text.split("# Put this into")[0], "example", "exec"), names)
     return names
@@ -149,16 +150,21 @@ def _make_mine():
     trained.save("mine.npz")
 
 
-# What the blocks of a page presuppose, and its commands.
-_BEFORE = {"best-responses.md": _make_phantom, "public-tree.md": _start_of_signals}
-_BEFORE_COMMANDS = {"best-responses.md": _make_phantom, "deep.md": _make_mine}
+# Preparations that pages name in a comment `<!-- tests before: NAME -->`. What they
+# return are the names that the Python blocks of the page may use.
+_BEFORE = {
+    "phantom_policy": _make_phantom,
+    "trained_policy": _make_mine,
+    "public_tree_example": _start_of_signals,
+}
 
 
 @pytest.mark.slow
 @each_page(_python)
 def test_python_runs(page, folder):
-    before = _BEFORE.get(pages.name_of(page), lambda: None)()
-    names = before or {"__name__": "docs"}
+    names = {"__name__": "docs"}
+    for name in pages.preparations(page):
+        names |= _BEFORE[name]() or {}
     for block in _python(page):
         code = compile(block.short, f"{pages.name_of(page)}:{block.line}", "exec")
         exec(code, names)
@@ -194,7 +200,8 @@ def visitor(monkeypatch):
 @pytest.mark.slow
 @each_page(_commands)
 def test_commands_run(page, folder, visitor, monkeypatch, capsys):
-    _BEFORE_COMMANDS.get(pages.name_of(page), lambda: None)()
+    for name in pages.preparations(page):
+        _BEFORE[name]()
     rng = np.random.default_rng(0)
     for words in _commands(page):
         # For the one that asks a person; the same move is not always legal.
