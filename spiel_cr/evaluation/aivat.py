@@ -25,7 +25,6 @@ from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source, read_player
@@ -208,24 +207,20 @@ def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> B
       GameTooLargeError: the game does not fit, and the policy needs it whole.
       ValueError: no policy, or one of another game.
     """
-    tree: GameTree | PhantomGame
-    opened = open_game(game)
     try:
         try:
-            if isinstance(game, GameTree):
-                tree = game
-            else:
-                tree = build_for_evaluation(
-                    opened, memory_limit, worlds=False, seconds=_PATIENCE
-                )
+            tree = build_for_evaluation(
+                game, memory_limit, worlds=False, seconds=_PATIENCE
+            )
         except (GameTooLargeError, ImperfectRecallError) as error:
-            return RolloutValues(opened.game, _policy(opened.game, policy, error))
-        assert isinstance(tree, GameTree)
+            plain = open_game(game).game
+            return RolloutValues(plain, _policy(plain, policy, error))
         target = open_opponent(policy, tree, signals=False, memory_limit=memory_limit)
     except (OSError, ValueError) as error:
         kind = GameTooLargeError if isinstance(error, GameTooLargeError) else ValueError
         raise kind(f"aivat={policy!r}: {error}") from error
-    return TreeValues(tree, history_values(tree, target.strategy()))
+    assert target.tree is not None
+    return TreeValues(target.tree, history_values(target.tree, target.strategy()))
 
 
 def _policy(

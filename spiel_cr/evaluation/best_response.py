@@ -43,7 +43,6 @@ from spiel_cr.evaluation.result import (
     Evaluation,
     ResponseValue,
     from_same_deals,
-    in_player_order,
 )
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import Game
@@ -184,7 +183,7 @@ def _respond_on_form(
     seconds = time.perf_counter() - start
     returns = None
     if opponent.bots is not None:
-        policy = opponent.as_policy(in_player_order(player, response, strategy))
+        policy = opponent.response_policy(player, response)
         bot = bots.PolicyBot(player, policy, seed=config.seed)
         matches = _play_matches(opponent, player, config, executor, bot)
         returns, _ = returns_of(opponent, matches)
@@ -213,7 +212,7 @@ def _strategy(
     Returns:
       float64 [S], and the number.
     """
-    form, tree = opponent.form, opponent.tree
+    form, tree = opponent.sequence_form, opponent.tree
     assert form is not None
     if not len(form.decisions[player]):
         # A player without decisions has a single strategy.

@@ -17,9 +17,9 @@ from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
-from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.bot_base import as_learner
 from spiel_cr.policies.rollouts import Answers
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
 
 def expected_reward(
@@ -57,7 +57,7 @@ def value_of_response(
     """
     largest = largest_utility(opponent.game)
     statistics["behaviour"] = behaviour
-    form, policy = opponent.form, opponent.behaviour
+    form, policy = opponent.sequence_form, opponent.behaviour
     if form is not None and policy is not None:
         if opponent.tree is not None:
             largest = float(np.abs(opponent.tree.histories.utility).max())
@@ -125,10 +125,11 @@ class ResponseMatches:
         """
         self._opponent, self._player, self._config = opponent, player, config
         self._responder, self._is_known = responder, opponent.bots is None
-        self._rival = rival = opponent.bot(1 - player, config.seed)
+        self._rival = opponent.bot(1 - player, config.seed)
+        self._learner = as_learner(self._rival)
         self._answers = None
         reduces_variance = reduces_variance and config.luck_rollouts > 0
-        if reduces_variance and (self._is_known or not isinstance(rival, Learns)):
+        if reduces_variance and (self._is_known or self._learner is None):
             uniform = openspiel_policy.UniformRandomPolicy(opponent.game)
             policies = enumerate(in_player_order(player, uniform, opponent.policy))
             self._answers = {seat: Answers(policy, seat) for seat, policy in policies}
@@ -137,8 +138,8 @@ class ResponseMatches:
         """Play a match."""
         seed, player, responder = self._config.seed, self._player, self._responder
         random = np.random.default_rng([seed, player, number])
-        if isinstance(self._rival, Learns):
-            self._rival.forget(int(random.integers(2**31)))
+        if self._learner is not None:
+            self._learner.forget(int(random.integers(2**31)))
         luck = None
         if self._answers is not None:
             luck = Luck(
@@ -148,7 +149,8 @@ class ResponseMatches:
                 rollouts=self._config.luck_rollouts,
                 opponent_is_known=self._is_known,
             )
-        simulations, asked = getattr(responder, "simulations", 0), self._asked()
+        simulations = getattr(responder, "simulations", 0)
+        asked = table_queries(self._opponent.policy) or (0, 0)
         if isinstance(responder, StateResponder):
             responder.beliefs = BeliefRecord()
         match = play_match(
@@ -158,7 +160,7 @@ class ResponseMatches:
             chance=np.random.default_rng([seed, number]),
             observers=() if luck is None else (luck,),
         )
-        now = self._asked()
+        now = table_queries(self._opponent.policy) or (0, 0)
         return Played(
             match.returns[player],
             None if luck is None else luck.total,
@@ -166,11 +168,6 @@ class ResponseMatches:
             getattr(responder, "simulations", 0) - simulations,
             (now[0] - asked[0], now[1] - asked[1]),
         )
-
-    def _asked(self) -> tuple[int, int]:
-        policy = self._opponent.policy
-        is_table = isinstance(policy, TablePolicy)
-        return (policy.asked, policy.unmet) if is_table else (0, 0)
 
 
 def returns_of(

@@ -7,19 +7,17 @@ own information state string only, or at the public actions and their own signal
 
 import dataclasses
 import time
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
-from spiel_cr.games.opening.opened import Opened, open_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.bot_base import PolicyPlayer
@@ -35,7 +33,7 @@ from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.mccfr import choice, mccfr
-from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, choose_form
+from spiel_cr.solvers.representation import represent
 
 
 def build_for_bot(game: Game, memory_limit: Limit = None) -> GameTree:
@@ -81,8 +79,9 @@ class ResolvingBot(PolicyPlayer):
         """
         super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=100)
-        form = ResolvedForms(config).of(game)
-        self.resolver = Resolver(form, player, config, seed=seed)
+        form, _ = represent(game, None, need_of(config))
+        resolved = cast(GameTree | PublicTreeGame, form)
+        self.resolver = Resolver(resolved, player, config, seed=seed)
         self.restart()
 
     @property
@@ -99,48 +98,6 @@ class ResolvingBot(PolicyPlayer):
         decision, actions = self.resolver.subgames.decision(state)
         probabilities = self.resolver.strategy(self._match, decision)
         return list(zip(actions, probabilities.tolist(), strict=True))
-
-
-class ResolvedForms:
-    """The form in which a game is resolved, kept so that several bots share it."""
-
-    def __init__(self, config: ResolvingConfig) -> None:
-        """Keep the settings; nothing is built yet."""
-        self._config = config
-        self._last: tuple[Any, GameTree | PublicTreeGame] | None = None
-
-    def of(self, game: Game | PublicTreeGame) -> GameTree | PublicTreeGame:
-        """Return the form of a game; that of the last game is kept."""
-        if self._last is None or self._last[0] is not game:
-            self._last = game, _form_to_resolve(game, self._config)
-        return self._last[1]
-
-
-def _form_to_resolve(
-    game: Game | PublicTreeGame, config: ResolvingConfig
-) -> GameTree | PublicTreeGame:
-    """Build the form in which a player resolves a game."""
-    if not isinstance(game, PublicTreeGame | GameTree):
-        game = open_game(game)
-    if choose_form(game, GameOptions(), need_of(config)).form == PUBLIC_TREE:
-        if isinstance(game, PublicTreeGame):
-            return game
-        return build_public_tree(open_game(game))
-    assert not isinstance(game, PublicTreeGame)
-    return build_for_bot(game if isinstance(game, GameTree) else game.game)
-
-
-def build_public_tree(opened: Opened, memory_limit: Limit = None) -> PublicTreeGame:
-    """Build the public-tree form of a game, with interchangeable private states merged.
-
-    Args:
-      opened: The game.
-      memory_limit: As for `build_tree`.
-
-    Raises:
-      GameTooLargeError: If the form exceeds the limit.
-    """
-    return merged(public_tree_game(opened, memory_limit=memory_limit))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -336,6 +293,26 @@ class PolicyBot(PolicyPlayer):
             ),
         )
         return list(zip(legal, probabilities, strict=True))
+
+
+def seated(
+    player: pyspiel.Bot | openspiel_policy.Policy, index: int, seed: int
+) -> pyspiel.Bot:
+    """Return a bot as it is, and a policy as a bot.
+
+    Args:
+      player: The bot or policy.
+      index: The player whose moves the bot makes.
+      seed: Seed of the actions that a policy's bot draws.
+    """
+    if isinstance(player, pyspiel.Bot):
+        return player
+    return PolicyBot(index, player, seed=seed)
+
+
+def policy_of(bot: pyspiel.Bot) -> openspiel_policy.Policy | None:
+    """Return the policy that a `PolicyBot` plays; None for other bots."""
+    return bot.policy if isinstance(bot, PolicyBot) else None
 
 
 def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:

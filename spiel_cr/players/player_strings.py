@@ -25,11 +25,12 @@ from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.policy_files import PolicyFile, read_policy_file
-from spiel_cr.solvers.representation import SIMULATOR, SimulatedGame
+from spiel_cr.solvers.representation import SIMULATOR, SimulatedGame, represent
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve, task_of
 
@@ -82,7 +83,7 @@ class PlayerSpec:
             return None
         sequence = np.random.SeedSequence([seed, 2, 1 - player])
         bot = self.make_bot(game, player, int(sequence.generate_state(1)[0] >> 1))
-        return None if isinstance(bot, PolicyBot) else bot  # a user's policy
+        return bot if bots.policy_of(bot) is None else None  # a user's policy
 
     def bots_behind(
         self, game: Openable, seed: int
@@ -97,12 +98,12 @@ class PlayerSpec:
         Returns:
           The bots of players 0 and 1; None if `policy` is exact.
         """
-        bots = [self.bot_behind(game, player, seed) for player in range(2)]
-        if bots == [None, None]:
+        pair = [self.bot_behind(game, player, seed) for player in range(2)]
+        if pair == [None, None]:
             return None
         first, second = (
             self.make_bot(game, player, seed + 1 + player) if bot is None else bot
-            for player, bot in enumerate(bots)
+            for player, bot in enumerate(pair)
         )
         return first, second
 
@@ -152,10 +153,13 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
         values.setdefault("gadget", lookahead_bot.DEFAULT_GADGET)
     config = ResolvingConfig(**values)
     if lookahead is None:
-        forms = bots.ResolvedForms(config)
+        forms: list[tuple[Any, Any]] = []
 
         def make_bot(game: Any, player: int, seed: int) -> pyspiel.Bot:
-            return bots.ResolvingBot(forms.of(game), player, config, seed=seed)
+            # The bots of both players share the form of the game.
+            if not forms or forms[0][0] is not game:
+                forms[:] = [(game, represent(game, None, need_of(config))[0])]
+            return bots.ResolvingBot(forms[0][1], player, config, seed=seed)
 
         return PlayerSpec(
             text,
@@ -369,9 +373,7 @@ def _plugin(text: str, name: str) -> PlayerSpec:
         return plugin_players.load_plugin(text, open_game(game).game, player, seed)
 
     def make_bot(game: Openable, player: int, seed: int) -> pyspiel.Bot:
-        loaded = load(game, player, seed)
-        is_bot = isinstance(loaded, pyspiel.Bot)
-        return loaded if is_bot else PolicyBot(player, loaded, seed=seed)
+        return bots.seated(load(game, player, seed), player, seed)
 
     def make_policy(game: Openable, seed: int) -> Policy | None:
         loaded = load(game, 0, seed)

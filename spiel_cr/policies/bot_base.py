@@ -28,22 +28,22 @@ class Learns(Protocol):
         """
 
 
-def overrides(bot: pyspiel.Bot, method: str) -> bool:
-    """Return whether a bot written in Python defines a method of `pyspiel.Bot`."""
+def as_learner(bot: pyspiel.Bot) -> Learns | None:
+    """Return a bot that `Learns`; None if it does not."""
+    return bot if isinstance(bot, Learns) else None
+
+
+def inherits(bot: pyspiel.Bot, method: str) -> bool:
+    """Return whether a bot written in Python leaves a method as in `pyspiel.Bot`."""
     return hasattr(bot, "__dict__") and (
-        getattr(type(bot), method) is not getattr(pyspiel.Bot, method)
+        getattr(type(bot), method) is getattr(pyspiel.Bot, method)
     )
 
 
 def gives_policy(bot: pyspiel.Bot) -> bool:
     """Return whether a bot's probabilities can be read, and not its moves alone."""
-    if not bot.provides_policy():
-        return False
-    return (
-        not hasattr(bot, "__dict__")  # written in C++
-        or overrides(bot, "get_policy")
-        or overrides(bot, "step_with_policy")
-    )
+    methods = "get_policy", "step_with_policy"
+    return bot.provides_policy() and not all(inherits(bot, name) for name in methods)
 
 
 def policy_at(bot: pyspiel.Bot, state: pyspiel.State) -> Any:
@@ -59,7 +59,7 @@ def policy_at(bot: pyspiel.Bot, state: pyspiel.State) -> Any:
     Returns:
       Pairs of action and probability, as the bot gives them.
     """
-    if hasattr(bot, "__dict__") and not overrides(bot, "get_policy"):
+    if inherits(bot, "get_policy"):
         return bot.step_with_policy(state)[0]
     return bot.get_policy(state)
 

@@ -48,11 +48,13 @@ def plot(
         if isinstance(results, Mapping)
         else ((result.algorithm, result) for result in results)
     )
-    games = {str(one.game): None for _, one in named if isinstance(one, Result)}
+    games: dict[str, None] = {}
     axes = figures.panels(size=(10, 4), columns=2)
     locked: list[bool] = []
     for label, one in named:
-        points = one.curve if isinstance(one, Result) else one
+        if isinstance(one, Result):
+            games[str(one.game)], one = None, one.curve
+        points = one
         if not points:
             raise ValueError(
                 f"results: {label!r} has no curve to draw; solve with a goal that "

@@ -163,6 +163,14 @@ class TablePolicy(StatePolicy):
         return row
 
 
+def table_queries(policy: openspiel_policy.Policy | None) -> tuple[int, int] | None:
+    """Return the numbers of queries of a table, and of those at unvisited infosets.
+
+    None if the policy is not a table.
+    """
+    return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
+
+
 def arrays_of(strategy: TableStrategy) -> dict[str, np.ndarray]:
     """Return the arrays of a strategy by their names in files."""
     return {name: getattr(strategy, name) for name in _TYPES}
