@@ -211,16 +211,16 @@ def open_opponent(
     if is_object and not spec.needs_tree:
         # A policy of another game is rejected before any work.
         policy = as_policy_source(spec, loaded, seed=seed)
-    is_built = isinstance(game, GameTree | PhantomGame)
+    built = _built_form(game)
     of_public_tree = _public_tree_policy(policy) is not None
     if spec.file is not None:
         of_public_tree = spec.file.is_of_public_tree
     form: HasSequenceForm | None = None
     too_large = None
     try:
-        if is_built or not (signals and of_public_tree):
+        if built is not None or not (signals and of_public_tree):
             form = build_for_evaluation(
-                game if is_built else opened,
+                built or opened,
                 memory_limit,
                 worlds=signals and not spec.needs_tree,
                 seconds=math.inf if spec.needs_tree else seconds,
@@ -330,9 +330,9 @@ def build_for_evaluation(
       GameTooLargeError: If the form takes more memory than the limit, or building it
         would take clearly longer than `seconds`.
     """
-    if isinstance(game, GameTree | PhantomGame):
+    if (built := _built_form(game)) is not None:
         memory.parse_limit(memory_limit)
-        return game
+        return built
     opened = open_game(game)
     options = GameOptions(memory_limit=memory_limit)
     others = (PUBLIC_TREE, SIMULATOR) if worlds else (PUBLIC_TREE, PHANTOM, SIMULATOR)
@@ -347,6 +347,11 @@ def build_for_evaluation(
             _check_seconds(opened, chosen, seconds)
     form, _ = represent(source, options, need, progress=progress)
     return cast(GameTree | PhantomGame, form)
+
+
+def _built_form(game: object) -> GameTree | PhantomGame | None:
+    """Return a form on which policies are evaluated; None if it is to be built."""
+    return game if isinstance(game, GameTree | PhantomGame) else None
 
 
 def _check_seconds(opened: Opened, form: str, seconds: float) -> None:

@@ -26,7 +26,6 @@ from spiel_cr.players.player_strings import (
     read_string,
 )
 from spiel_cr.policies.bot_base import check_seat, gives_policy
-from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.policy_adapters import JointPolicy, as_player, as_policy, probe
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.representation import (
@@ -230,13 +229,10 @@ def as_policy_source(
     spec = player
     if not isinstance(spec, PlayerSpec):
         spec = read_player(player, game, name=name)
-    policy = spec.policy(game, seed)
-    if isinstance(policy, BotPolicy):
-        if spec.is_exact and isinstance(player, str | PlayerSpec):
-            policy.recipe = (_policy_again, spec.name, game, seed)
-        if not lazy:
-            policy.bot(0)
-    return policy
+    recipe = None
+    if spec.is_exact and isinstance(player, str | PlayerSpec):
+        recipe = _policy_again, spec.name, game, seed
+    return spec.policy(game, seed, recipe=recipe, lazy=lazy)
 
 
 def _policy_again(text: str, game: Any, seed: int) -> openspiel_policy.Policy:

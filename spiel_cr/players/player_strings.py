@@ -19,6 +19,7 @@ from open_spiel.python.policy import Policy, UniformRandomPolicy
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
+from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.players import bots, lookahead_bot, plugin_players
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
@@ -64,18 +65,31 @@ class PlayerSpec:
     is_exact: bool = False
     file: PolicyFile | None = None
 
-    def policy(self, game: Openable, seed: int) -> Policy:
+    def policy(
+        self,
+        game: Openable,
+        seed: int,
+        *,
+        recipe: tuple[Any, ...] | None = None,
+        lazy: bool = True,
+    ) -> Policy:
         """Make the policy of both players; a bot's answers are its policy.
 
         Args:
           game: The game; in the form that the player needs.
           seed: Seed of sampled algorithms and of bots.
+          recipe: The recipe of a bot's policy, see `BotPolicy`.
+          lazy: Whether a bot is made at the first query, and not now.
         """
         policy = self.make_policy(game, seed)
         if policy is not None:
             return policy
         make = functools.partial(self.make_bot, game)
-        return BotPolicy(open_game(game).game, make, seed=seed)
+        bot_policy = BotPolicy(open_game(game).game, make, seed=seed)
+        bot_policy.recipe = recipe
+        if not lazy:
+            bot_policy.bot(0)
+        return bot_policy
 
     def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
         """Make the bot itself, if its policy is only an estimate; otherwise None."""
@@ -208,7 +222,9 @@ def _solved(text: str, values: dict[str, Any]) -> PlayerSpec:
     rejected = task_of(algorithm, goal).need().rejected
 
     def make(game: Any, seed: int) -> Policy:
-        form = game if isinstance(game, SimulatedGame) else bots.build_for_bot(game)
+        form = game
+        if not isinstance(game, SimulatedGame):
+            form = as_tree(game, observations=True)
         return solve(form, algorithm, goal, seed=seed).average_policy()
 
     return policy_spec(text, make, needs_tree=True, simulates=SIMULATOR not in rejected)
@@ -219,7 +235,7 @@ def _file(text: str, values: dict[str, Any]) -> PlayerSpec:
     file.check()
 
     def make(game: Any, seed: int) -> Policy:
-        return file.load(bots.build_for_bot(game) if file.needs_tree else game)
+        return file.load(as_tree(game, observations=True) if file.needs_tree else game)
 
     return policy_spec(text, make, needs_tree=file.needs_tree, file=file)
 

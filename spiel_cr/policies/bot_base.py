@@ -1,4 +1,4 @@
-"""What OpenSpiel asks of every bot, for those that play by a policy."""
+"""Base class of bots that play by a policy, and queries of any bot."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,20 +11,21 @@ from spiel_cr.games.opening.game_checks import check_state
 
 @runtime_checkable
 class Learns(Protocol):
-    """A bot whose answers depend on what it was asked before, also in other matches."""
+    """A bot whose answers depend on earlier queries, also on those of other matches."""
 
     @property
     def memory(self) -> Any:
-        """What it learned so far, and its random numbers to come; for `remember`."""
+        """The learned strategy and the state of the random numbers, for `remember`."""
 
     def remember(self, memory: Any) -> None:
-        """Puts a memory back: it answers as it did when it had that."""
+        """Restore a memory, so that the bot answers as it did with that memory."""
 
     def forget(self, seed: int | None = None) -> None:
-        """What it learned since it was made is dropped.
+        """Drop all that was learned since the bot was made.
 
         Args:
-          seed: of its random numbers to come; None: those that it was made with.
+          seed: Seed of further random numbers. If None, they start again from the state
+            in which the bot was made.
         """
 
 
@@ -65,15 +66,15 @@ def policy_at(bot: pyspiel.Bot, state: pyspiel.State) -> Any:
 
 
 def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
-    """Refuses a bot that says it is for the other seat; many do not say.
+    """Raise an error if a bot reports the other player; many bots report none.
 
     Args:
-      bot: any.
-      seat: where it is to sit, 0 or 1.
-      name: of the argument, for the error.
+      bot: Any bot.
+      seat: The player whose moves the bot is to make, 0 or 1.
+      name: Name of the argument, for the error.
 
     Raises:
-      ValueError: it is for the other seat.
+      ValueError: If the bot is one of the other player.
     """
     bot_player = getattr(bot, "player_id", lambda: seat)()
     if bot_player != seat:
@@ -84,17 +85,17 @@ def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
 
 
 class PolicyPlayer(pyspiel.Bot):
-    """A bot that draws its actions from `get_policy`, which subclasses define."""
+    """A bot that samples its actions from `get_policy`, which subclasses define."""
 
     def __init__(self, player: int, *, seed: int = 0) -> None:
-        """Takes its seat.
+        """Initialise the bot of a player.
 
         Args:
-          player: the seat, 0 or 1.
-          seed: of the actions that it draws.
+          player: The player, 0 or 1.
+          seed: Seed of the sampled actions.
 
         Raises:
-          ValueError: another seat, or a bad seed.
+          ValueError: If the player or the seed is invalid.
         """
         pyspiel.Bot.__init__(self)
         if isinstance(player, bool) or player not in (0, 1):
@@ -109,25 +110,25 @@ class PolicyPlayer(pyspiel.Bot):
         return True
 
     def restart(self) -> None:
-        """A new match; a subclass that remembers the last one forgets it here."""
+        """Begin a match; subclasses drop the state of the last match here."""
 
     def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle: what came before is caught up when due."""
+        """Begin in the middle of a match; earlier decisions are solved when needed."""
         self.restart()
 
     def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: what the player sees of it is in its information states."""
+        """Do nothing: information states contain all that the player observes."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        """Legal actions and their probabilities at a decision of the player.
+        """Return the legal actions and their probabilities at a decision.
 
         Raises:
-          ValueError: another player acts in the state; subclasses call `check_turn`.
+          ValueError: If the bot's player does not act; subclasses call `check_turn`.
         """
         raise NotImplementedError
 
     def check_turn(self, state: pyspiel.State) -> None:
-        """Raises ValueError unless the bot's player acts in a state."""
+        """Raise ValueError if the bot's player does not act in a state."""
         acts = state.current_player()
         if acts != self._player:
             check_state(state)
@@ -139,7 +140,7 @@ class PolicyPlayer(pyspiel.Bot):
             )
 
     def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
-        """An action by the policy: drawn at random."""
+        """Sample an action from the policy."""
         probabilities = np.array([probability for _, probability in policy])
         return policy[
             self._random.choice(len(policy), p=probabilities / probabilities.sum())

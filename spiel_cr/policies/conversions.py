@@ -15,6 +15,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import states_at
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree, Infosets
@@ -27,6 +28,8 @@ Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 SUM_TOLERANCE = 1e-5
 # What probabilities may be that are kept by logical sequence.
 DTYPES = ("float32", "float64")
+# Number of infosets that are checked at a time.
+_CHUNK = 1 << 20
 # The kinds of numpy's types that are numbers: of these, probabilities are made.
 _NUMBERS = "biuf"
 
@@ -217,136 +220,79 @@ def tabular_policy(
 
 
 def check_behaviour(
-    tree: GameTree,
+    form: GameForm,
     player: int,
     behaviour: np.ndarray,
     *,
     tolerance: float = SUM_TOLERANCE,
+    least: float | None = None,
 ) -> np.ndarray:
-    """Returns a player's strategy, float64 [S], or raises ValueError.
+    """Check a player's strategy.
 
     Args:
-      tree: the compiled game.
-      player: 0 or 1.
-      behaviour: numbers [S], action probabilities by logical sequence.
-      tolerance: how far from 1 they may sum up to at an infoset, and how far below 0
-        one may lie; that one becomes 0.
+      form: The represented game.
+      player: The player, 0 or 1.
+      behaviour: Numbers [S], action probabilities by logical sequence.
+      tolerance: Largest deviation from 1 of the sum at an infoset.
+      least: Smallest value of a probability; by default `tolerance` below 0.
+
+    Returns:
+      float64 [S], without numbers below 0; as it was given if `least` is given.
 
     Raises:
-      ValueError: it is of another length or type; or the probabilities at an infoset,
-        which is named, are negative or not finite, or do not sum to 1.
+      ValueError: If the strategy has another length or type; or if the probabilities at
+        an infoset, which the message names, are negative or not finite, or do not sum
+        to 1.
     """
-    decisions = tree.infosets[player].decisions
-    numbers = np.asarray(behaviour)
-    if (
-        numbers.shape != (decisions.num_sequences,)
-        or numbers.dtype.kind not in _NUMBERS
-    ):
+    decisions, name = form.decisions[player], f"behaviour of player {player}"
+    count, numbers = decisions.num_sequences, np.asarray(behaviour)
+    if numbers.shape != (count,) or numbers.dtype.kind not in _NUMBERS:
         raise ValueError(
-            f"behaviour of player {player} has shape {numbers.shape} and dtype "
-            f"{numbers.dtype}; {tree.game} needs {decisions.num_sequences} numbers"
+            f"{name} has shape {numbers.shape} and dtype {numbers.dtype}; {form.game} "
+            f"needs {count} numbers in this form"
         )
-    checked: np.ndarray = numbers.astype(np.float64, copy=False)
-    if checked[0] != 1:
-        raise ValueError(
-            f"behaviour of player {player} has the probabilities [{checked[0]}] at "
-            f"the empty sequence; they must be [1.0]"
-        )
-    starts = decisions.first_sequence - 1
-    infoset = odd_infoset(checked[1:], starts, tolerance=tolerance, least=-tolerance)
-    if infoset is not None:
-        first = decisions.first_sequence[infoset]
-        played = checked[first:][: decisions.num_actions[infoset]]
-        raise ValueError(_refusal(tree, player, infoset, played))
-    # A linear program's zeros may be a little less.
-    return checked if (checked >= 0).all() else np.maximum(checked, 0)
-
-
-def check_numbers(numbers: np.ndarray, count: int, whose: str) -> None:
-    """Refuses what is no array of a strategy's numbers, by logical sequence.
-
-    Args:
-      numbers: the numbers; float64 or float32 [count].
-      count: how many sequences the player has.
-      whose: numbers they are, for the error.
-
-    Raises:
-      ValueError: they are of another type or size; or the empty sequence has not 1.
-    """
-    if not isinstance(numbers, np.ndarray):
-        raise ValueError(
-            f"{whose} is of type {type(numbers).__name__}; give a numpy array of "
-            f"float32 or float64"
-        )
-    if numbers.shape != (count,) or numbers.dtype.name not in DTYPES:
-        raise ValueError(
-            f"{whose} has shape {numbers.shape} and dtype {numbers.dtype}; the game "
-            f"needs {count} numbers of float32 or float64 in this form"
-        )
+    if least is None:
+        numbers = numbers.astype(np.float64, copy=False)
     if numbers[0] != 1:
         raise ValueError(
-            f"{whose} has the probability {numbers[0]} at the empty sequence; it must "
+            f"{name} has the probability {numbers[0]} at the empty sequence; it must "
             f"be 1"
         )
+    least = -tolerance if least is None else least
+    ends = np.append(decisions.first_sequence, count)
+    for begin in range(0, len(decisions), _CHUNK):
+        starts = ends[begin : begin + _CHUNK + 1]
+        played = numbers[starts[0] : starts[-1]]
+        place = _invalid_infoset(played, starts[:-1] - starts[0], tolerance, least)
+        if place is not None:
+            row = numbers[starts[place] : starts[place + 1]].tolist()
+            raise ValueError(
+                f"{name} has the probabilities {row} at the infoset "
+                f"{form.label(player, begin + place)!r}; they must be at least 0 and "
+                f"sum to 1"
+            )
+    # A linear program's zeros may be slightly negative.
+    return numbers if least >= 0 or (numbers >= 0).all() else np.maximum(numbers, 0)
 
 
-def odd_infoset(
-    played: np.ndarray,
-    starts: np.ndarray,
-    *,
-    tolerance: float = SUM_TOLERANCE,
-    least: float = 0.0,
+def _invalid_infoset(
+    played: np.ndarray, starts: np.ndarray, tolerance: float, least: float
 ) -> int | None:
-    """The first infoset whose numbers are no probabilities; None: there is none.
+    """Return the first infoset without valid probabilities; None if all are valid.
 
     Args:
-      played: [n], probabilities, those of an infoset side by side.
-      starts: integers [I], where each infoset's begin.
-      tolerance: how far from 1 they may be in sum.
-      least: what each of them must be at least.
+      played: Probabilities [n], those of an infoset next to each other.
+      starts: Integers [I], the places where infosets begin.
+      tolerance: Largest deviation of a sum from 1.
+      least: Smallest value of a probability.
     """
-    if not len(starts):
-        return None
     total = np.add.reduceat(played, starts, dtype=np.float64)
-    # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
+    # Written so that NaN fails. Infinite and negative numbers may sum to 1.
     good, fine = np.abs(total - 1) <= tolerance, played >= least
     if good.all() and fine.all():
         return None
     good &= np.logical_and.reduceat(fine, starts)
     return int(np.argmin(good))
-
-
-def check_probabilities(
-    probabilities: Sequence[float], whose: str, actions: Sequence[int]
-) -> np.ndarray:
-    """Returns what a policy answered at one decision, float64 [actions].
-
-    Args:
-      probabilities: of the actions.
-      whose: they are, for the error.
-      actions: OpenSpiel's, for the error.
-
-    Raises:
-      ValueError: they are not numbers, negative or not finite, or do not sum to 1.
-    """
-    numbers = np.asarray(probabilities)
-    if numbers.dtype.kind in _NUMBERS and (numbers >= -SUM_TOLERANCE).all():
-        checked: np.ndarray = np.maximum(numbers.astype(np.float64), 0)
-        if abs(checked.sum() - 1) <= SUM_TOLERANCE:
-            return checked
-    raise ValueError(
-        f"{whose} has the probabilities {numbers.tolist()} of the actions "
-        f"{list(actions)}; they must be at least 0 and sum to 1"
-    )
-
-
-def _refusal(tree: GameTree, player: int, infoset: int, played: np.ndarray) -> str:
-    """What is wrong with the probabilities at an infoset."""
-    key = tree.infosets[player].keys[infoset]
-    return (
-        f"behaviour of player {player} has the probabilities {played.tolist()} at the "
-        f"information state {key!r}; they must be at least 0 and sum to 1"
-    )
 
 
 def _infoset_states(

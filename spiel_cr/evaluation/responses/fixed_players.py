@@ -1,5 +1,7 @@
 """Fixed opponents as `FixedPlayer`: many decisions at once."""
 
+import abc
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -10,12 +12,12 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.draws import BELOW_ONE, choose
 from spiel_cr.games.simulation.rules_source import RulesSource
-from spiel_cr.games.simulation.simulator import Positions, Simulator
+from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.simulation.state_source import Decision
 from spiel_cr.policies.bot_base import gives_policy, policy_at
 from spiel_cr.policies.bot_policies import restart_at
-from spiel_cr.policies.queries import distribution
-from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
+from spiel_cr.policies.queries import distribution, shares
+from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision
 from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
@@ -32,23 +34,37 @@ class UniformPlayer:
         return drawn.astype(np.int64)
 
 
-class TablePlayer:
-    """Draws by a table of keys; uniformly where that has no row."""
-
-    def __init__(self, strategy: TableStrategy) -> None:
-        """Takes a strategy whose keys are made as those of the source."""
-        self._strategy = strategy
+class _OddsPlayer(abc.ABC):
+    """A player that draws its actions by their probabilities."""
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
         """See `FixedPlayer`."""
+        return choose(self._odds(positions, places), random.random(len(places)))
+
+    @abc.abstractmethod
+    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+        """Return float64 [n, A], probabilities of the legal actions, ascending.
+
+        Raises:
+          InvalidPolicyError: If a policy's answer is not a distribution.
+        """
+
+
+class TablePlayer(_OddsPlayer):
+    """A player by a table of keys; it plays uniformly where that has no row."""
+
+    def __init__(self, strategy: TableStrategy) -> None:
+        """Keep a strategy whose keys are made as those of the source."""
+        self._strategy = strategy
+
+    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         num_actions = positions.num_actions[places][:, None]
         row = self._strategy.find(positions.key[places])
         legal = np.arange(num_actions.max()) < num_actions
-        shares = self._strategy.spread(row, legal)
-        odds = np.where(row[:, None] >= 0, shares, legal / num_actions)
-        return choose(odds, random.random(len(row)))
+        played = self._strategy.spread(row, legal)
+        return np.where(row[:, None] >= 0, played, legal / num_actions)
 
 
 class NetworkPlayer:
@@ -91,30 +107,23 @@ class _Acting:
         return str(self._names.action_to_string(player, action))
 
 
-class LegalPlayer:
-    """Draws by a policy that depends on the legal actions alone, once for each set.
+class LegalPlayer(_OddsPlayer):
+    """A player by a policy that depends on the legal actions alone.
 
-    On a `RulesSource`. So it plays on a game's batched rules, where OpenSpiel's
-    states do not exist.
+    The policy is queried once for each set of legal actions, so it can play on a game's
+    batched rules, where OpenSpiel's states do not exist.
     """
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
-        """Asks nothing yet.
+        """Keep the policy; nothing is queried yet.
 
         Args:
-          game: whose legal actions these are; its first decision names them.
-          policy: see `rollouts.by_legal_actions`.
+          game: The game, whose first decision names the actions.
+          policy: The policy, see `rollouts.by_legal_actions`.
         """
         self._names, self._policy = first_decision(game), policy
 
-    def draw(
-        self, positions: Positions, places: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        """See `FixedPlayer`.
-
-        Raises:
-          ValueError: the policy's probabilities are none.
-        """
+    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         player = int(positions.player[places[0]])
         legal = positions.states[places].legal
         sets, which = np.unique(legal, axis=0, return_inverse=True)
@@ -122,64 +131,70 @@ class LegalPlayer:
         for row, one in zip(odds, sets, strict=True):
             actions = np.flatnonzero(one).tolist()
             state: Any = _Acting(self._names, player, actions)
-            by_action = self._policy.action_probabilities(state, player)
-            shares = [by_action.get(action, 0.0) for action in actions]
-            whose = f"opponent: its policy where {actions} are legal"
-            row[: len(actions)] = normalised(shares, whose, actions)
-        return choose(odds[which.reshape(-1)], random.random(len(places)))
+            row[: len(actions)] = shares(
+                self._policy.action_probabilities(state, player),
+                actions,
+                len(one),
+                functools.partial(
+                    "opponent: its policy where {} are legal".format, actions
+                ),
+            )
+        return odds[which.reshape(-1)]
 
 
-class StatePlayer:
-    """Draws by an OpenSpiel policy, asked once for each key.
+class _CachedPlayer(_OddsPlayer):
+    """A player by a policy that is queried once for each key."""
 
-    On a `StateSource`; on a `RulesSource` a table by information-state strings, where
-    its rules make these.
-    """
+    def __init__(self) -> None:
+        self._cache: dict[bytes, list[float]] = {}
 
-    def __init__(self, policy: openspiel_policy.Policy, source: Simulator) -> None:
-        """Asks nothing yet.
-
-        Args:
-          policy: must depend on the information state of who acts only.
-          source: of the positions.
-        """
-        self._answers = [Answers(policy, player) for player in range(2)]
-        self._table = policy if isinstance(source, RulesSource) else None
-        self._source = source
-        self._known: dict[bytes, tuple[int, list[float]]] = {}
-
-    def draw(
-        self, positions: Positions, places: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        """See `FixedPlayer`.
-
-        Raises:
-          ValueError: the policy's probabilities are none.
-        """
+    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         odds = np.zeros((len(places), int(positions.num_actions[places].max())))
         for row, place in zip(odds, places.tolist(), strict=True):
             key = positions.key[place].tobytes()
-            answer = self._known.get(key)
+            answer = self._cache.get(key)
             if answer is None:
-                if len(self._known) >= REMEMBERED:
-                    self._known.clear()
-                answer = self._known[key] = self._ask(positions, place)
-            row[: answer[0]] = answer[1]
-        return choose(odds, random.random(len(places)))
+                if len(self._cache) >= REMEMBERED:
+                    self._cache.clear()
+                answer = self._cache[key] = self._query(positions, place)
+            row[: len(answer)] = answer
+        return odds
 
-    def _ask(self, positions: Positions, place: int) -> tuple[int, list[float]]:
-        """How many legal actions there are, and their probabilities, ascending."""
-        if isinstance(self._table, openspiel_policy.TabularPolicy):
-            assert isinstance(self._source, RulesSource)
-            one = positions.states[np.array([place])]
-            player = int(positions.player[place])
-            (text,) = self._source.strings(one.rows, player)
-            legal = np.flatnonzero(one.legal[0]).tolist()
-            shares = self._table.policy_for_key(text)[legal].tolist()
-            return len(legal), normalised(shares, f"opponent: at {text!r}", legal)
+    @abc.abstractmethod
+    def _query(self, positions: Positions, place: int) -> list[float]:
+        """Return the probabilities of the legal actions at one position."""
+
+
+class StatePlayer(_CachedPlayer):
+    """A player by an OpenSpiel policy, on a `StateSource`."""
+
+    def __init__(self, policy: openspiel_policy.Policy) -> None:
+        """Keep a policy that depends on the player's information states only."""
+        super().__init__()
+        self._answers = [Answers(policy, player) for player in range(2)]
+
+    def _query(self, positions: Positions, place: int) -> list[float]:
         state, legal = positions.states[place]
         by_action = self._answers[state.current_player()](state).by_action
-        return len(legal), [by_action.get(action, 0.0) for action in legal]
+        return [by_action.get(action, 0.0) for action in legal]
+
+
+class StringPlayer(_CachedPlayer):
+    """A player by a table of strings that batched rules make, on a `RulesSource`."""
+
+    def __init__(
+        self, table: openspiel_policy.TabularPolicy, source: RulesSource
+    ) -> None:
+        """Keep the table and the source of the positions."""
+        super().__init__()
+        self._table, self._source = table, source
+
+    def _query(self, positions: Positions, place: int) -> list[float]:
+        state = positions.states[np.array([place])]
+        (text,) = self._source.strings(state.rows, int(positions.player[place]))
+        legal = np.flatnonzero(state.legal[0]).tolist()
+        answer = self._table.policy_for_key(text)
+        return shares(answer, legal, len(answer), lambda: f"opponent: at {text!r}")
 
 
 class BotPlayer:

@@ -22,6 +22,7 @@ from spiel_cr.evaluation.control_variates import without_luck
 from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.responses import fixed_players
 from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.simulation.key_making import STRINGS
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import FixedPlayer, Positions, Simulator, play
 from spiel_cr.games.simulation.state_source import StateSource
@@ -32,7 +33,7 @@ from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, as_table
 
 _TENSORS = "information_state"
 # Actions at all decisions of matches side by side, each of which has a list of them.
@@ -144,12 +145,14 @@ def _plays_on(
     """See `on_states`."""
     game = opened.game
     rules = opened.rules if use_rules else None
-    source = StateSource(game) if rules is None else RulesSource(game, rules)
+    by_rules = None if rules is None else RulesSource(game, rules)
+    source: Simulator = by_rules or StateSource(game)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return source, fixed_players.UniformPlayer()
-    if isinstance(policy, TablePolicy) and policy.beyond is None:
-        if isinstance(policy.source, RulesSource) == (rules is not None):
-            return source, fixed_players.TablePlayer(policy.strategy)
+    table = as_table(policy)
+    if table is not None and table.beyond is None:
+        if (table.keys == STRINGS) == (by_rules is None):
+            return source, fixed_players.TablePlayer(table.strategy)
     if isinstance(policy, DeepPolicy):
         average = policy.average
         if average.rule == SOFTMAX and average.features == _TENSORS:
@@ -157,9 +160,11 @@ def _plays_on(
             return simulated.source, fixed_players.NetworkPlayer(
                 simulated.knowledge, policy
             )
-    tabular = isinstance(policy, openspiel_policy.TabularPolicy)
-    if rules is None or tabular and hasattr(rules, "information_state_strings"):
-        return source, fixed_players.StatePlayer(policy, source)
+    if by_rules is None:
+        return source, fixed_players.StatePlayer(policy)
+    strings = getattr(rules, "information_state_strings", None)
+    if strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
+        return source, fixed_players.StringPlayer(policy, by_rules)
     if by_legal_actions(policy):
         return source, fixed_players.LegalPlayer(game, policy)
     return _plays_on(opened, policy, False)
