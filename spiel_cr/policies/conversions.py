@@ -1,8 +1,8 @@
-"""Arrays of strategies ⇄ OpenSpiel policies, and values of fixed strategies.
+"""Conversions between strategy arrays and OpenSpiel policies; values of strategies.
 
-A behaviour strategy of one player is a float64 [S] array by logical sequence: the
-probability of the action that ends the sequence, 1 at the empty one. Its sequence form
-(own reach) is the product of these on the way from the root.
+A behaviour strategy of one player is a float64 [S] array by logical sequence. It holds
+the probability of the action that ends the sequence, and 1 for the empty sequence. Its
+sequence form is the player's reach: the product of these probabilities from the root.
 """
 
 import abc
@@ -23,21 +23,21 @@ from spiel_cr.policies.turns import turn_based_state
 
 # For each player float64 [S], action probabilities by logical sequence.
 Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
-# How far from 1 the probabilities at one decision may sum up to, in policies that
-# others made: enough for float32.
+# Largest deviation from 1 of the sum of probabilities at a decision, in policies of
+# callers. It suffices for float32.
 SUM_TOLERANCE = 1e-5
-# What probabilities may be that are kept by logical sequence.
+# Types of probabilities that are stored by logical sequence.
 DTYPES = ("float32", "float64")
 # Number of infosets that are checked at a time.
 _CHUNK = 1 << 20
-# The kinds of numpy's types that are numbers: of these, probabilities are made.
+# Kinds of numpy's types that are numbers, and accepted as probabilities.
 _NUMBERS = "biuf"
 
 
 class StatePolicy(openspiel_policy.Policy, abc.ABC):
-    """A policy of both players that is asked state by state, and is no table.
+    """A policy of both players that is queried state by state, and is not a table.
 
-    OpenSpiel's tools and all that takes a policy accept it.
+    OpenSpiel's tools, and all functions that accept a policy, support it.
     """
 
     def __init__(self, game: pyspiel.Game) -> None:
@@ -62,7 +62,7 @@ class StatePolicy(openspiel_policy.Policy, abc.ABC):
 
     @abc.abstractmethod
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """The same where it is known that `player` acts."""
+        """Return the probabilities at a state at which `player` acts."""
 
 
 def sequential_state(
@@ -90,14 +90,14 @@ def sequential_state(
 
 
 def check_acting(state: pyspiel.State, player_id: int | None) -> int:
-    """The player who acts.
+    """Return the acting player.
 
     Args:
-      state: that a policy is asked for.
-      player_id: whose decision the asker takes it for; None: whoever acts.
+      state: The state at which a policy is queried.
+      player_id: The player that the caller expects to act; None for any player.
 
     Raises:
-      ValueError: another player acts, or none.
+      ValueError: If another player or no player acts.
     """
     acts = int(state.current_player())
     if acts not in (0, 1) or player_id not in (None, acts):
@@ -109,13 +109,13 @@ def check_acting(state: pyspiel.State, player_id: int | None) -> int:
 
 
 def uniform_behaviour(decisions: Decisions) -> np.ndarray:
-    """float64 [S], equal probabilities at every infoset."""
+    """Return float64 [S], equal probabilities at every infoset."""
     probabilities = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)
     return np.concatenate([np.ones(1), probabilities])
 
 
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
+    """Return float64 [S], the player's reach, from float64 [S] probabilities."""
     reach = np.ones(decisions.num_sequences)
     owner = decisions.owner
     for _, sequences in decisions.downwards():
@@ -126,7 +126,7 @@ def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndar
 
 
 def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
-    """float64 [S] probabilities; uniform at infosets that are never reached."""
+    """Return float64 [S], probabilities; uniform at infosets that are never reached."""
     owner = decisions.owner[1:]
     total = np.bincount(owner, weights=reach[1:], minlength=len(decisions))
     behaviour = uniform_behaviour(decisions)
@@ -136,8 +136,10 @@ def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
 
 
 class TabularPolicy(openspiel_policy.TabularPolicy):
-    """OpenSpiel's table of a compiled game, uniform, without a walk through its states:
-    these are made where somebody asks for them."""
+    """OpenSpiel's uniform table of a game tree, without a walk through its states.
+
+    States are made when they are first needed.
+    """
 
     def __init__(self, tree: GameTree) -> None:
         openspiel_policy.Policy.__init__(self, tree.game, [0, 1])
@@ -168,7 +170,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
         return answer
 
     def rows(self, infosets: Infosets) -> np.ndarray:
-        """int64 [S - 1], the row of each of a player's sequences."""
+        """Return int64 [S - 1], the row of each of a player's sequences."""
         rows = np.array([self.state_lookup[key] for key in infosets.keys], np.int64)
         return rows[infosets.decisions.owner[1:]]
 
@@ -183,7 +185,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
 
     @functools.cached_property
     def state_in(self) -> np.ndarray | None:
-        """The tensor of each row's state, where the game has one."""
+        """The tensor of each row's state; None if there are no states."""
         states = dict(zip(self.state_lookup, self.states, strict=True))
         table = openspiel_policy.TabularPolicy(self.game, states=states)
         return table.state_in if states else None
@@ -192,19 +194,19 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
 def tabular_policy(
     tree: GameTree, behaviour: Sequence[np.ndarray]
 ) -> openspiel_policy.TabularPolicy:
-    """An OpenSpiel `TabularPolicy` over every infoset of the game.
+    """Return an OpenSpiel `TabularPolicy` over every infoset of the game.
 
-    Infosets that only outcomes of probability zero lead to are in no compiled game, but
-    OpenSpiel's tools ask there, too: the policy is uniform at them.
+    Game trees do not contain infosets below chance outcomes of probability zero, but
+    OpenSpiel's tools query policies there. The policy is uniform at these infosets.
 
     Args:
-      tree: the compiled game.
-      behaviour: for each player float64 [S], action probabilities by logical sequence.
+      tree: The game tree.
+      behaviour: Action probabilities by logical sequence, float64 [S] of each player.
 
     Raises:
-      GameTooLargeError: more than a million histories are below such outcomes.
-      ValueError: both players have an infoset with the same information-state string,
-        so that a table by string cannot hold both.
+      GameTooLargeError: If more than a million histories are below such outcomes.
+      ValueError: If both players have an infoset with the same information state
+        string, so that a table by string cannot hold both.
     """
     clash = set(tree.infosets[0].keys) & set(tree.infosets[1].keys)
     if clash:
@@ -298,22 +300,22 @@ def _invalid_infoset(
 def _infoset_states(
     tree: GameTree, infosets: Infosets
 ) -> Iterator[tuple[int, pyspiel.State]]:
-    """Each infoset's number and the state at its first history, in any order."""
+    """Yield each infoset's number and the state at its first history, in any order."""
     return states_at(tree.game, tree.histories, infosets.history)
 
 
 def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.ndarray:
-    """float64 [N - 1], the probability of the move into each history but the root.
+    """Return float64 [N - 1], the probability of the move into each later history.
 
     Args:
-      tree: the compiled game.
-      behaviour: for each player float64 [S], action probabilities by logical sequence.
+      tree: The game tree.
+      behaviour: Action probabilities by logical sequence, float64 [S] of each player.
     """
     histories = tree.histories
     above = histories.parent[1:]
     mover = histories.player[above]
-    # Quotients of products of chance probabilities; never 0 / 0, since outcomes without
-    # probability are not in compiled games.
+    # Quotients of products of chance probabilities; never 0 / 0, because game trees
+    # contain no outcomes of probability zero.
     step: np.ndarray = histories.chance[1:] / histories.chance[above]
     for p, probabilities in enumerate(behaviour):
         step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)
@@ -323,12 +325,12 @@ def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.nd
 def history_values(
     tree: GameTree, behaviour: Sequence[np.ndarray] | None = None
 ) -> np.ndarray:
-    """float64 [N], player 0's expected utility from each history on.
+    """Return float64 [N], player 0's expected utility at each history.
 
     Args:
-      tree: the compiled game.
-      behaviour: for each player float64 [S], action probabilities by logical sequence;
-        None: uniform.
+      tree: The game tree.
+      behaviour: Action probabilities by logical sequence, float64 [S] of each player;
+        by default uniform.
     """
     histories = tree.histories
     if behaviour is None:
@@ -344,11 +346,11 @@ def history_values(
 def action_values(
     tree: GameTree, behaviours: tuple[np.ndarray, np.ndarray]
 ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
-    """Exact counterfactual values of all actions, and the game's value.
+    """Compute exact counterfactual values of all actions, and the game's value.
 
     Args:
-      tree: the compiled game.
-      behaviours: each player's action probabilities, float64 [S].
+      tree: The game tree.
+      behaviours: Each player's action probabilities, float64 [S].
 
     Returns:
       For each player float64 [S], the value of each sequence's last action in the

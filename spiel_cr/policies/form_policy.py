@@ -54,7 +54,7 @@ class FormPolicy(StatePolicy):
 
     @property
     def rules(self) -> Any:
-        """Batched rules of its own by which it is queried; None: there are none."""
+        """The form's batched rules, by which the policy is queried; or None."""
         return getattr(self.form, "world_rules", None)
 
     def array_probabilities(

@@ -10,7 +10,7 @@ import numpy as np
 from spiel_cr.common import figures
 from spiel_cr.policies.result import CurvePoint, Result
 
-# Letters of a title that stand beside each other.
+# Width of a title in characters.
 _WIDTH = 100
 
 
@@ -25,16 +25,17 @@ def plot(
     For results with node locks, the curve shows NashConv with locks.
 
     Args:
-      results: of `solve` or `resolve`, with their curves (see `Goal.eval_every`); a
-        mapping gives them, or curves, names.
-      path: the picture's file too; its suffix decides the format (png, svg, pdf).
-      title: what stands above; None: the game, where there is one.
+      results: Results of `solve` or `resolve` with curves (see `Goal.eval_every`), or a
+        mapping from names to results or curves.
+      path: File of the figure, if it is to be saved; its suffix is the format (png,
+        svg, pdf).
+      title: Title of the figure; by default the names of the games.
 
     Returns:
-      What notebooks show; its `figure` is matplotlib's.
+      An object that notebooks display; its `figure` is matplotlib's.
 
     Raises:
-      ValueError: a result has no curve, or a picture cannot be drawn or written.
+      ValueError: If a result has no curve, or the figure cannot be drawn or written.
     """
     figures.check_installed()
     from matplotlib.ticker import LogFormatterSciNotation, NullLocator

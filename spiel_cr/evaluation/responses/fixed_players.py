@@ -1,4 +1,4 @@
-"""Fixed opponents as `FixedPlayer`: many decisions at once."""
+"""Fixed opponents that answer many decisions at once, as `FixedPlayer`."""
 
 import abc
 import functools
@@ -24,7 +24,7 @@ from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
 
 class UniformPlayer:
-    """Takes any legal action."""
+    """A player that plays all legal actions with equal probability."""
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
@@ -34,17 +34,19 @@ class UniformPlayer:
         return drawn.astype(np.int64)
 
 
-class _OddsPlayer(abc.ABC):
+class _SamplingPlayer(abc.ABC):
     """A player that draws its actions by their probabilities."""
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
         """See `FixedPlayer`."""
-        return choose(self._odds(positions, places), random.random(len(places)))
+        return choose(
+            self._probabilities(positions, places), random.random(len(places))
+        )
 
     @abc.abstractmethod
-    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         """Return float64 [n, A], probabilities of the legal actions, ascending.
 
         Raises:
@@ -52,14 +54,14 @@ class _OddsPlayer(abc.ABC):
         """
 
 
-class TablePlayer(_OddsPlayer):
+class TablePlayer(_SamplingPlayer):
     """A player by a table of keys; it plays uniformly where that has no row."""
 
     def __init__(self, strategy: TableStrategy) -> None:
         """Keep a strategy whose keys are made as those of the source."""
         self._strategy = strategy
 
-    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         num_actions = positions.num_actions[places][:, None]
         row = self._strategy.find(positions.key[places])
         legal = np.arange(num_actions.max()) < num_actions
@@ -68,14 +70,14 @@ class TablePlayer(_OddsPlayer):
 
 
 class NetworkPlayer:
-    """Draws by networks that answer many decisions at once."""
+    """A player by networks that answer many decisions at once."""
 
     def __init__(self, knowledge: Knowledge, policy: DeepPolicy) -> None:
-        """Asks nothing yet.
+        """Keep the policy; nothing is queried yet.
 
         Args:
-          knowledge: of the source's positions.
-          policy: of both players.
+          knowledge: Inputs of networks at the source's positions.
+          policy: The policy of both players.
         """
         self._knowledge, self._policy = knowledge, policy
 
@@ -85,14 +87,14 @@ class NetworkPlayer:
         """See `FixedPlayer`."""
         player = int(positions.player[places[0]])
         seen = self._knowledge.seen(positions, places, player)
-        odds = self._policy.strategies(seen.rows, seen.legal, player)[0]
-        action = choose(odds, random.random(len(places)))
+        probabilities = self._policy.strategies(seen.rows, seen.legal, player)[0]
+        action = choose(probabilities, random.random(len(places)))
         rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
         return rank
 
 
 class _Acting:
-    """Stands in for a state where nothing counts but who acts and what is legal."""
+    """Replacement of a state that has an acting player and legal actions only."""
 
     def __init__(self, names: pyspiel.State, player: int, legal: list[int]) -> None:
         self._names, self._player, self._legal = names, player, legal
@@ -107,7 +109,7 @@ class _Acting:
         return str(self._names.action_to_string(player, action))
 
 
-class LegalPlayer(_OddsPlayer):
+class LegalPlayer(_SamplingPlayer):
     """A player by a policy that depends on the legal actions alone.
 
     The policy is queried once for each set of legal actions, so it can play on a game's
@@ -123,12 +125,12 @@ class LegalPlayer(_OddsPlayer):
         """
         self._names, self._policy = first_decision(game), policy
 
-    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         player = int(positions.player[places[0]])
         legal = positions.states[places].legal
         sets, which = np.unique(legal, axis=0, return_inverse=True)
-        odds = np.zeros((len(sets), legal.sum(axis=1).max()))
-        for row, one in zip(odds, sets, strict=True):
+        probabilities = np.zeros((len(sets), legal.sum(axis=1).max()))
+        for row, one in zip(probabilities, sets, strict=True):
             actions = np.flatnonzero(one).tolist()
             state: Any = _Acting(self._names, player, actions)
             row[: len(actions)] = shares(
@@ -139,18 +141,20 @@ class LegalPlayer(_OddsPlayer):
                     "opponent: its policy where {} are legal".format, actions
                 ),
             )
-        return odds[which.reshape(-1)]
+        return probabilities[which.reshape(-1)]
 
 
-class _CachedPlayer(_OddsPlayer):
+class _CachedPlayer(_SamplingPlayer):
     """A player by a policy that is queried once for each key."""
 
     def __init__(self) -> None:
         self._cache: dict[bytes, list[float]] = {}
 
-    def _odds(self, positions: Positions, places: np.ndarray) -> np.ndarray:
-        odds = np.zeros((len(places), int(positions.num_actions[places].max())))
-        for row, place in zip(odds, places.tolist(), strict=True):
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+        probabilities = np.zeros(
+            (len(places), int(positions.num_actions[places].max()))
+        )
+        for row, place in zip(probabilities, places.tolist(), strict=True):
             key = positions.key[place].tobytes()
             answer = self._cache.get(key)
             if answer is None:
@@ -158,7 +162,7 @@ class _CachedPlayer(_OddsPlayer):
                     self._cache.clear()
                 answer = self._cache[key] = self._query(positions, place)
             row[: len(answer)] = answer
-        return odds
+        return probabilities
 
     @abc.abstractmethod
     def _query(self, positions: Positions, place: int) -> list[float]:
@@ -198,28 +202,28 @@ class StringPlayer(_CachedPlayer):
 
 
 class BotPlayer:
-    """Asks a bot for its moves, on a `StateSource`; it need not give probabilities.
+    """A player by bots on a `StateSource`, which need not provide probabilities.
 
-    At every decision the bot is told the whole match, as `pyspiel.Bot.restart_at` does,
-    or where a bot has no such thing, move by move after `restart`. So one bot plays
-    many matches at once. What it remembers of other matches it keeps.
+    At every decision the bot is moved to the state by `pyspiel.Bot.restart_at`. If it
+    does not support that, it is informed of all moves after `restart`. One bot can
+    therefore play many matches at once. It keeps its memory of other matches.
     """
 
     def __init__(self, bots: Sequence[pyspiel.Bot]) -> None:
-        """Asks nothing yet.
+        """Keep the bots.
 
         Args:
-          bots: of player 0 and of player 1; one who does not play may be any.
+          bots: The bots of player 0 and of player 1; only those that play are used.
         """
         self._bots = tuple(bots)
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
-        """See `FixedPlayer`; consumed where a bot gives its policy.
+        """See `FixedPlayer`.
 
         Raises:
-          ValueError: a bot chose what it may not.
+          ValueError: If a bot chooses an illegal action.
         """
         bot = self._bots[int(positions.player[places[0]])]
         points = random.random(len(places)) * BELOW_ONE
@@ -230,11 +234,11 @@ class BotPlayer:
         return np.array(moves, np.int64)
 
     def _move(self, bot: pyspiel.Bot, decision: Decision, point: float) -> int:
-        """The place of the bot's action among the legal ones."""
+        """Return the place of the bot's action among the legal ones."""
         state, legal = decision
         restart_at(bot, state)
         if gives_policy(bot):
-            odds = distribution(
+            probabilities = distribution(
                 policy_at(bot, state),
                 legal,
                 state.num_distinct_actions(),
@@ -242,7 +246,7 @@ class BotPlayer:
                     f"bots: a {type(bot).__name__} after the actions {state.history()}"
                 ),
             )
-            ends = list(itertools.accumulate(odds))
+            ends = list(itertools.accumulate(probabilities))
             return sum(end <= point * ends[-1] for end in ends)
         action = int(bot.step(state))
         if action not in legal:
