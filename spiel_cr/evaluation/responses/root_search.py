@@ -120,7 +120,7 @@ class RootSearch:
         It is 0 if histories were sampled, or information states lack perfect recall,
         because the search then has no end.
         """
-        drawn = not all(branch.whole for branch in self._search.root.branches)
+        drawn = not all(branch.complete for branch in self._search.root.branches)
         if drawn or self._search.forgetful:
             return 0.0
         shares: dict[int, float] = {}
@@ -128,8 +128,10 @@ class RootSearch:
         for node in reversed((self._search.root, *self._search.nodes.values())):
             open_ = [
                 math.fsum(
-                    odds * (1 - shares.get(id(below), 0.0))
-                    for below, odds in zip(branch.below, branch.odds, strict=True)
+                    probability * (1 - shares.get(id(below), 0.0))
+                    for below, probability in zip(
+                        branch.below, branch.probabilities, strict=True
+                    )
                 )
                 for branch in node.branches
             ]
@@ -145,7 +147,9 @@ class RootSearch:
         count, action, worth, expected = (
             np.array([row[place] for row in rows]) for place in range(4)
         )
-        whole = all(b.whole for node in (root, *nodes.values()) for b in node.branches)
+        complete = all(
+            b.complete for node in (root, *nodes.values()) for b in node.branches
+        )
         # Without perfect recall, the next infosets are not those of the expectation.
         exact = self._exact and not self._search.forgetful
         known = exact and root.branches
@@ -158,7 +162,7 @@ class RootSearch:
             expected.astype(np.float64) if exact else np.full(len(rows), np.nan),
             np.full(NUM_HABITS, -1),
             _row(root)[3] if known else math.nan,
-            root.value if known and root.solved and whole else None,
+            root.value if known and root.solved and complete else None,
         )
 
 
@@ -172,5 +176,5 @@ def _row(node: BeliefNode) -> tuple[int, int, float, float]:
         len(node.actions),
         best,
         node.value,
-        branch.value if branch.whole else math.nan,
+        branch.value if branch.complete else math.nan,
     )
