@@ -257,8 +257,8 @@ def check_behaviour(
         numbers = numbers.astype(np.float64, copy=False)
     if numbers[0] != 1:
         raise ValueError(
-            f"{name} has the probability {numbers[0]} at the empty sequence; it must "
-            f"be 1"
+            f"{name} has the probabilities [{numbers[0]}] at the empty sequence; they "
+            f"must be [1.0]"
         )
     least = -tolerance if least is None else least
     ends = np.append(decisions.first_sequence, count)
