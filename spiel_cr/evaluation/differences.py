@@ -91,24 +91,35 @@ def differences(
     memory_limit: Limit = None,
     progress: bool = False,
 ) -> Differences:
-    """Find the largest differences between two policies, and their exact values.
+    """List the infosets where two policies differ most, with the gain of each.
 
-    The gain of another strategy is a sum over the player's infosets: the reach of the
-    new strategy times the gain of its probabilities under the old strategy (the
-    performance difference lemma; Kakade & Langford 2002).
+    The gain of another strategy is the sum, over the player's infosets, of the new
+    strategy's reach times the gain of its probabilities there under the old one
+    (performance difference lemma; Kakade & Langford 2002). All values are exact.
 
     Args:
       game: OpenSpiel game string, game, or game tree.
-      first: An OpenSpiel policy, a result, or a string, as for `nash_conv`.
-      second: Another policy.
-      sort: Order of the listed infosets: "worth" by absolute gain, or "apart".
-      most: Largest number of listed infosets.
+      first: The first policy: an OpenSpiel policy, a result, or a string, as for
+        `nash_conv`.
+      second: The second policy.
+      sort: Order of the infosets: "worth", by the gain or loss, or "apart", by the
+        probability of different moves in a match.
+      most: Maximum number of infosets to list.
       memory_limit: Largest memory for the game tree, as in `solve`.
       progress: Whether to show progress bars on stderr.
 
+    Returns:
+      The differences; `print` shows them as lines of text.
+
     Raises:
       GameTooLargeError: If the game tree does not fit into memory.
-      ValueError: If a policy is invalid, or belongs to another game.
+      ValueError: If an argument is not a policy of the game.
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 100)
+      >>> spiel_cr.differences("kuhn_poker", "uniform", result).infosets
+      12
     """
     check_order(game, first, "differences(game, first, second)")
     check_choice(sort, "sort", ("worth", "apart"))

@@ -20,22 +20,28 @@ def plot(
     *,
     title: str | None = None,
 ) -> figures.NotebookFigure:
-    """Draw NashConv against iterations and against seconds, all axes logarithmic.
+    """Plot NashConv against iterations and against seconds, with logarithmic axes.
 
     For results with node locks, the curve shows NashConv with locks.
 
     Args:
-      results: Results of `solve` or `resolve` with curves (see `Goal.eval_every`), or a
-        mapping from names to results or curves.
-      path: File of the figure, if it is to be saved; its suffix is the format (png,
-        svg, pdf).
-      title: Title of the figure; by default the names of the games.
+      results: Results of `solve` or `resolve` that have curves (see `Goal.eval_every`),
+        or a mapping from names to results or curves.
+      path: Path of the figure. If given, the figure is also written to it, in the
+        format of its suffix (png, svg, pdf).
+      title: Title of the figure. If None, the name of the game, if it is known.
 
     Returns:
-      An object that notebooks display; its `figure` is matplotlib's.
+      An object that notebooks display; its attribute `figure` is a matplotlib figure.
 
     Raises:
       ValueError: If a result has no curve, or the figure cannot be drawn or written.
+
+    Example:
+      >>> import spiel_cr
+      >>> goal = spiel_cr.Goal(iterations=100, eval_every=10)
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", goal)
+      >>> plot = spiel_cr.plot(result, "kuhn.svg")
     """
     figures.check_installed()
     from matplotlib.ticker import LogFormatterSciNotation, NullLocator
