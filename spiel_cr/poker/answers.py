@@ -1,6 +1,7 @@
 """What each hand does at a public node of hold'em, and what it is worth there."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -97,7 +98,8 @@ def answers(
     number, path = find_node(policy, node)
     betting = signals.betting
     player, round = int(betting.player[number]), int(betting.round[number])
-    reach = [_reach_at(policy, number, p) for p in range(2)]
+    strategy_at = functools.partial(node_probabilities, policy)
+    reach = [signals.reach_at(p, number, strategy_at) for p in range(2)]
     seen, margin = _pairs_and_margins(signals, player, round, reach[1 - player])
     form = form or signals.sequence_form
     other = 1 - player
@@ -127,21 +129,6 @@ def answers(
         node_probabilities(policy, number).astype(np.float64),
         action_ev,
     )
-
-
-def _reach_at(policy: FormPolicy, node: int, player: int) -> np.ndarray:
-    """float64 [H], how often a player's own actions lead to a node, by signal there."""
-    betting, signals = policy.form.betting, policy.form
-    round = int(betting.round[node])
-    reach = np.ones(signals.num_private_states(player)[round])
-    while node:
-        above = int(betting.parent[node])
-        if betting.player[above] == player:
-            taken = policy.form.finder.actions(above).index(int(betting.action[node]))
-            behind = signals.ancestors(player, round, int(betting.round[above]))
-            reach = reach * node_probabilities(policy, above)[behind, taken]
-        node = above
-    return reach
 
 
 def _pairs_and_margins(

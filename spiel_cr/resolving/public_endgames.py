@@ -26,7 +26,6 @@ from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving.public_decomposition import (
     PublicDecomposition,
     decompose_public,
-    reach_of,
 )
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.solvers.algorithms import CFR, find
@@ -158,5 +157,6 @@ def _range(
 ) -> np.ndarray:
     """float64 [H], a player's reach of a public node, by signal; ones if it is none."""
     decisions = d.game.public_decisions[player]
-    reach = reach_of(d, player, node, functools.partial(decisions.block, behaviour))
+    strategy_at = functools.partial(decisions.block, behaviour)
+    reach = d.game.reach_at(player, node, strategy_at)
     return reach if reach.any() else np.ones_like(reach)

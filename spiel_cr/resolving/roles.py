@@ -9,13 +9,14 @@ own reach is zero (`tests/resolving/test_continual.py` has an example).
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spiel_cr.common import memory
-from spiel_cr.games.public_tree import public_tree_footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.leaf_values import HistoryValues
@@ -36,6 +37,7 @@ from spiel_cr.resolving.truncation import (
 )
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.representation import PUBLIC_TREE
 
 # Peak memory of both roles' layers and gadget games, in bytes per history.
 _DECOMPOSITION_BYTES = 112
@@ -45,8 +47,9 @@ _WEIGHT_BYTES = 32
 
 LayeredGame: TypeAlias = Decomposition | PublicDecomposition
 LayerForest: TypeAlias = Forest | PublicForest
-# Solves the forest of a layer, and keeps the counterfactual values of infosets.
-SolverOf: TypeAlias = Callable[[LayeredGame, LayerForest], Solver]
+# Solves the game of a layer, given the player that updates first, and keeps the
+# counterfactual values of infosets.
+SolverOf: TypeAlias = Callable[[SequenceForm, int], Solver]
 
 
 class LayerState(NamedTuple):
@@ -85,11 +88,13 @@ class Role:
       d: The game in layers.
       limit: Depth limit of subgames, in tree form only. None: to the end of the game.
       gadget: Gadget above the subgames. Always "cfrd" in public-tree form.
+      locks: Node locks of the complete game, in tree form only.
     """
 
     d: LayeredGame
     limit: DepthLimit | None = None
     gadget: Gadget = "cfrd"
+    locks: Rows = (None, None)
 
     def start(self) -> LayerState:
         """Return the state above the first layer."""
@@ -101,12 +106,12 @@ class Role:
         Args:
           layer: Number of the layer, 1 .. d.num_layers; layers above are solved.
           state: Result of the layer above.
-          solver_of: Solver of a forest.
+          solver_of: Makes and runs a solver.
         """
         if self.limit is not None and isinstance(self.limit.value, Continuations):
             return self._resolve_with_constraints(layer, state.behaviour, solver_of)
         d, forest = self.d, self._forest(layer, state)
-        solver = solver_of(d, forest)
+        solver = self._solve(forest, solver_of)
         in_forest = np.isin(d.decisions.owner, forest.infosets)
         in_layer = in_forest & (d.player_layer[d.decisions.owner] == layer)
         behaviour = state.behaviour.copy()
@@ -117,6 +122,12 @@ class Role:
         first_next = len(values) - len(forest.next_augmented)
         opponent_values[forest.next_augmented] = values[first_next:]
         return LayerState(behaviour, opponent_values)
+
+    def _solve(self, forest: LayerForest, solver_of: SolverOf) -> Solver:
+        form = forest.form
+        if any(rows is not None for rows in self.locks):
+            form = locked(form, forest.rows_of(self.d, self.locks))
+        return solver_of(form, self.d.player ^ forest.other_first)
 
     def _forest(self, layer: int, state: LayerState) -> LayerForest:
         d, limit, truncation = self.d, self.limit, None
@@ -135,13 +146,11 @@ class Role:
         self, layer: int, incumbent: np.ndarray, solver_of: SolverOf
     ) -> LayerState:
         """Solve a layer; keep the incumbent strategy where a constraint is violated."""
-        d = self.d
-        assert isinstance(d, Decomposition)
+        d: Any = self.d  # in tree form: public trees have no depth limit
         responses = OpponentResponses(d)
         constraints = responses.values(incumbent)
         forest = self._forest(layer, LayerState(incumbent, constraints[:-1]))
-        assert isinstance(forest, Forest)
-        solver = solver_of(d, forest)
+        solver = self._solve(forest, solver_of)
         infosets = forest.infosets
         inside = np.isin(d.decisions.owner, infosets)
         behaviour = incumbent.copy()
@@ -150,7 +159,7 @@ class Role:
         kept = np.full(len(infosets), exceeds[-1])
         if layer > 1:
             subgame = d.player_subgame[
-                infosets[top_infosets(forest.decisions[d.player])]
+                infosets[top_infosets(forest.form.decisions[d.player])]
             ]
             count = int(d.augmented_subgame.max()) + 1
             worse = exceeds[:-1] & (d.augmented_layer == layer)
@@ -164,7 +173,7 @@ class Role:
 
 
 def make_roles(
-    game: GameTree | PublicTreeGame,
+    game: Any,
     limit: DepthLimit | None,
     gadget: Gadget,
     dtype: np.dtype,
@@ -173,7 +182,7 @@ def make_roles(
     """Cut a game into both players' layers.
 
     Args:
-      game: The game.
+      game: The game, in tree or public-tree form.
       limit: Depth limit of subgames, in tree form only.
       gadget: Gadget above the subgames.
       dtype: Arithmetic of the solvers.
@@ -183,19 +192,21 @@ def make_roles(
       GameTooLargeError: If re-solving would need more memory than the limit.
       UncountableTurnsError, ValueError: As `decompose`.
     """
-    if isinstance(game, PublicTreeGame):
-        need = public_tree_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
-    else:
-        need = footprint.peak_bytes(game, dtype=dtype)
-        need += _DECOMPOSITION_BYTES * len(game.histories)
+    in_public, need = game.kind == PUBLIC_TREE, footprint.peak_bytes(game, dtype=dtype)
+    need += _gadget_bytes(game) if in_public else _layer_bytes(game)
     remedy = "use a smaller game" if dtype == np.float32 else "use dtype float32"
     memory.check_need(f"resolving {game.game}", need, memory_limit, remedy)
-    if isinstance(game, PublicTreeGame):
+    if in_public:
         return [Role(decompose_public(game, player)) for player in range(2)]
     layered = [decompose(game, player) for player in range(2)]
     if limit is not None:
         warn_if_never_truncated(layered, limit.depth, limit.unit)
     return [Role(d, limit, gadget) for d in layered]
+
+
+def _layer_bytes(game: GameTree) -> int:
+    """Return the memory for layers and gadget games of a game tree."""
+    return _DECOMPOSITION_BYTES * len(game.histories)
 
 
 def _gadget_bytes(game: PublicTreeGame) -> int:

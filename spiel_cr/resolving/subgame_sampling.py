@@ -29,6 +29,7 @@ from spiel_cr.common.jax_utils import quick_options
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.solvers.cfr import regret_matching
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.cfr.solver import jitted_loop
 from spiel_cr.solvers.mccfr import baselines, descent, sample_tree, trajectories
 
 TERMINATE, FOLLOW = 0, 1
@@ -348,22 +349,10 @@ def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
     return jnp.minimum(place, len(chance) - 1).astype(jnp.int32)
 
 
-def _iterate(
-    problem: SubgameProblem,
-    state: SubgameState,
-    iterations: jax.Array,
-    *,
-    config: MCCFRConfig,
-) -> SubgameState:
-    return jax.lax.fori_loop(
-        0, iterations, lambda _, now: step(problem, now, config), state
-    )
-
-
 @functools.cache
 def program() -> Any:
     """`(problem, state, iterations, *, config)` to the state afterwards, jitted."""
-    return jax.jit(_iterate, static_argnames="config", compiler_options=quick_options())
+    return jitted_loop(step, options=quick_options())
 
 
 def programs() -> int:

@@ -6,12 +6,14 @@ the operations that are written out in it, and each array is there several times
 host, on the device and in XLA's workspace.
 """
 
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 
 from spiel_cr.common import memory
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.phantom import footprint as phantom_footprint
 from spiel_cr.games.phantom.game import PhantomGame
@@ -24,6 +26,7 @@ from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
 from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.mccfr.public.public_config import PublicConfig
+from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, TREE
 
 # A linear program in HiGHS, with its matrices, for each payoff.
 _LINEAR, _LINEAR_PAYOFF = 15e6, 550
@@ -52,81 +55,105 @@ Algorithm: TypeAlias = CFRConfig | MCCFRConfig | FirstOrderConfig | PublicConfig
 
 
 def check(
-    game: GameTree | PublicTreeGame | PhantomGame,
+    game: HasSequenceForm,
     algorithm: Algorithm,
     dtype: np.typing.DTypeLike | None,
     limit: memory.Limit,
 ) -> None:
-    """Refuses what would take more memory than there may be.
+    """Raise an error if solving a game would take more memory than a limit.
 
     Args:
-      game: the game.
-      algorithm: settings, or "lp"; of a signal game, one that iterates.
-      dtype: as for `solve`.
-      limit: as users give it.
+      game: The represented game.
+      algorithm: Settings of the algorithm, or "lp".
+      dtype: Arithmetic, float64 or float32.
+      limit: Memory limit, as the caller gave it.
 
     Raises:
-      GameTooLargeError: it would.
+      GameTooLargeError: If the limit is too low.
     """
     remedy = "choose smaller game parameters"
     if isinstance(algorithm, MCCFRConfig):
         remedy = "take a smaller batch, or cfr+"
-    elif algorithm != "lp" and np.dtype(dtype or np.float64) != np.float32:
+    elif algorithm == "lp":
+        remedy = "take cfr+, or choose smaller game parameters"
+    elif np.dtype(dtype or np.float64) != np.float32:
         remedy = "use dtype float32"
-    if isinstance(game, PublicTreeGame):
-        task = f"solving {game.game} in the form of signals"
-    else:
-        name = algorithm if isinstance(algorithm, str) else algorithm.name
-        task = f"{name} on {game.game}"
+    name = algorithm if isinstance(algorithm, str) else algorithm.name
+    task = f"solving {game.game} by {name} (form {game.kind})"
     memory.check_need(task, peak_bytes(game, algorithm, dtype), limit, remedy)
 
 
 def peak_bytes(
-    game: GameTree | PublicTreeGame | PhantomGame,
+    game: HasSequenceForm,
     algorithm: Algorithm | None = None,
     dtype: np.typing.DTypeLike | None = None,
 ) -> float:
-    """The peak of a process that lays out and solves a game, in bytes.
+    """Return the peak memory of a process that builds and solves a game, in bytes.
 
     Args:
-      game: a compiled game, a signal game, or one of hidden boards.
-      algorithm: settings, or "lp"; of a signal game, one that iterates; None: a
-        full-width one.
-      dtype: as for `solve`.
+      game: The represented game.
+      algorithm: Settings of the algorithm, or "lp"; None: a full-width one.
+      dtype: Arithmetic, float64 or float32.
 
     Raises:
-      ValueError: settings that do not go together, see `choice.visits_only`.
+      ValueError: If settings are incompatible, see `choice.visits_only`.
     """
+    form: Any = game
     if isinstance(algorithm, str):
-        assert isinstance(game, GameTree)
-        return tree_bytes(game) + linear_bytes(game.sequence_form)
+        held = memory.BASE_BYTES if game.kind != TREE else tree_bytes(form)
+        return held + linear_bytes(game.sequence_form)
     if isinstance(algorithm, MCCFRConfig):
-        assert isinstance(game, GameTree)
         size = np.dtype(dtype or np.float32).itemsize
-        return tree_bytes(game) + _sampled_bytes(game, algorithm, size)
-    passes, vectors = 1, 0
-    if isinstance(algorithm, FirstOrderConfig):
-        passes, vectors = _PASSES, _VECTORS
+        return tree_bytes(form) + _sampled_bytes(form, algorithm, size)
     dtype = np.dtype(dtype or np.float64)
-    if isinstance(game, PublicTreeGame):
-        peak = public_tree_footprint.peak_bytes(game, dtype)
-        sequences = sum(
-            public_tree_footprint.size_of(game, p).sequences for p in range(2)
-        )
-        more = public_tree_footprint.program_bytes(game)
-    elif isinstance(game, PhantomGame):
-        sequences = sum(side.decisions.num_sequences for side in game.sides)
-        pairs = sum(game.pairs)
-        peak = phantom_footprint.peak_bytes(pairs, sequences, dtype.itemsize)
-        more = phantom_footprint.PROGRAM
-    else:
-        compiling = memory.IMPORTED_BYTES + _COMPILING * len(game.histories)
-        peak = max(
-            compiling, tree_bytes(game) + solver_bytes(game.sequence_form, dtype)
-        )
-        sequences = sum(layout.size for layout in game.sequence_form.layouts)
-        more = _PROGRAM_ROW * _rows(game.sequence_form)
-    return peak + (passes - 1) * more + vectors * sequences * dtype.itemsize
+    peak, sequences, program = _FULL_WIDTH[game.kind](form, dtype)
+    if isinstance(algorithm, FirstOrderConfig):
+        peak += (_PASSES - 1) * program + _VECTORS * sequences * dtype.itemsize
+    return peak
+
+
+class _Peak(NamedTuple):
+    """Memory of a process that solves a game by a full-width algorithm.
+
+    Attributes:
+      total: Peak memory in bytes.
+      sequences: Number of sequences of both players.
+      program: Bytes of the compiled function that a further pass over both trees adds.
+    """
+
+    total: float
+    sequences: int
+    program: float
+
+
+def _tree_peak(tree: GameTree, dtype: np.dtype) -> _Peak:
+    form = tree.sequence_form
+    building = memory.IMPORTED_BYTES + _COMPILING * len(tree.histories)
+    total = max(building, tree_bytes(tree) + solver_bytes(form, dtype))
+    sequences = sum(layout.size for layout in form.layouts)
+    return _Peak(total, sequences, _PROGRAM_ROW * _rows(form))
+
+
+def _public_tree_peak(game: PublicTreeGame, dtype: np.dtype) -> _Peak:
+    sizes = [public_tree_footprint.size_of(game, p) for p in range(2)]
+    return _Peak(
+        public_tree_footprint.peak_bytes(game, dtype),
+        sum(size.sequences for size in sizes),
+        public_tree_footprint.program_bytes(game),
+    )
+
+
+def _phantom_peak(game: PhantomGame, dtype: np.dtype) -> _Peak:
+    sequences = sum(side.decisions.num_sequences for side in game.sides)
+    total = phantom_footprint.peak_bytes(sum(game.pairs), sequences, dtype.itemsize)
+    return _Peak(total, sequences, phantom_footprint.PROGRAM)
+
+
+_FULL_WIDTH: Mapping[str, Callable[[Any, np.dtype], _Peak]] = {
+    TREE: _tree_peak,
+    PUBLIC_TREE: _public_tree_peak,
+    PHANTOM: _phantom_peak,
+}
 
 
 def tree_bytes(tree: GameTree) -> float:

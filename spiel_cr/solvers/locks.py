@@ -2,7 +2,7 @@
 
 import os
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,8 +21,9 @@ from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
 from spiel_cr.policies.queries import member, query_player
-from spiel_cr.policies.result import Result
+from spiel_cr.policies.result import Result, SolvedForm
 from spiel_cr.solvers.policy_files import load_policy
+from spiel_cr.solvers.representation import PUBLIC_TREE, TREE
 
 # Probabilities by infoset: of compiled games by information-state string, of signal
 # games by the node's actions, or by these and then by hands. Or for each player a whole
@@ -75,17 +76,33 @@ def lock(
     first, second = (
         np.full(decisions.num_sequences, np.nan) for decisions in form.decisions
     )
+    if (lock_key := _LOCK_KEYS.get(game_form.kind)) is None:
+        raise ValueError(
+            f"locks={reprlib.repr(locks)}: infosets have no names in the "
+            f"{game_form.kind} form; give whole strategies, as (policy, None)"
+        )
     for key, strategy in locks.items():
-        if isinstance(game_form, GameTree):
-            _lock_infoset(game_form, (first, second), key, strategy)
-        elif isinstance(game_form, PublicTreeGame):
-            _lock_node(game_form, (first, second), key, strategy)
-        else:
-            raise ValueError(
-                f"locks: {key!r}: infosets have no names in the form of worlds; give "
-                f"whole strategies, as (policy, None)"
-            )
+        lock_key(game_form, (first, second), key, strategy)
     return locked(form, (first, second))
+
+
+def solved_form(
+    game_form: HasSequenceForm, locks: Locks | None, dtype: np.dtype
+) -> SolvedForm:
+    """Return a represented game with its locks.
+
+    Args:
+      game_form: The represented game.
+      locks: See `Locks`.
+      dtype: Arithmetic of the solver. Policies have it, too, except those of game
+        trees, which are in double precision.
+
+    Raises:
+      OSError, CorruptFileError, ValueError: See `lock`.
+    """
+    form = lock(game_form.sequence_form, game_form, locks)
+    is_tree = game_form.kind == TREE
+    return SolvedForm(game_form, form, np.dtype(float) if is_tree else dtype)
 
 
 def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
@@ -188,6 +205,13 @@ def _lock_node(
         block[_hands(signals, node, hands, where_hands)] = _row(
             each, names, where_hands
         )
+
+
+# By form, what locks the infosets that a key names.
+_LOCK_KEYS: Mapping[str, Callable[..., None]] = {
+    TREE: _lock_infoset,
+    PUBLIC_TREE: _lock_node,
+}
 
 
 def _row(strategy: Any, names: Mapping[int, str], where: str) -> list[float]:

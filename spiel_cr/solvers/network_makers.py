@@ -12,7 +12,6 @@ from spiel_cr.solvers.deep.deep_training import Training, check_stepped
 from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.deep.tensors import stepped
-from spiel_cr.solvers.representation import RepresentedGame
 from spiel_cr.solvers.task import Task
 
 _PRESETS = {**PRESETS, **SELF_PLAY_PRESETS}
@@ -35,7 +34,7 @@ def read_stepped(algorithm: Any) -> Any:
     return config
 
 
-def on_tree(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
+def on_tree(trainer: Trainer, represented: GameTree, task: Task) -> Training:
     """Make a solver that trains networks on a game tree.
 
     Args:
@@ -46,15 +45,13 @@ def on_tree(trainer: Trainer, represented: RepresentedGame, task: Task) -> Train
     Raises:
       GameTooLargeError, ValueError, ImportError: See `solve`.
     """
-    assert isinstance(represented, GameTree)
     config = task.algorithm.config
     deep_footprint.check_tree(config, represented, task.options.memory_limit)
     return trainer(represented, config, seed=task.seed)
 
 
-def on_steps(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
+def on_steps(trainer: Trainer, represented: Opened, task: Task) -> Training:
     """Make a solver that trains networks on a simulated game; see `on_tree`."""
-    assert isinstance(represented, Opened)
     game, config = represented.game, task.algorithm.config
     use_rules = task.options.batched_rules
     way = stepped(represented, config.features, use_rules=use_rules)

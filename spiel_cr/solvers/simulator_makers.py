@@ -25,7 +25,7 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     batch_bytes,
     trajectory_bytes,
 )
-from spiel_cr.solvers.representation import SIMULATOR, GameOptions, RepresentedGame
+from spiel_cr.solvers.representation import SIMULATOR, GameOptions
 from spiel_cr.solvers.task import Task
 
 # Of so many depths the states of a batch are held.
@@ -34,7 +34,7 @@ _DEPTHS = 2
 _MOST_ACTIONS = 2**16 - 1
 
 
-def make_table(represented: RepresentedGame, task: Task) -> TableSolver:
+def make_table(represented: Opened, task: Task) -> TableSolver:
     """The solver that fills a table on its way.
 
     Args:
@@ -44,7 +44,6 @@ def make_table(represented: RepresentedGame, task: Task) -> TableSolver:
     Raises:
       GameTooLargeError, ValueError: as `solve`.
     """
-    assert isinstance(represented, Opened)
     options = task.options
     kind, source, taken = _source(represented, options)
     try:
@@ -226,7 +225,7 @@ def _with_batch(
     return config, int(free) - _DEPTHS * config.batch * source.state_bytes
 
 
-def make_boards(represented: RepresentedGame, task: Task) -> TableSolver:
+def make_boards(represented: Opened, task: Task) -> TableSolver:
     """The solver that samples boards of a game whose hands are in buckets.
 
     Args:
@@ -236,7 +235,6 @@ def make_boards(represented: RepresentedGame, task: Task) -> TableSolver:
     Raises:
       GameTooLargeError, ValueError: as `solve`.
     """
-    assert isinstance(represented, Opened)
     if task.options.hand_buckets is None:
         raise ValueError(
             f"algorithm={task.algorithm.specification!r} draws boards for hands in "

@@ -43,9 +43,9 @@ _ONLY_TREES = (
 )
 
 
-# Makes a solver for a represented game; raises GameTooLargeError, ValueError and
-# ImportError as `solve` does.
-Maker: TypeAlias = Callable[[RepresentedGame, "Task"], IterativeSolver]
+# Makes a solver for a represented game of one form, and raises GameTooLargeError,
+# ValueError and ImportError as `solve` does.
+Maker: TypeAlias = Callable[[Any, "Task"], IterativeSolver]
 
 
 class Family(NamedTuple):

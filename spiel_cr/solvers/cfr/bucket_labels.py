@@ -7,11 +7,12 @@ only regrets are added up within a bucket (see `shared_regrets.py`).
 
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from spiel_cr.common import arrays
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import states_at
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -28,53 +29,55 @@ Buckets: TypeAlias = tuple[OneMap, OneMap]
 Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
+class BucketedForm(GameForm, Protocol):
+    """A form whose infosets may share regrets."""
+
+    def sequence_actions(self, player: int) -> np.ndarray:
+        """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
+
+
 def labels_of(
-    tree: GameTree,
+    form: BucketedForm,
     buckets: Buckets | None = None,
     *,
     imperfect_recall: bool = False,
 ) -> Labels:
-    """Numbers the buckets that somebody asked for.
+    """Number the buckets of both players.
 
     Args:
-      tree: the compiled game.
-      buckets: for each player None, numbers [I] by logical infoset, or a mapping from
-        information-state strings to anything hashable.
-      imperfect_recall: let the game say what players forget, by a method
+      form: A game tree or a public-tree game.
+      buckets: For each player None, numbers [I] by logical infoset, or, for a game
+        tree, a mapping from information-state strings to anything hashable.
+      imperfect_recall: Whether the game itself says what players forget, by a method
         `bucket_key(player)` of its states, or `bucket_key(states, player)` of its
-        batched rules, with integers [n] or [n, k].
+        batched rules, with integers [n] or [n, k]. For game trees only.
 
     Raises:
-      ValueError: both were given, the game has no `bucket_key`, a map does not fit the
-        game, or infosets of one bucket have different legal actions.
+      ValueError: If both are given, the game has no `bucket_key`, a map does not fit
+        the game, or infosets of one bucket have different legal actions.
     """
     if imperfect_recall and buckets is not None:
         raise ValueError(
             "imperfect_recall=True takes the game's own buckets; leave out buckets"
         )
+    maps = (None, None) if buckets is None else buckets
+    if len(maps) != 2:
+        raise ValueError(f"buckets has {len(maps)} entries; give one for each player")
     labels: list[np.ndarray | None] = [None, None]
-    bucket_maps = of_both(buckets)
     for player in range(2):
-        of_user = _of_user(tree, bucket_maps[player], player)
-        player_labels = _of_game(tree, player) if imperfect_recall else of_user
-        if player_labels is not None and len(player_labels):
-            _check_actions(tree, player_labels, player)
+        tree: Any = form  # if the labels depend on information-state strings
+        if imperfect_recall:
+            player_labels = _of_game(tree, player)
+        elif isinstance(maps[player], Mapping):
+            player_labels = _of_mapping(tree, maps[player], player)
+        elif maps[player] is not None:
+            player_labels = _of_numbers(form, maps[player], player)
+        else:
+            continue
+        if len(player_labels):
+            _check_actions(form, player_labels, player)
             labels[player] = player_labels
     return labels[0], labels[1]
-
-
-def of_both(buckets: Buckets | None) -> Buckets:
-    """What somebody asked for, for each player.
-
-    Raises:
-      ValueError: there are not two entries.
-    """
-    bucket_maps = (None, None) if buckets is None else buckets
-    if len(bucket_maps) != 2:
-        raise ValueError(
-            f"buckets has {len(bucket_maps)} entries; give one for each player"
-        )
-    return bucket_maps
 
 
 def digest(labels: Labels) -> str | None:
@@ -85,46 +88,27 @@ def digest(labels: Labels) -> str | None:
     return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
-def _of_user(tree: GameTree, buckets: OneMap, player: int) -> np.ndarray | None:
-    """One player's labels from a mapping or from numbers."""
-    infosets = tree.infosets[player]
-    if buckets is None:
-        return None
-    if isinstance(buckets, Mapping):
-        unknown = set(buckets) - set(infosets.keys)
-        if unknown:
-            raise ValueError(
-                f"buckets[{player}] names {min(unknown)!r}, which is no information "
-                f"state of player {player} in {tree.game}"
-            )
-        # Tuples, so that no bucket has the name of an infoset that is left out.
-        keys = [(0, buckets[k]) if k in buckets else (1, k) for k in infosets.keys]
-        return _number(keys)
-    return labels_by_number(
-        buckets, len(infosets), player, ", or a mapping from information-state strings"
-    )
+def _of_mapping(tree: GameTree, buckets: Any, player: int) -> np.ndarray:
+    """Return labels by information-state string, int32 [I]."""
+    keys = tree.infosets[player].keys
+    if unknown := set(buckets) - set(keys):
+        raise ValueError(
+            f"buckets[{player}] names {min(unknown)!r}, which is no information "
+            f"state of player {player} in {tree.game}"
+        )
+    # Tuples, so that no bucket has the name of an infoset that is left out.
+    return _number((0, buckets[key]) if key in buckets else (1, key) for key in keys)
 
 
-def labels_by_number(
-    buckets: Sequence[int] | np.ndarray, infosets: int, player: int, or_else: str = ""
-) -> np.ndarray:
-    """One player's labels from numbers by logical infoset.
-
-    Args:
-      buckets: integers [I].
-      infosets: I.
-      player: whose, for the error.
-      or_else: what might be given instead, for the error.
-
-    Raises:
-      ValueError: they are no such numbers.
-    """
-    numbers = np.asarray(buckets)
+def _of_numbers(form: GameForm, buckets: Any, player: int) -> np.ndarray:
+    """Return labels by logical infoset, int32 [I]."""
+    numbers, infosets = np.asarray(buckets), len(form.decisions[player])
     is_integer = numbers.dtype.kind in "iu" or not numbers.size
     if numbers.shape != (infosets,) or not is_integer:
         raise ValueError(
             f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
-            f"integers [{infosets}], one for each infoset of player {player}{or_else}"
+            f"integers [{infosets}], one for each infoset of player {player}, or, for "
+            f"a game tree, a mapping from information-state strings"
         )
     return arrays.ranks([numbers]) if len(numbers) else np.zeros(0, np.int32)
 
@@ -157,28 +141,26 @@ def _number(keys: Iterable[Hashable]) -> np.ndarray:
     return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int32)
 
 
-def _check_actions(tree: GameTree, labels: np.ndarray, player: int) -> None:
-    """Raises ValueError where a bucket holds different legal actions."""
-    infosets = tree.infosets[player]
-    decisions = infosets.decisions
+def _check_actions(form: BucketedForm, labels: np.ndarray, player: int) -> None:
+    """Raise ValueError if a bucket contains infosets with different legal actions."""
+    decisions, actions = form.decisions[player], form.sequence_actions(player)
     owner, first = decisions.owner[1:], decisions.first_sequence
     usual = first_members(labels)[labels]
     other = decisions.num_actions != decisions.num_actions[usual]
     # The action at the same place, as far as there is one.
     place = np.arange(1, decisions.num_sequences) - first[owner]
     sequence = np.minimum(first[usual[owner]] + place, decisions.num_sequences - 1)
-    differs = infosets.actions != infosets.actions[sequence - 1]
-    other |= np.bincount(owner, weights=differs, minlength=len(infosets)) > 0
+    differs = actions != actions[sequence - 1]
+    other |= np.bincount(owner, weights=differs, minlength=len(decisions)) > 0
     if not other.any():
         return
     odd = int(np.flatnonzero(other)[0])
     pair = [
-        f"{infosets.keys[i]!r} "
-        f"{infosets.actions[first[i] - 1 :][: decisions.num_actions[i]].tolist()}"
+        f"{form.label(player, i)!r} {form.actions(player, i).tolist()}"
         for i in (odd, int(usual[odd]))
     ]
     raise ValueError(
-        f"{tree.game}: infosets of player {player} with different legal actions are in "
+        f"{form.game}: infosets of player {player} with different legal actions are in "
         f"one bucket: {pair[0]} and {pair[1]}; put them into buckets of their own"
     )
 

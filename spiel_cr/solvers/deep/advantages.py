@@ -29,7 +29,7 @@ from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep import reservoirs
 from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.outputs import regret_matching
 
 
@@ -54,8 +54,7 @@ class Advantages:
           config: the algorithm.
           seed: of first weights.
         """
-        self._knowledge, self._player, self._config = knowledge, player, config
-        self._seed = seed
+        self._config, self._seed = config, seed
         self._approximator = functools.partial(
             make_approximator, knowledge, player, config
         )
@@ -69,8 +68,9 @@ class Advantages:
         # Of the visits in what the network says, by infoset: before the last iteration,
         # and of it.
         self._weights: np.ndarray | None = None
-        if self.memory is None and isinstance(knowledge, TreeKnowledge):
-            self._weights = np.zeros((2, len(knowledge.legal[player])))
+        self._legal = knowledge.legal[player]
+        if self.memory is None and self._legal is not None:
+            self._weights = np.zeros((2, len(self._legal)))
         self.fitted, self.loss = False, math.nan
         self._iteration = 0
 
@@ -113,7 +113,7 @@ class Advantages:
                 self.memory.add(visits, random)
             if not len(self.memory):
                 return  # the player has decided nothing yet, and plays uniformly
-            targets = self._means(self.memory.targets())
+            targets = reservoirs.per_infoset(self.memory.targets(), self._legal)
         else:
             visits = reservoirs.joined(weighed)
             if not len(visits.weight) and (self.memory is None or not self.fitted):
@@ -153,7 +153,7 @@ class Advantages:
         """The visits of an iteration, with what was learned before in the targets."""
         config = self._config
         plan = FitSchedule(config.steps, config.batch, config.learning_rate)
-        visits = self._means(visits)
+        visits = reservoirs.per_infoset(visits, self._legal)
         if self.newest is not None:
             self.newest.fit(self._balanced(visits), plan, random)
         before = np.zeros(visits.target.shape)
@@ -189,15 +189,9 @@ class Advantages:
         total = newest + (kept + newest) * after
         return newest / np.where(total > 0, total, 1)
 
-    def _means(self, visits: Targets) -> Targets:
-        """Per infoset, where the game is compiled."""
-        if isinstance(self._knowledge, TreeKnowledge):
-            return reservoirs.per_infoset(visits, self._knowledge.legal[self._player])
-        return visits
-
     def _balanced(self, targets: Targets) -> Targets:
-        """Weights of the loss."""
-        if not isinstance(self._knowledge, TreeKnowledge):
+        """Return targets with the weights of the loss."""
+        if self._legal is None:
             return targets
         return reservoirs.balanced(targets, self._config.balance)
 

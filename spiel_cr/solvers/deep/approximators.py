@@ -5,7 +5,7 @@ import numpy as np
 from spiel_cr.common import network_fits, networks
 from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.reservoirs import sums_by_row
 
@@ -157,10 +157,8 @@ def make_approximator(
       seed: of first weights.
     """
     if config.network == "table":
-        assert isinstance(knowledge, TreeKnowledge)
-        rows = len(knowledge.deciders)
-        if player is not None:
-            rows = knowledge.num_infosets[player]
-        return Table(rows, knowledge.num_actions)
+        rows = knowledge.deciders if player is None else knowledge.legal[player]
+        assert rows is not None  # see `DeepConfig.needs_tree`
+        return Table(len(rows), knowledge.num_actions)
     scale = knowledge.scale * (1 if player is None else _UNIT)
     return Perceptron(knowledge, player, config, scale=scale, seed=seed)

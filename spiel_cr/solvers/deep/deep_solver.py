@@ -15,7 +15,7 @@ from spiel_cr.solvers.deep.averages import Networks, RunningReach
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_of
 from spiel_cr.solvers.deep.tensors import Stepped
@@ -75,8 +75,8 @@ class DeepSolver(Training):
         ]
         self._banks = [Bank(config.bank) for _ in range(2 if "bank" in kinds else 0)]
         self._reaches: list[RunningReach] = []
-        if "exact" in kinds and isinstance(knowledge, TreeKnowledge):
-            self._reaches = [RunningReach(knowledge.tree, p) for p in range(2)]
+        if "exact" in kinds and self.tree is not None:
+            self._reaches = [RunningReach(self.tree, p) for p in range(2)]
 
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
         """float64 [m, A], what a player plays now.

@@ -1,7 +1,7 @@
 """What solvers that train networks have in common, deep CFR and self-play alike."""
 
 import abc
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Training(IterativeSolver):
     Attributes:
       source: of histories.
       knowledge: of what is known at its positions.
+      tree: The game tree; None: the game is simulated.
       seed: of everything random.
       iterations: done so far.
       episodes: matches so far.
@@ -61,9 +62,11 @@ class Training(IterativeSolver):
         self.seed = check_seed(seed)
         self.source: Simulator
         self.knowledge: Knowledge
+        self.tree: GameTree | None = None
         if isinstance(game, GameTree):
             self.source = TreeSource(game, stratified=config.draws == "stratified")
             self.knowledge = TreeKnowledge(game, config.features)
+            self.tree = game
         else:
             check_stepped(config)
             self.source, self.knowledge = game
@@ -112,8 +115,8 @@ class Training(IterativeSolver):
         Raises:
           ValueError: the game is not compiled.
         """
-        if isinstance(self.knowledge, TreeKnowledge):
-            return self.knowledge
+        if self.tree is not None:
+            return cast(TreeKnowledge, self.knowledge)
         raise ValueError(
             f"{self.source.game} is not compiled, and has no numbered infosets; "
             f"compile it, or take the networks that average() gives"
@@ -132,14 +135,11 @@ class Training(IterativeSolver):
 
     def identity(self) -> dict[str, Any]:
         """See `IterativeSolver.identity`."""
-        knowledge, form = self.knowledge, "deep"
-        if isinstance(knowledge, TreeKnowledge):
-            form, game_id = "deep, compiled", knowledge.tree.game_id
-        else:
-            game_id = key_making.fingerprint(self.source)
+        tree = self.tree
+        game_id = key_making.fingerprint(self.source) if tree is None else tree.game_id
         return {
             "game": str(self.source.game),
-            "form": form,
+            "form": "deep" if tree is None else "deep, compiled",
             "fingerprint": game_id,
             "config": settings_text(self.config),
             "seed": self.seed,
@@ -148,8 +148,7 @@ class Training(IterativeSolver):
     def outcome(self) -> dict[str, Any]:
         """See `IterativeSolver.outcome`."""
         fields: dict[str, Any] = {"trajectories": self.episodes}
-        if isinstance(self.knowledge, TreeKnowledge):
-            tree = self.knowledge.tree
+        if (tree := self.tree) is not None:
             return fields | {
                 "solved": SolvedForm(tree, tree.sequence_form),
                 "average": self.average_behaviours(),
@@ -160,5 +159,5 @@ class Training(IterativeSolver):
 
     def close(self) -> None:
         """Close the simulator of a game without a tree."""
-        if not isinstance(self.knowledge, TreeKnowledge):
+        if self.tree is None:
             self.source.close()

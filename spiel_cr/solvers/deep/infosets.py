@@ -6,6 +6,7 @@ the answers. Of other games rows are features, and a network is asked about the
 positions that a batch meets, see `Knowledge`.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -52,8 +53,18 @@ class Knowledge(Protocol):
         """F, what a network sees of an infoset. Joint information has 2 F."""
 
     @property
-    def num_infosets(self) -> tuple[int, int] | None:
-        """Of the players of a compiled game; None: they are not known."""
+    def legal(self) -> Sequence[np.ndarray | None]:
+        """For each player bool [I, A], OpenSpiel's legal actions at its infosets.
+
+        None: infosets are not numbered.
+        """
+
+    @property
+    def deciders(self) -> np.ndarray | None:
+        """The player that decides at each row of joint information, int8 [J].
+
+        None: joint information is not numbered.
+        """
 
     @property
     def scale(self) -> float:
@@ -106,11 +117,9 @@ class TreeKnowledge:
 
     Attributes:
       tree: the game.
-      num_actions, num_features, num_infosets, scale: see `Knowledge`.
-      legal: for each player bool [I, A], by OpenSpiel's actions.
+      num_actions, num_features, legal, deciders, scale: See `Knowledge`.
       sequence: for each player int64 [I, A], the logical sequence of each action; 0
         where it is not legal.
-      deciders: int8 [J], who decides at each row of joint information.
     """
 
     def __init__(self, tree: GameTree, features: str = "information_state") -> None:
@@ -123,7 +132,6 @@ class TreeKnowledge:
         self.tree, self._features = tree, features
         game = tree.game
         self.num_actions: int = game.num_distinct_actions()
-        self.num_infosets = (len(tree.infosets[0]), len(tree.infosets[1]))
         self.scale = scale_of(game)
         histories = tree.histories
         self._decisions = np.flatnonzero(histories.player >= 0)
@@ -131,7 +139,8 @@ class TreeKnowledge:
         self._number[self._decisions] = np.arange(len(self._decisions))
         self.deciders = histories.player[self._decisions]
         self._infoset = histories.infoset[self._decisions].astype(np.int64)
-        self.legal, self.sequence = [], []
+        self.legal: list[np.ndarray] = []
+        self.sequence: list[np.ndarray] = []
         for infosets in tree.infosets:
             place = np.zeros((len(infosets), self.num_actions), np.int64)
             owner = infosets.decisions.owner[1:]

@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Knowledge
 
 # A named tuple of arrays with equally many rows.
 Rows = TypeVar("Rows", bound=Any)
@@ -219,16 +219,19 @@ def sums_by_row(rows: np.ndarray, numbers: np.ndarray, count: int) -> np.ndarray
     return np.stack(columns, axis=1)
 
 
-def per_infoset(visits: Targets, legal: np.ndarray) -> Targets:
-    """The weighted mean of visits at each infoset of a compiled game.
+def per_infoset(visits: Targets, legal: np.ndarray | None) -> Targets:
+    """Return the weighted mean of visits at each infoset, if infosets are numbered.
 
     The squared loss (and cross-entropy) on the result differs from that on the visits
     by a constant.
 
     Args:
-      visits: their rows are infosets.
-      legal: bool [I, A].
+      visits: Visits, whose rows are infosets if these are numbered.
+      legal: Legal actions of infosets, bool [I, A]; None: visits are returned as they
+        are.
     """
+    if legal is None:
+        return visits
     sums = Sums(legal)
     sums.add(visits)
     return sums.targets()
@@ -257,8 +260,9 @@ def make_memory(
       config: the algorithm.
     """
     if config.memory == "exact":
-        assert isinstance(knowledge, TreeKnowledge)
-        return Sums(knowledge.legal[player])
+        legal = knowledge.legal[player]
+        assert legal is not None  # see `DeepConfig.needs_tree`
+        return Sums(legal)
     return Reservoir(config.capacity)
 
 
@@ -273,12 +277,10 @@ def to_fit(
       player: whose they are.
       balance: see `config.DeepConfig`.
     """
-    targets = samples.targets()
-    if not isinstance(knowledge, TreeKnowledge):
-        return targets
+    targets, legal = samples.targets(), knowledge.legal[player]
     if isinstance(samples, Reservoir):
-        targets = per_infoset(targets, knowledge.legal[player])
-    return balanced(targets, balance)
+        targets = per_infoset(targets, legal)
+    return targets if legal is None else balanced(targets, balance)
 
 
 class Replay(Kept[Transitions]):

@@ -110,11 +110,11 @@ class TensorKnowledge:
     rules give them as 0 and 1, so that a memory holds four times as many.
 
     Attributes:
-      num_actions, num_features, num_infosets, scale: see `infosets.Knowledge`.
+      num_actions, num_features, legal, deciders, scale: See `infosets.Knowledge`.
       row_bytes: what the features of an infoset take.
     """
 
-    num_infosets = None
+    legal, deciders = (None, None), None
 
     def __init__(self, game: pyspiel.Game, reader: Reader, num_features: int) -> None:
         """Asks nothing yet.

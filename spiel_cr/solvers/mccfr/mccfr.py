@@ -26,14 +26,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.checks import check_dtype, check_seed
-from spiel_cr.common.jax_utils import as_one_kernel, cast, spread
+from spiel_cr.common.jax_utils import cast, spread
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr import cfr, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
-from spiel_cr.solvers.cfr.solver import PlayerState, Program, Reader, Solver
+from spiel_cr.solvers.cfr.solver import (
+    PlayerState,
+    Program,
+    Reader,
+    Solver,
+    jitted_loop,
+)
 from spiel_cr.solvers.mccfr import (
     baselines,
     choice,
@@ -237,35 +243,22 @@ def _by_position(state: PlayerState) -> jax.Array:
     return jnp.concatenate([jnp.ones(1, state.reach.dtype), *blocks])
 
 
-def _program(visiting: bool) -> Any:
-    """A jitted loop.
-
-    Args:
-      visiting: it is one of `visited`, which writes into the state that it is given,
-        and whose `plan` is the number of depths.
-    """
-
-    def run(
-        problem: Any,
-        state: Any,
-        iterations: jax.Array,
-        *,
-        plan: Any,
-        config: MCCFRConfig,
-    ) -> Any:
-        if visiting:
-            iterate = functools.partial(visited.iterate, depths=plan, config=config)
-            return as_one_kernel(iterate, problem, state, iterations)
-        advance = functools.partial(step, problem, plan=plan, config=config)
-        return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
-
-    return jax.jit(
-        run, static_argnames=("plan", "config"), donate_argnums=1 if visiting else None
-    )
+def _visited_step(
+    problem: visited.Problem,
+    state: visited.VisitedState,
+    *,
+    plan: int,
+    config: MCCFRConfig,
+) -> visited.VisitedState:
+    return visited.step(problem, state, depths=plan, config=config)
 
 
-# By whether they are of `visited`.
-_runs = {visiting: _program(visiting) for visiting in (False, True)}
+# Whether only visited infosets are updated; `plan` is then the number of depths.
+_static = ("plan", "config")
+_runs = {
+    False: jitted_loop(step, static=_static),
+    True: jitted_loop(_visited_step, static=_static, one_kernel=True, in_place=True),
+}
 
 
 def programs() -> int:

@@ -113,19 +113,6 @@ def init(
     )
 
 
-def iterate(
-    problem: Problem,
-    state: VisitedState,
-    iterations: jax.Array,
-    *,
-    depths: int,
-    config: MCCFRConfig,
-) -> VisitedState:
-    """Some iterations, see `step`."""
-    advance = functools.partial(step, problem, depths=depths, config=config)
-    return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
-
-
 def step(
     problem: Problem, state: VisitedState, *, depths: int, config: MCCFRConfig
 ) -> VisitedState:

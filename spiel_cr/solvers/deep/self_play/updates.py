@@ -14,7 +14,7 @@ from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
@@ -100,9 +100,9 @@ class SelfPlay(Training):
         """
         config, knowledge = self.config, self.knowledge
         if config.network == "table":
-            assert isinstance(knowledge, TreeKnowledge)
-            count = (*knowledge.num_infosets, len(knowledge.deciders))[number]
-            return None, network.table(max(count, 1), knowledge.num_actions)
+            rows = (*knowledge.legal, knowledge.deciders)[number]
+            assert rows is not None  # see `SelfPlayConfig.needs_tree`
+            return None, network.table(max(len(rows), 1), knowledge.num_actions)
         seen, table = knowledge.num_features, number if number < 2 else None
         wide = seen if number < 2 else 2 * seen
         shape = Shape(wide, knowledge.num_actions, config.hidden, config.layers)
@@ -217,8 +217,7 @@ class SelfPlay(Training):
 
     def _places(self, rows: np.ndarray) -> np.ndarray:
         """What a network is given: features, or where they are in a table."""
-        compiled = self.knowledge.num_infosets is not None
-        return rows.astype(np.int32) if compiled else rows
+        return rows if self.tree is None else rows.astype(np.int32)
 
     def ask(self, seen: Seen, player: int) -> np.ndarray:
         """A player's policy.
@@ -230,8 +229,8 @@ class SelfPlay(Training):
         Returns:
           float32 [m, A], log probabilities, very low where not legal.
         """
-        counts = self.knowledge.num_infosets
-        if counts is None or counts[player] > _MOST_INFOSETS:
+        legal = self.knowledge.legal[player]
+        if legal is None or len(legal) > _MOST_INFOSETS:
             return self._evaluate(seen, player, self._learners[player].parameters)
         if player not in self._cached_policies:
             everything = self._compiled().everywhere(player)

@@ -188,10 +188,8 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
         make.at[0] = root
     else:
         make.deal(0, make.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
-    order = np.argsort(betting.parent[1:], kind="stable") + 1
-    bounds = np.searchsorted(betting.parent[order], np.arange(len(betting) + 1))
     for node in range(len(betting)):
-        children = order[bounds[node] : bounds[node + 1]]
+        children = game.finder.children(node)
         if not len(children):
             continue
         positions = make.at[node]
@@ -297,9 +295,6 @@ def _parent_entries(
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
-    order = np.argsort(betting.parent[1:], kind="stable") + 1
-    rank = np.empty(len(betting), np.int64)
-    rank[order] = ranges(0, np.unique(betting.parent[1:], return_counts=True)[1])
     parent = np.zeros((rows, hands), np.int64)
     level = np.zeros(rows, np.int64)
     depth = np.zeros(len(betting), np.int64)
@@ -319,7 +314,7 @@ def _parent_entries(
         before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
         slot = boards.rounds[earlier].slot[player][before]
         at = make.at[up][boards.rounds[earlier].board[player][before]]
-        entry = (row[at] * width + rank[below]) * hands + slot
+        entry = (row[at] * width + int(betting.index[below])) * hands + slot
         empty_sequence = rows * width * hands + player
         parent[rows_of_node, : signals.shape[1]] = np.where(
             signals < 0, empty_sequence, entry
@@ -337,7 +332,6 @@ def _entries(
     """See `Layout`."""
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
-    counts = np.bincount(betting.parent[1:], minlength=len(betting))
     rows = int(row.max())
     entries = []
     for player in range(2):
@@ -346,7 +340,7 @@ def _entries(
             part = boards.rounds[int(betting.round[node])]
             board, slot = part.board[player], part.slot[player]
             at = row[make.at[node][np.maximum(board, 0)]]
-            entry = (at * width)[:, None] + np.arange(counts[node])
+            entry = (at * width)[:, None] + np.arange(betting.num_actions[node])
             entry = entry * hands + slot[:, None]
             parts.append(np.where(board[:, None] < 0, -1, entry).ravel())
         entries.append(np.concatenate(parts))

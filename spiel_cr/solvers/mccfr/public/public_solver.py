@@ -17,13 +17,13 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.common.checks import check_dtype, check_seed
-from spiel_cr.common.jax_utils import as_one_kernel, cast
+from spiel_cr.common.jax_utils import cast
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.solvers.cfr import regret_matching
-from spiel_cr.solvers.cfr.solver import Program, Solver
+from spiel_cr.solvers.cfr.solver import Program, Solver, jitted_loop
 from spiel_cr.solvers.mccfr.public import boards
 from spiel_cr.solvers.mccfr.public import public_places as places
 from spiel_cr.solvers.mccfr.public import public_walk as walk
@@ -321,30 +321,7 @@ class Reader:
             raise ValueError("the state has a negative average strategy")
 
 
-def _program() -> Any:
-    """A jitted loop that writes into the state that it is given."""
-
-    def run(
-        tree: places.Places,
-        state: PublicState,
-        iterations: jax.Array,
-        *,
-        capacity: tuple[int, int],
-        config: PublicConfig,
-    ) -> PublicState:
-        def some(
-            tree: places.Places, state: PublicState, count: jax.Array
-        ) -> PublicState:
-            advance = functools.partial(step, tree, capacity=capacity, config=config)
-            return jax.lax.fori_loop(0, count, lambda _, s: advance(s), state)
-
-        new_state: PublicState = as_one_kernel(some, tree, state, iterations)
-        return new_state
-
-    return jax.jit(run, static_argnames=("capacity", "config"), donate_argnums=1)
-
-
-_run = _program()
+_run = jitted_loop(step, static=("capacity", "config"), one_kernel=True, in_place=True)
 
 
 def make_solver(
