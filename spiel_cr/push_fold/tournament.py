@@ -51,7 +51,7 @@ class TournamentGame:
         """
         self.setting, self.engine = setting, engine
         self.stacks = rules.all_stacks(setting.total, setting.players)
-        self.follow = _Follow.of(setting, self.stacks, rest)
+        self._later, self._fixed = _follow(setting, self.stacks, rest)
         self.forced = np.array([rules.forced(s, setting.blinds) for s in self.stacks])
 
     @property
@@ -90,7 +90,7 @@ class TournamentGame:
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, n] of one hand by the profile, and `values` after it."""
-        payoffs = self.follow.payoffs(values)
+        payoffs = self._outcome_values(values)
         return np.einsum("so,sop->sp", self.engine.ends(profile), payoffs)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ class TournamentGame:
 
         A linear system of all states and positions.
         """
-        return self.follow.solve(self.engine.ends(profile))
+        return self._solve(self.engine.ends(profile))
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by `replies` to the end while the others do not."""
@@ -108,7 +108,7 @@ class TournamentGame:
             infosets = [len(before) == player for before in self.infosets]
             mixed[:, infosets] = replies[:, infosets]
             ends.append(self.engine.ends(mixed))
-        return self.follow.solve(np.stack(ends, axis=2))
+        return self._solve(np.stack(ends, axis=2))
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
@@ -120,60 +120,17 @@ class TournamentGame:
 
     def _payoffs(self, values: np.ndarray) -> np.ndarray:
         """What outcomes are worth beyond the states' values: sums of small numbers."""
-        return (self.follow.payoffs(values) - values[:, None]).astype(np.float32)
+        return (self._outcome_values(values) - values[:, None]).astype(np.float32)
 
-
-class _Follow(NamedTuple):
-    """Where hands lead: value of outcome o for a player = fixed + later · values.
-
-    Attributes:
-      later: sparse [N * O * n, N * n].
-      fixed: float64 [N, O, n], of those who are out, and of smaller tournaments.
-    """
-
-    later: scipy.sparse.csr_array
-    fixed: np.ndarray
-
-    @classmethod
-    def of(
-        cls, setting: TournamentSetting, stacks: np.ndarray, rest: np.ndarray | None
-    ) -> "_Follow":
-        n, ends = setting.players, rules.outcomes(setting.players)
-        index = {tuple(s): k for k, s in enumerate(stacks.tolist())}
-        smaller = {}
-        if n > 2:
-            less = rules.all_stacks(setting.total, n - 1).tolist()
-            smaller = {tuple(s): k for k, s in enumerate(less)}
-        fixed = np.zeros((len(stacks), len(ends), n))
-        entries: list[tuple[int, int, float]] = []
-        for (s, before), (o, end) in (
-            (a, b) for a in enumerate(stacks.tolist()) for b in enumerate(ends)
-        ):
-            for chance, after in rules.settle(before, setting.blinds, end):
-                step = rules.move_on(before, after, setting.prizes)
-                for p in range(n):
-                    to = step.position[p]
-                    if to < 0 or len(step.stacks) == 1:
-                        fixed[s, o, p] += chance * step.prize[p]
-                    elif len(step.stacks) == n:
-                        row = (s * len(ends) + o) * n + p
-                        entries.append((row, index[step.stacks] * n + to, chance))
-                    else:
-                        fixed[s, o, p] += chance * _rest_value(rest, smaller, step, to)
-        rows, columns, data = (np.array(x) for x in zip(*entries, strict=True))
-        shape = (fixed.size, len(stacks) * n)
-        later = scipy.sparse.coo_array((data, (rows, columns)), shape).tocsr()
-        return cls(later, fixed)
-
-    def payoffs(self, values: np.ndarray) -> np.ndarray:
+    def _outcome_values(self, values: np.ndarray) -> np.ndarray:
         """float64 [N, O, n] from values [N, n] of the next states."""
-        return self.fixed + (self.later @ values.ravel()).reshape(self.fixed.shape)
+        return self._fixed + (self._later @ values.ravel()).reshape(self._fixed.shape)
 
-    def solve(self, ends: np.ndarray) -> np.ndarray:
+    def _solve(self, ends: np.ndarray) -> np.ndarray:
         """Values [N, n] where hands end by chances [N, O], or [N, O, n] per player."""
-        states, outcomes, n = self.fixed.shape
+        states, outcomes, n = self._fixed.shape
         chance = np.broadcast_to(
-            ends if ends.ndim == 3 else ends[:, :, None], self.fixed.shape
+            ends if ends.ndim == 3 else ends[:, :, None], self._fixed.shape
         )
         chance = chance / chance.sum(axis=1, keepdims=True)
         rows = np.repeat(np.arange(states), outcomes * n) * n + np.tile(
@@ -182,10 +139,47 @@ class _Follow(NamedTuple):
         weights = scipy.sparse.coo_array(
             (chance.ravel(), (rows, np.arange(chance.size))), (states * n, chance.size)
         ).tocsr()
-        step = (weights @ self.later).toarray()
-        paid = weights @ self.fixed.ravel()
+        step = (weights @ self._later).toarray()
+        paid = weights @ self._fixed.ravel()
         values: np.ndarray = np.linalg.solve(np.eye(len(step)) - step, paid)
         return values.reshape(states, n)
+
+
+def _follow(
+    setting: TournamentSetting, stacks: np.ndarray, rest: np.ndarray | None
+) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """Return where hands lead: outcome o is worth fixed + later · values to a player.
+
+    Returns:
+      later, sparse [N * O * n, N * n]; and fixed, float64 [N, O, n], of players that
+      are out, and of smaller tournaments.
+    """
+    n, ends = setting.players, rules.outcomes(setting.players)
+    index = {tuple(s): k for k, s in enumerate(stacks.tolist())}
+    smaller = {}
+    if n > 2:
+        less = rules.all_stacks(setting.total, n - 1).tolist()
+        smaller = {tuple(s): k for k, s in enumerate(less)}
+    fixed = np.zeros((len(stacks), len(ends), n))
+    entries: list[tuple[int, int, float]] = []
+    for (s, before), (o, end) in (
+        (a, b) for a in enumerate(stacks.tolist()) for b in enumerate(ends)
+    ):
+        for chance, after in rules.settle(before, setting.blinds, end):
+            step = rules.move_on(before, after, setting.prizes)
+            for p in range(n):
+                to = step.position[p]
+                if to < 0 or len(step.stacks) == 1:
+                    fixed[s, o, p] += chance * step.prize[p]
+                elif len(step.stacks) == n:
+                    row = (s * len(ends) + o) * n + p
+                    entries.append((row, index[step.stacks] * n + to, chance))
+                else:
+                    fixed[s, o, p] += chance * _rest_value(rest, smaller, step, to)
+    rows, columns, data = (np.array(x) for x in zip(*entries, strict=True))
+    shape = (fixed.size, len(stacks) * n)
+    later = scipy.sparse.coo_array((data, (rows, columns)), shape).tocsr()
+    return later, fixed
 
 
 def _rest_value(

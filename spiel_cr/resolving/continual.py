@@ -7,7 +7,6 @@ computes the strategy of such a player at *every* infoset: all subgames between 
 its decisions are solved together, as a forest (see `gadget.py`).
 """
 
-import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -17,11 +16,11 @@ from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.games.opening.opened import Openable
-from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.policies.result import Result
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig, full_game_settings
-from spiel_cr.resolving.roles import Role, make_roles
+from spiel_cr.resolving.roles import LayeredGame, Role, make_roles
 from spiel_cr.resolving.truncation import DepthLimit
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.cfr import cfr
@@ -99,8 +98,9 @@ def resolve(
     roles = make_roles(represented, limit, wanted.gadget, dtype, options.memory_limit)
     solved = solved_form(represented, options.locks, dtype)
     locks = solved.sequence_form.locks
-    roles = [dataclasses.replace(role, locks=locks) for role in roles]
-    average, timings = _resolve_roles(roles, config, wanted.iterations, dtype, progress)
+    average, timings = _resolve_roles(
+        roles, config, wanted.iterations, dtype, locks, progress
+    )
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
     compile_seconds = sum(spent for _, spent in timings)
@@ -135,6 +135,7 @@ def _resolve_roles(
     config: CFRConfig,
     iterations: int,
     dtype: np.dtype,
+    locks: Rows,
     progress: bool,
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Return both strategies, and seconds of iterating and compiling per solve."""
@@ -146,19 +147,22 @@ def _resolve_roles(
         def advance(count: int) -> None:
             bar.update(count)
 
-        def solver_of(form: SequenceForm, first: int) -> Solver:
+        def solver_of(d: LayeredGame, forest: Any) -> Solver:
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more. With the
             # max-margin gadget it is the other way round, see `Front.other_first`.
             number = len(timings) + 1
+            form = forest.form
+            if any(rows is not None for rows in locks):
+                form = locked(form, forest.rows_of(d, locks))
             bar.set_description(f"compiling program {number} of {layers}")
             solver = cfr.make_solver(
                 form,
                 config=config,
                 dtype=dtype,
                 values=True,
-                first=first,
+                first=d.player ^ forest.other_first,
                 compile=cfr.compile_for(form, iterations, once=True),
             )
             bar.set_description(f"resolve {config.name}, solve {number} of {layers}")

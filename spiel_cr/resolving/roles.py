@@ -15,8 +15,6 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.policies.leaf_values import HistoryValues
@@ -47,9 +45,8 @@ _WEIGHT_BYTES = 32
 
 LayeredGame: TypeAlias = Decomposition | PublicDecomposition
 LayerForest: TypeAlias = Forest | PublicForest
-# Solves the game of a layer, given the player that updates first, and keeps the
-# counterfactual values of infosets.
-SolverOf: TypeAlias = Callable[[SequenceForm, int], Solver]
+# Solves the forest of a layer, and keeps the counterfactual values of infosets.
+SolverOf: TypeAlias = Callable[[LayeredGame, LayerForest], Solver]
 
 
 class LayerState(NamedTuple):
@@ -88,13 +85,11 @@ class Role:
       d: The game in layers.
       limit: Depth limit of subgames, in tree form only. None: to the end of the game.
       gadget: Gadget above the subgames. Always "cfrd" in public-tree form.
-      locks: Node locks of the complete game, in tree form only.
     """
 
     d: LayeredGame
     limit: DepthLimit | None = None
     gadget: Gadget = "cfrd"
-    locks: Rows = (None, None)
 
     def start(self) -> LayerState:
         """Return the state above the first layer."""
@@ -111,7 +106,7 @@ class Role:
         if self.limit is not None and isinstance(self.limit.value, Continuations):
             return self._resolve_with_constraints(layer, state.behaviour, solver_of)
         d, forest = self.d, self._forest(layer, state)
-        solver = self._solve(forest, solver_of)
+        solver = solver_of(d, forest)
         in_forest = np.isin(d.decisions.owner, forest.infosets)
         in_layer = in_forest & (d.player_layer[d.decisions.owner] == layer)
         behaviour = state.behaviour.copy()
@@ -122,12 +117,6 @@ class Role:
         first_next = len(values) - len(forest.next_augmented)
         opponent_values[forest.next_augmented] = values[first_next:]
         return LayerState(behaviour, opponent_values)
-
-    def _solve(self, forest: LayerForest, solver_of: SolverOf) -> Solver:
-        form = forest.form
-        if any(rows is not None for rows in self.locks):
-            form = locked(form, forest.rows_of(self.d, self.locks))
-        return solver_of(form, self.d.player ^ forest.other_first)
 
     def _forest(self, layer: int, state: LayerState) -> LayerForest:
         d, limit, truncation = self.d, self.limit, None
@@ -150,7 +139,7 @@ class Role:
         responses = OpponentResponses(d)
         constraints = responses.values(incumbent)
         forest = self._forest(layer, LayerState(incumbent, constraints[:-1]))
-        solver = self._solve(forest, solver_of)
+        solver = solver_of(d, forest)
         infosets = forest.infosets
         inside = np.isin(d.decisions.owner, infosets)
         behaviour = incumbent.copy()

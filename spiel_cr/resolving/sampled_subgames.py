@@ -26,7 +26,7 @@ from spiel_cr.resolving.layer_subgames import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.solver import Program, Solver
-from spiel_cr.solvers.mccfr.sample_tree import balance
+from spiel_cr.solvers.mccfr.sample_tree import SampleLevel, balance
 
 _DTYPE = np.float32
 # A layer takes over the shape of the one above if that has at most so many histories,
@@ -302,12 +302,15 @@ class SampledLayer:
         n, last = shape.histories, shape.rows - 1
         utility = histories.utility[nodes] / self._shared.scale
         to_fill: Any = np.zeros(shape.roots, _DTYPE)
+        level: tuple[Any, ...] = (
+            _padded(first, n, n - 1),
+            _padded(row, n, last),
+            _padded(counts, n, 0),
+            _padded(player, n, 3),
+            _padded(utility, n, 0, _DTYPE),
+        )
         columns: dict[str, Any] = {
-            "first_child": _padded(first, n, n - 1),
-            "row": _padded(row, n, last),
-            "num_actions": _padded(counts, n, 0),
-            "player": _padded(player, n, 3),
-            "utility": _padded(utility, n, 0, _DTYPE),
+            "level": SampleLevel(*level),
             "next_augmented": _padded(
                 self._next_augmented(nodes, subgame), n, shape.below - 1
             ),

@@ -11,14 +11,12 @@ All figures are from docs/measurements/automatic.md.
 import dataclasses
 import itertools
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
 from spiel_cr.common.messages import announce
 from spiel_cr.games.histories import TERMINAL
@@ -31,6 +29,7 @@ from spiel_cr.solvers.representation import (
     PUBLIC_TREE,
     SIMULATOR,
     TREE,
+    checkpoint_metadata,
 )
 from spiel_cr.solvers.run import Goal, drive
 from spiel_cr.solvers.task import Algorithm, Task
@@ -186,20 +185,15 @@ def _choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
 
 
 def _kept(task: Task) -> tuple[str, str] | None:
-    """Algorithm of a checkpoint, and why; None: there is none that can be read."""
-    if task.path is None or not os.path.isfile(task.path):
-        return None
-    try:
-        metadata = storage.load_metadata(task.path)
-    except (OSError, ValueError):  # who opens it says so
-        return None
+    """Return the algorithm of a checkpoint, and a reason; None: there is none."""
+    metadata = checkpoint_metadata(task.path)
     name, reason = metadata.get("algorithm"), metadata.get("why")
     if not isinstance(name, str):
         return None
-    # One that was begun by name has no reason.
-    return name, reason if reason and isinstance(
-        reason, str
-    ) else "so the checkpoint was begun"
+    # A run whose caller named the algorithm has no reason.
+    if not reason or not isinstance(reason, str):
+        reason = "so the checkpoint was begun"
+    return name, reason
 
 
 def _make(
@@ -382,7 +376,7 @@ def _try(
         solver = solvers[name] = solvers.get(name) or _make(
             find, represented, task, name, ""
         )
-        solver.curve = drive(solver, part, None, most=count, progress=False).curve
+        _, solver.curve, _ = drive(solver, part, None, most=count, progress=False)
         gaps[name] = solver.evaluate().gap
         if goal.until is not None and gaps[name] <= goal.until:
             break

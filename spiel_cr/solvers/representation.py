@@ -322,15 +322,20 @@ def _reason_to_simulate(
     raise GameTooLargeError(text) from error
 
 
+def checkpoint_metadata(path: atomic.Path | None) -> Mapping[str, Any]:
+    """Return the metadata of a checkpoint; empty if it cannot be read."""
+    if path is None or not os.path.isfile(path):
+        return {}
+    try:
+        return storage.load_metadata(path)
+    except (OSError, ValueError):  # the solver that opens it raises
+        return {}
+
+
 def checkpoint_form(path: atomic.Path | None) -> tuple[str, str] | None:
     """Return the form and the path of a checkpoint; None: it cannot be read."""
-    if path is None or not os.path.isfile(path):
-        return None
-    try:
-        metadata = storage.load_metadata(path)
-    except (OSError, ValueError):  # the solver that opens it raises
-        return None
-    if metadata.get("kind") != "checkpoint":
+    metadata = checkpoint_metadata(path)
+    if path is None or metadata.get("kind") != "checkpoint":
         return None
     form = metadata.get("form")
     if "keys" in metadata or form == "deep":

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from absl import logging
 from tqdm import tqdm
@@ -174,20 +173,6 @@ class _Saving:
             keeper.write_end(is_complete=solver.is_complete, snapshot=solver.snapshot)
 
 
-class Driven(NamedTuple):
-    """The end of a run.
-
-    Attributes:
-      solver: The solver that did the last iteration.
-      curve: Points of the convergence curve.
-      stop_reason: Why the run stopped, see `Result.stop_reason`.
-    """
-
-    solver: IterativeSolver
-    curve: tuple[CurvePoint, ...]
-    stop_reason: str
-
-
 def drive(
     solver: IterativeSolver,
     goal: Goal,
@@ -195,7 +180,7 @@ def drive(
     *,
     most: int,
     progress: bool,
-) -> Driven:
+) -> tuple[IterativeSolver, tuple[CurvePoint, ...], str]:
     """Iterate to a goal; write checkpoints on the way and at the end.
 
     The last state is written also if an exception or an interrupt ends the run.
@@ -208,7 +193,8 @@ def drive(
       progress: Whether to show a progress bar on stderr.
 
     Returns:
-      The last solver, the convergence curve and the reason for stopping.
+      The solver that did the last iteration; the points of the convergence curve; and
+      why the run stopped, see `Result.stop_reason`.
     """
     curve = list(solver.curve) if keeper is None else keeper.curve
     options = {
@@ -266,4 +252,4 @@ def drive(
             solver.name,
             MOST_ITERATIONS,
         )
-    return Driven(solver, tuple(curve), reason)
+    return solver, tuple(curve), reason

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import Wanted, check_number, check_settings
+from spiel_cr.common.checks import Wanted, check_settings
 from spiel_cr.solvers.cfr.regret_matching import Rule
 
 
@@ -27,9 +27,7 @@ class CFRConfig:
     alternating: bool = True
 
     def __post_init__(self) -> None:
-        check_number(
-            self.gamma, "gamma", "[0, inf)", remedy="it is averaging's exponent"
-        )
+        check_settings(self, {"gamma": "[0, inf)"})
 
 
 # What settings of sampled members must be.
@@ -42,6 +40,9 @@ _WANTED: Wanted = {
     "batch": range(1, (1 << 20) + 1),
     "threshold": "[0, inf)",
     "bonus": "(0, inf)",
+    "gamma": "[0, inf)",
+    "epsilon": "(0, 1]",
+    "delta": "[0, 1)",
 }
 
 
@@ -96,18 +97,6 @@ class MCCFRConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
-        check_number(
-            self.gamma, "gamma", "[0, inf)", remedy="it is averaging's exponent"
-        )
-        check_number(
-            self.epsilon,
-            "epsilon",
-            "(0, 1]",
-            remedy="or some actions are never sampled",
-        )
-        check_number(
-            self.delta, "delta", "[0, 1)", remedy="some trajectories must be free"
-        )
 
 
 # Published settings. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.

@@ -60,7 +60,7 @@ def init(
 
 
 def _places(
-    batch: descent.Batch, level: descent.Level, history: jax.Array
+    batch: descent.Batch, level: sample_tree.SampleLevel, history: jax.Array
 ) -> tuple[jax.Array, int]:
     """int32 [B], where the baselines of a history's actions begin; how far they are
     apart."""
@@ -71,7 +71,7 @@ def _places(
 
 def rows(
     batch: descent.Batch,
-    level: descent.Level,
+    level: sample_tree.SampleLevel,
     shape: sample_tree.Depth,
     table: jax.Array,
     history: jax.Array,
@@ -108,7 +108,7 @@ def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learni
 
 def learn(
     batch: descent.Batch,
-    level: descent.Level,
+    level: sample_tree.SampleLevel,
     shape: sample_tree.Depth,
     visit: descent.Visit,
     learning: Learning,

@@ -3,44 +3,20 @@
 `descend` chooses an action for each trajectory of a batch at one depth, and keeps what
 the way up needs (`Visit`). The mathematics is in `trajectories.py`. Whole games have
 arrays of their own for every depth (`sample_tree`), subgames one set of arrays for all
-depths (`resolving.subgame_sampling`); both are a `Level` here.
+depths (`resolving.subgame_sampling`); both are a `SampleLevel`.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.mccfr.sample_tree import Depth, consecutive, take
+from spiel_cr.solvers.mccfr.sample_tree import Depth, SampleLevel, consecutive, take
 
 # Draws stay below 1 by more than the rounding error of a sum of probabilities.
 BELOW_ONE = 1 - 2.0**-22
-
-
-class Level(Protocol):
-    """Histories that trajectories visit, n of them.
-
-    Attributes:
-      first_child: int32 [n], number of the first child; where the game is over, of a
-        place where it is over, too.
-      row: int32 [n], the first entry of its actions in tables.
-      num_actions: int32 [n], number of actions; 0 where the game is over.
-      player: int32 [n], who acts: 0, 1, 2 chance, 3 nobody.
-      utility: float [n], player 0's utility at terminals, else 0.
-    """
-
-    @property
-    def first_child(self) -> jax.Array: ...
-    @property
-    def row(self) -> jax.Array: ...
-    @property
-    def num_actions(self) -> jax.Array: ...
-    @property
-    def player(self) -> jax.Array: ...
-    @property
-    def utility(self) -> jax.Array: ...
 
 
 class Batch(NamedTuple):
@@ -115,7 +91,7 @@ class View(NamedTuple):
     is_updating: jax.Array
 
 
-def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
+def look(batch: Batch, level: SampleLevel, shape: Depth, history: jax.Array) -> View:
     """What there is at some histories, int32 [B], of a level."""
     row, count = level.row[history], level.num_actions[history]
     entries = consecutive(row, shape.width, batch.stride)
@@ -132,7 +108,7 @@ def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
 
 
 def descend(
-    batch: Batch, level: Level, shape: Depth, front: Front, draw: jax.Array
+    batch: Batch, level: SampleLevel, shape: Depth, front: Front, draw: jax.Array
 ) -> tuple[Visit, Front]:
     """Chooses an action for each trajectory at one depth and moves on to the next.
 

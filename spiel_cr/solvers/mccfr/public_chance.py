@@ -10,18 +10,17 @@ The averages are sums over boards and hands of own reach times the strategy.
 """
 
 import dataclasses
-import json
 import typing
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cr.common.checks import check_settings
-from spiel_cr.common.json_records import read_object
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.solvers.cfr.regret_matching import Rule, discount
+from spiel_cr.solvers.iterative_solver import check_arrays, check_numbers
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 from spiel_cr.solvers.mccfr.table.table_solver import TableSolver
 
@@ -214,30 +213,19 @@ class PublicChanceSolver(TableSolver):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `IterativeSolver.arrays`."""
-        random = json.dumps(self._random.bit_generator.state).encode()
         return {
             "regret": self._regret,
             "average": self._average,
-            "random": np.frombuffer(random, np.uint8),
+            "random": self.random_array(),
             "seconds": np.array(self.seconds),
             "iterations": np.array(self.iterations),
         }
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
         """See `IterativeSolver.restore`; the arrays contain the time."""
-        for name, array in self.arrays().items():
-            saved = arrays.get(name, np.zeros((0, 0, 0)))
-            same = saved.dtype == array.dtype and saved.ndim == array.ndim
-            if not same or name != "random" and saved.shape != array.shape:
-                raise ValueError(f"its {name} is no array of such a run")
-        for name, least in (("regret", -np.inf), ("average", 0), ("seconds", 0)):
-            # Written so that NaN fails.
-            if not (np.isfinite(arrays[name]) & (arrays[name] >= least)).all():
-                raise ValueError(f"its {name} holds numbers that no run leaves")
+        check_arrays(arrays, self.arrays(), resized=("random",))
+        check_numbers(arrays, {"regret": -np.inf, "average": 0, "seconds": 0})
         self._regret[:], self._average[:] = arrays["regret"], arrays["average"]
-        try:
-            self._random.bit_generator.state = read_object(arrays["random"].tobytes())
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"its random numbers are none: {error!r}") from error
+        self.restore_random(arrays["random"])
         self.seconds = float(arrays["seconds"])
         self.iterations = self.trajectories = int(arrays["iterations"])

@@ -107,7 +107,7 @@ def sample(
 
 def climb(
     batch: descent.Batch,
-    level: descent.Level,
+    level: sample_tree.SampleLevel,
     shape: sample_tree.Depth,
     visit: descent.Visit,
     rising: Rising,

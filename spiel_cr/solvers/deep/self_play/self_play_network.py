@@ -234,16 +234,22 @@ def advance(
         batch = Rows(*(array[chosen] for array in rows))
         return loss(features, parameters, learner.magnet, batch, rates)
 
-    (parameters, optimiser), losses = network_fits.descend(
-        objective,
-        _optimiser(rates.rate, norm),
-        (learner.parameters, learner.optimiser),
-        batches,
-    )
-    magnet = _towards(learner.magnet, parameters, rates.magnet)
-    mean = _towards(learner.mean, parameters, rates.mean)
+    learner, losses = _steps(objective, learner, batches, rates.rate, norm)
+    magnet = _towards(learner.magnet, learner.parameters, rates.magnet)
+    mean = _towards(learner.mean, learner.parameters, rates.mean)
     means = Losses(*(part.mean() for part in losses))
-    return Learner(parameters, magnet, mean, optimiser), means
+    return learner._replace(magnet=magnet, mean=mean), means
+
+
+def _steps(
+    objective: Any, learner: Learner, batches: np.ndarray, rate: Any, norm: float
+) -> tuple[Learner, Any]:
+    """Return a learner after steps of Adam, and what the objective reported."""
+    start = learner.parameters, learner.optimiser
+    (parameters, optimiser), reports = network_fits.descend(
+        objective, _optimiser(rate, norm), start, batches
+    )
+    return learner._replace(parameters=parameters, optimiser=optimiser), reports
 
 
 def _towards(old: Any, new: Any, share: Any) -> Any:
@@ -299,13 +305,7 @@ def advance_critic(
         mean = wrong / jnp.maximum(some.weight.sum(), 1)
         return mean, mean
 
-    (parameters, optimiser), errors = network_fits.descend(
-        objective,
-        _optimiser(rate, norm),
-        (critic.parameters, critic.optimiser),
-        batches,
-    )
-    return critic._replace(parameters=parameters, optimiser=optimiser), errors
+    return _steps(objective, critic, batches, rate, norm)
 
 
 def padded(rows: Any, count: int) -> Any:

@@ -34,6 +34,7 @@ from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     policy_of,
 )
 from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.iterative_solver import check_arrays, check_numbers
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
 # up to the double, so that there are few programs.
@@ -308,49 +309,29 @@ class SelfPlay(Training):
         return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """Goes on where another one was; from there on both give the same bits.
+        """Restore the state that `arrays` returned; continue bitwise identically.
 
         Args:
-          arrays: from `arrays` of a solver of the same game, settings and seed.
-          seconds: time that was spent before.
+          arrays: Arrays of a solver of the same game, settings and seed.
+          seconds: Time spent iterating before.
 
         Raises:
-          ValueError: they are of another game, or of other settings, or no counts.
+          ValueError: If the arrays are not those of such a solver.
         """
-        counts = [np.asarray(arrays.get(name, "missing")) for name in _COUNTS]
-        if any(n.shape or n.dtype.kind not in "iu" or n < 0 for n in counts):
-            invalid_counts = dict(
-                zip(_COUNTS, (n.tolist() for n in counts), strict=True)
-            )
-            raise ValueError(
-                f"arrays: the counts of such a solver are whole numbers, not "
-                f"{invalid_counts}; give all that `arrays` gave"
-            )
-        unit = np.asarray(arrays.get("unit", np.nan))
-        if unit.shape or unit.dtype.kind != "f" or not 0 <= unit < np.inf:
-            raise ValueError(
-                f"arrays: the unit of values is a number of at least 0, not "
-                f"{unit.tolist()}; give all that `arrays` gave"
-            )
+        check_arrays(arrays, self.arrays())
+        check_numbers(arrays, dict.fromkeys((*_COUNTS, "unit"), 0.0))
         restored = []
         for number, learner in enumerate([*self._learners, self._critic]):
             leaves, structure = jax.tree.flatten(learner)
             names = [f"learner{number}.{place}" for place in range(len(leaves))]
-            shapes = [np.shape(arrays[name]) for name in names if name in arrays]
-            if shapes != [np.shape(leaf) for leaf in leaves]:
-                raise ValueError(
-                    f"arrays: those of learner {number} have the shapes {shapes}, "
-                    f"which are of another game or other settings; give those of a "
-                    f"solver that was made like this one"
-                )
             with precision(np.dtype(np.float32)):
                 leaves_on_device = [jnp.asarray(arrays[name]) for name in names]
             restored.append(jax.tree.unflatten(structure, leaves_on_device))
         *self._learners, self._critic = restored
-        self._unit = float(unit)
+        self._unit = float(arrays["unit"])
         self._cached_policies.clear()
-        for name, count in zip(_COUNTS, counts, strict=True):
-            setattr(self, name, int(count))
+        for name in _COUNTS:
+            setattr(self, name, int(arrays[name]))
         self.nodes = self.decisions + self.episodes
         self.seconds, self.is_complete = seconds, True
 

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import Wanted, check_number, check_settings
+from spiel_cr.common.checks import Wanted, check_settings
 from spiel_cr.solvers.cfr.regret_matching import Rule
 
 _WANTED: Wanted = {
@@ -11,6 +11,8 @@ _WANTED: Wanted = {
     "baseline": ("none", "average"),
     "epsilon_other": "[0, 1]",
     "decay": "(0, 1]",
+    "gamma": "[0, 5]",
+    "epsilon": "(0, 1]",
 }
 
 
@@ -44,13 +46,6 @@ class PublicConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
-        check_number(self.gamma, "gamma", "[0, 5]", remedy="it is averaging's exponent")
-        check_number(
-            self.epsilon,
-            "epsilon",
-            "(0, 1]",
-            remedy="or some actions are never sampled",
-        )
         if changed := self.rule.touches_all:
             raise ValueError(
                 f"{changed[0]}: public sampling updates visited infosets only, so old "

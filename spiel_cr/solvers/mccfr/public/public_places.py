@@ -8,12 +8,13 @@ boards of all rounds, U pairs of a board and an earlier round.
 """
 
 import dataclasses
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -279,13 +280,13 @@ def _finish(make: _Builder) -> Layout:
 
 
 def _integers(array: np.ndarray) -> jax.Array:
-    """Of the type that `Places` has; a numpy array until a device takes it."""
-    return cast(jax.Array, array.astype(np.int32))
+    """Return an array as int32, typed as on a device."""
+    return typed(array.astype(np.int32))
 
 
 def _number(array: np.ndarray) -> jax.Array:
-    """The same for float64."""
-    return cast(jax.Array, array.astype(np.float64))
+    """Return an array as float64, typed as on a device."""
+    return typed(array.astype(np.float64))
 
 
 def _parent_entries(

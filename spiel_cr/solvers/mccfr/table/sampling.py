@@ -58,20 +58,6 @@ from spiel_cr.solvers.mccfr.table.table import Table
 _MOST_WEIGHT, _MOST_GAIN = 2.0**64, 2.0**96
 
 
-class Counts(NamedTuple):
-    """What a batch met.
-
-    Attributes:
-      decisions: decisions of the updating player, with more than one action.
-      hits: those among them whose infoset was in the table before.
-      narrowed: whether external sampling has followed one action only somewhere.
-    """
-
-    decisions: int
-    hits: int
-    narrowed: bool
-
-
 class _Front(NamedTuple):
     """All visits at one depth, n of them, ended ones included.
 
@@ -330,11 +316,13 @@ class Trajectories:
             in_tree=in_tree,
         )
 
-    def climb(self) -> Counts:
-        """Adds regrets, and teaches baselines, from the ends to the start.
+    def climb(self) -> tuple[int, int, bool]:
+        """Add regrets, and teach baselines, from the ends to the start.
 
         Returns:
-          What the batch has met.
+          The number of decisions of the updating player with more than one action; the
+          number of those whose infoset was in the table before; and whether external
+          sampling has followed only one action somewhere.
         """
         estimate, sign = self._ends, 1 - 2 * self._player
         learned: list[tuple[np.ndarray, np.ndarray]] = []
@@ -356,7 +344,7 @@ class Trajectories:
         if learned:
             entries, samples = zip(*learned, strict=True)
             self._learn(np.concatenate(entries), np.concatenate(samples))
-        return Counts(self._num_decisions, self._num_hits, self._narrowed)
+        return (self._num_decisions, self._num_hits, self._narrowed)
 
     def _baselines(self, decisions: _Decisions) -> np.ndarray:
         """float64 [A, m], guesses of player 0's utility after each action."""

@@ -11,12 +11,14 @@ player 1, which no row has. An infoset is inserted after the player's infosets b
 it, so a row's parent entry always lies before its own.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from absl import logging
 
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.solvers.iterative_solver import check_numbers
 from spiel_cr.solvers.mccfr.table import index
 
 # The empty sequences of both players.
@@ -32,6 +34,10 @@ _ROWS = {
 }
 _ENTRIES = {"regret": np.dtype(np.float32), "average": np.dtype(np.float32)}
 _BASELINE = {"baseline": np.dtype(np.float32)}
+# Columns with numbers of any sign, which are at least -inf.
+_UNBOUNDED = dict.fromkeys(("regret", "baseline"), -np.inf)
+# Rows of a checkpoint that are checked together.
+_CHECKED = 1 << 16
 # A finished strategy (`strategy.of_table`) takes probabilities besides, an index, where
 # rows begin, and a copy of visits.
 _FINISHED_ENTRY, _FINISHED_ROW = 4, index.ROW_BYTES + 8
@@ -231,3 +237,34 @@ class Table:
         self.entries, self.full = entries, bool(state["full"])
         self._index = index.Index(self.key)
         self._index.extend(rows)
+
+
+def check_state(state: Mapping[str, np.ndarray], max_actions: int) -> None:
+    """Raise ValueError if a state is none that `Table.state` returns.
+
+    Args:
+      state: Arrays of the right types and numbers of dimensions.
+      max_actions: Maximum number of actions of a row.
+    """
+    rows, entries = len(state["count"]), len(state["average"])
+    shapes = {name: (rows, *state[name].shape[1:]) for name in _ROWS}
+    shapes |= {"key": (rows, 2)} | dict.fromkeys(_ENTRIES, (entries,))
+    for name, shape in shapes.items():
+        if state[name].shape != shape:
+            raise ValueError(f"its {name} has the shape {state[name].shape}")
+    end = ROOTS
+    for start in range(0, rows, _CHECKED):
+        some = slice(start, start + _CHECKED)
+        count = state["count"][some].astype(np.int64)
+        if (count < 1).any() or (count > max_actions).any():
+            raise ValueError(f"its rows do not have from 1 to {max_actions} actions")
+        first = end + np.cumsum(count) - count
+        end += int(count.sum())
+        if (state["first"][some] != first).any():
+            raise ValueError("its rows do not lie one after another")
+        behind = state["parent"][some] >= first
+        if behind.any() or (state["depth"][some] > rows).any():
+            raise ValueError("its rows do not lie behind those that lead there")
+    if entries != end:
+        raise ValueError("its rows do not lie one after another")
+    check_numbers(state, {"average": 0, "taken": 0} | _UNBOUNDED)

@@ -20,9 +20,13 @@ from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.policies.result import TableFacts
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
-from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
+from spiel_cr.solvers.iterative_solver import (
+    IterativeSolver,
+    check_arrays,
+    check_numbers,
+    settings_text,
+)
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
-from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 # What a visit takes until the way up: numbers, and those for each action.
@@ -146,6 +150,7 @@ class TableSolver(IterativeSolver):
     source: Simulator
     seed: int
     iterations: int
+    _random: np.random.Generator
     keys: str = "strings"
     limits: Mapping[str, int] = MappingProxyType({})
     trajectories: int
@@ -157,6 +162,18 @@ class TableSolver(IterativeSolver):
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
         """Return fields of `TableFacts`."""
+
+    def random_array(self) -> np.ndarray:
+        """Return the state of the random numbers, uint8, for checkpoints."""
+        state = json.dumps(self._random.bit_generator.state).encode()
+        return np.frombuffer(state, np.uint8)
+
+    def restore_random(self, array: np.ndarray) -> None:
+        """Restore what `random_array` returned; raise ValueError if it is invalid."""
+        try:
+            self._random.bit_generator.state = read_object(array.tobytes())
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"its random numbers are none: {error!r}") from error
 
     def nash_conv(self) -> float:
         """Raise ValueError, because NashConv needs the game tree."""
@@ -296,10 +313,9 @@ class SampledTableSolver(TableSolver):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `IterativeSolver.arrays`; those of the table are views."""
-        random = json.dumps(self._random.bit_generator.state).encode()
         return {
             **self.table.state(),
-            "random": np.frombuffer(random, np.uint8),
+            "random": self.random_array(),
             "mass": np.array(self._mass),
             "seconds": np.array(self.seconds),
             "counts": np.array(
@@ -319,15 +335,15 @@ class SampledTableSolver(TableSolver):
         Raises:
           ValueError: If the arrays are not those of such a solver.
         """
-        check_state(arrays, self.arrays(), max_actions=self.source.max_actions)
-        try:
-            self.table.restore(arrays)
-            self._random.bit_generator.state = read_object(arrays["random"].tobytes())
-            self._mass, self.seconds = float(arrays["mass"]), float(arrays["seconds"])
-            counts = [int(count) for count in arrays["counts"]]
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"its random numbers are none: {error!r}") from error
-        self.iterations, self.trajectories, self.decisions, self.hits = counts
+        check_arrays(arrays, self.arrays(), resized=set(arrays) - {"counts"})
+        table.check_state(arrays, self.source.max_actions)
+        check_numbers(arrays, dict.fromkeys(("mass", "seconds", "counts"), 0.0))
+        self.table.restore(arrays)
+        self.restore_random(arrays["random"])
+        self._mass, self.seconds = float(arrays["mass"]), float(arrays["seconds"])
+        self.iterations, self.trajectories, self.decisions, self.hits = (
+            int(count) for count in arrays["counts"]
+        )
         self._shown = self.decisions, self.hits
 
     def _iterate(self) -> None:
@@ -341,12 +357,12 @@ class SampledTableSolver(TableSolver):
         self._mass += weight
         first = self._descend(0, weight)
         if config.alternating:
-            self._count(first.climb())
-            self._count(self._descend(1, weight).climb())
+            self._count(*first.climb())
+            self._count(*self._descend(1, weight).climb())
         else:
             second = self._descend(1, weight)
-            self._count(first.climb())
-            self._count(second.climb())
+            self._count(*first.climb())
+            self._count(*second.climb())
         self.trajectories += 2 * config.batch
 
     def _descend(self, player: int, weight: float) -> sampling.Trajectories:
@@ -363,10 +379,10 @@ class SampledTableSolver(TableSolver):
             most_visits=self._most_visits,
         )
 
-    def _count(self, counts: sampling.Counts) -> None:
-        self.decisions += counts.decisions
-        self.hits += counts.hits
-        if counts.narrowed and not self._narrowed:
+    def _count(self, decisions: int, hits: int, narrowed: bool) -> None:
+        self.decisions += decisions
+        self.hits += hits
+        if narrowed and not self._narrowed:
             self._narrowed = True
             logging.warning(
                 "%s follows all actions of a player as far as the memory holds them, "
