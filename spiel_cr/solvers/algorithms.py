@@ -1,6 +1,6 @@
-"""All algorithms of `solve` in one registry, with what they can do as data.
+"""Registry of all algorithms of `solve`, with their abilities as data.
 
-Refusals, help and the contract test are made from it.
+Error messages, help and the contract test are made from it.
 """
 
 import functools
@@ -109,7 +109,7 @@ def _train_simulated(trainer: Trainer, represented: Opened, task: Task) -> Train
 
 
 def _networks(trainer: Trainer) -> dict[str, Maker]:
-    """Makers of what trains networks."""
+    """Return makers of solvers that train networks, by form."""
     return {
         TREE: functools.partial(_train_on_tree, trainer),
         SIMULATOR: functools.partial(_train_simulated, trainer),
@@ -203,18 +203,19 @@ ALGORITHMS: dict[str, Family] = {
 def find(
     algorithm: Any, name: str = "algorithm", families: Sequence[Family] = FAMILIES
 ) -> Algorithm:
-    """Reads an algorithm.
+    """Read an algorithm.
 
     Args:
-      algorithm: a preset with parameters, such as "dcfr(alpha=1.5)", settings, or a
-        function, a rule as of `regret_matching.CustomRule`, with linear averages. Among
-        full-width algorithms "auto" is that of `automatic.OF_SUBGAMES` for trees.
-      name: of the argument, for errors.
-      families: of which it must be.
+      algorithm: A preset with parameters, such as "dcfr(alpha=1.5)", settings, or a
+        function, which is a rule as of `regret_matching.CustomRule` with linear
+        averages. Among full-width algorithms "auto" is that of `automatic.OF_SUBGAMES`
+        for trees.
+      name: Name of the argument, for error messages.
+      families: Families of which it must be a member.
 
     Raises:
-      ValueError: unknown algorithm or parameter, a value out of range, or an algorithm
-        of another family.
+      ValueError: If an algorithm or parameter is unknown, a value is out of range, or
+        the algorithm is of another family.
     """
     presets = {key: one for family in families for key, one in family.presets.items()}
     if algorithm == "auto" and AUTO not in families:

@@ -1,9 +1,9 @@
-"""How much memory solving a laid-out game will take; refusals before it is done.
+"""Estimates of the memory that solving a represented game needs.
 
-All figures were fitted to peaks of processes on CPUs (tables are in
-docs/measurements): what a program takes while XLA compiles it grows with
-the operations that are written out in it, and each array is there several times, on the
-host, on the device and in XLA's workspace.
+All constants were fitted to peaks of processes on CPUs (tables are in
+docs/measurements). The memory that XLA needs to compile a function grows with the
+number of operations in it, and each array exists several times: on the host, on the
+device and in XLA's workspace.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,25 +30,25 @@ from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, TREE
 
 # A linear program in HiGHS, with its matrices, for each payoff.
 _LINEAR, _LINEAR_PAYOFF = 15e6, 550
-# Of XLA: for any full-width program, and for each row of an array that is written out
-# in one pass over the trees.
+# XLA: for any full-width function, and for each row of an array that one pass over the
+# trees writes out.
 _PROGRAM, _PROGRAM_ROW = 95e6, 0.95e6
-# Of XLA, for samples, whose program has every depth apart: for any program, each depth,
-# and each action of the widest history of each depth.
+# XLA, for samples, whose compiled function treats each depth separately: for any
+# function, for each depth, and for each action of the widest history of each depth.
 _SAMPLED, _SAMPLED_DEPTH, _SAMPLED_ACTION = 30e6, 25e6, 2e6
-# What share of that a program without baselines takes.
+# The share of that for a function without baselines.
 _PLAIN = 0.8
-# Of a program that updates visited infosets.
+# XLA, for a function that updates visited infosets only.
 _PROGRAM_VISITED = 120e6
-# How often the arrays of game and state are there at the peak: full-width, and sampled.
+# Number of copies of the game and the state at the peak: full-width, and sampled.
 _COPIES, _COPIES_SAMPLED = 3.5, 2.5
-# Numbers that a trajectory leaves at each depth, and those for each action there.
+# Numbers that a trajectory stores at each depth, and for each action there.
 _NUMBERS, _NUMBERS_ACTION = 12, 6
-# Of primal-dual steps: how many passes over the trees the program has, and how many
-# vectors over both players' sequences are there at once, beside those of CFR.
+# Primal-dual steps: number of passes over the trees in the function, and number of
+# vectors over both players' sequences that exist in addition to those of CFR.
 _PASSES, _VECTORS = 4, 16
-# While a game is compiled, for each history; what remains of that, in units of what the
-# compiled game takes.
+# Bytes per history while a tree is built; and what remains of that, in units of the
+# memory of the tree.
 _COMPILING, _COMPILED = 90, 1.3
 
 Algorithm: TypeAlias = CFRConfig | MCCFRConfig | FirstOrderConfig | PublicConfig | str
@@ -157,33 +157,36 @@ _FULL_WIDTH: Mapping[str, Callable[[Any, np.dtype], _Peak]] = {
 
 
 def tree_bytes(tree: GameTree) -> float:
-    """What a process holds that has compiled this game and done nothing else."""
+    """Return the memory of a process that has only built this game tree, in bytes."""
     return memory.IMPORTED_BYTES + _COMPILED * tree.nbytes
 
 
 def linear_bytes(form: SequenceForm) -> float:
-    """What a linear program takes, besides the game.
+    """Return the memory of a linear program in addition to the game, in bytes.
 
     Raises:
-      GameTooLargeError: the payoffs are too many to be listed.
+      GameTooLargeError: If there are too many payoffs to list them.
     """
     return _LINEAR + _LINEAR_PAYOFF * len(form.payoffs.values)
 
 
 def solver_bytes(form: SequenceForm, dtype: np.typing.DTypeLike) -> float:
-    """What CFR takes besides the game: its program, the arrays and the state."""
+    """Return the memory of CFR in addition to the game, in bytes.
+
+    It consists of the compiled function, the arrays and the state.
+    """
     size = np.dtype(dtype).itemsize
     arrays = _form_bytes(form, size) + _state_bytes(form, size)
     return _PROGRAM + _PROGRAM_ROW * _rows(form) + _COPIES * arrays
 
 
 def _rows(form: SequenceForm) -> int:
-    """Rows of arrays that are written out in one pass over both trees."""
+    """Return how many rows of arrays one pass over both trees writes out."""
     return sum(treeplex.written_out_rows(arrays) for arrays in form.arrays)
 
 
 def _form_bytes(form: SequenceForm, size: int) -> int:
-    """What the arrays of a form take with floating numbers of so many bytes."""
+    """Return the memory of a form's arrays if a floating number has `size` bytes."""
     return sum(
         leaf.size * (size if leaf.dtype.kind == "f" else leaf.dtype.itemsize)
         for leaf in jax.tree.leaves(form.arrays)
@@ -191,17 +194,17 @@ def _form_bytes(form: SequenceForm, size: int) -> int:
 
 
 def _state_bytes(form: SequenceForm, size: int) -> int:
-    """What strategies, regrets, reach and averages take."""
+    """Return the memory of strategies, regrets, reach and averages."""
     return 4 * sum(layout.size for layout in form.layouts) * size
 
 
 def _sampled_bytes(tree: GameTree, config: MCCFRConfig, size: int) -> float:
-    """What Monte Carlo CFR takes besides the compiled game.
+    """Return the memory of Monte Carlo CFR in addition to the game tree, in bytes.
 
     Args:
-      tree: the compiled game.
-      config: the algorithm.
-      size: bytes of a number.
+      tree: The game tree.
+      config: Settings of the algorithm.
+      size: Bytes of a floating number.
     """
     histories = tree.histories
     starts = histories.level_start

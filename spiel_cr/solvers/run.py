@@ -48,14 +48,14 @@ class Goal:
 
     @classmethod
     def of(cls, goal: "int | Goal | None") -> "Goal":
-        """A goal, or a number of iterations; raises ValueError for anything else."""
+        """Return a goal from a goal or a number of iterations."""
         return goal if isinstance(goal, Goal) else cls(goal)
 
     def most(self, usual: int) -> int:
-        """The iterations to stop at.
+        """Return the number of iterations to stop at.
 
         Args:
-          usual: where nothing says when to stop.
+          usual: Number of iterations if the goal has no limit.
         """
         if self.iterations is not None:
             return self.iterations
@@ -65,7 +65,7 @@ class Goal:
 
     @property
     def evaluates(self) -> bool:
-        """Whether NashConv is computed on the way."""
+        """Whether NashConv is computed during the run."""
         return self.until is not None or self.eval_every is not None
 
     def is_late(self, seconds: float) -> bool:
@@ -73,13 +73,13 @@ class Goal:
         return self.seconds is not None and seconds >= self.seconds
 
     def next_evaluation(self, done: int, most: int) -> int:
-        """The number of iterations at which to evaluate next.
+        """Return the number of iterations at which to evaluate next.
 
         It depends on the count alone, so that a resumed run stops where any other does.
 
         Args:
-          done: iterations so far.
-          most: to stop at.
+          done: Number of iterations completed.
+          most: Number of iterations to stop at.
         """
         count = most
         if self.eval_every is not None:
@@ -113,7 +113,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, checkpoint: "atomic.Path | Checkpoint | None") -> "Checkpoint | None":
-        """A checkpoint, or the path of one."""
+        """Return a checkpoint from a checkpoint or its path."""
         if checkpoint is None or isinstance(checkpoint, Checkpoint):
             return checkpoint
         return cls(checkpoint)

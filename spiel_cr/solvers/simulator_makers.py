@@ -28,21 +28,21 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
 from spiel_cr.solvers.representation import SIMULATOR, GameOptions
 from spiel_cr.solvers.task import Task
 
-# Of so many depths the states of a batch are held.
+# Number of depths whose states are in memory at once.
 _DEPTHS = 2
-# Actions of a decision that a table can count.
+# Maximum number of actions of a decision in a table.
 _MOST_ACTIONS = 2**16 - 1
 
 
 def make_table(represented: Opened, task: Task) -> TableSolver:
-    """The solver that fills a table on its way.
+    """Make a solver that samples histories and fills a table with visited infosets.
 
     Args:
       represented: The simulated game.
-      task: what is asked for.
+      task: Algorithm, goal and options.
 
     Raises:
-      GameTooLargeError, ValueError: as `solve`.
+      GameTooLargeError, ValueError: See `solve`.
     """
     options = task.options
     kind, source, taken = _source(represented, options)
@@ -61,10 +61,10 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
             config,
             seed=task.seed,
             max_bytes=room,
-            # Not of the room, which depends on workers, and on this process.
+            # Independent of the room, which depends on workers and on this process.
             branch_bytes=BRANCHES * max(0, size - memory.BASE_BYTES),
         )
-        # Matches hold lists of actions, so what is too large is refused before.
+        # Matches contain lists of actions, so sizes are checked before.
         recall_checks.check_source(source, exact=config.averaging == "exact")
         solver.keys = kind
         solver.limits = {"memory_limit": size, "table_limit": room}
@@ -75,11 +75,11 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
 
 
 def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
-    """What its keys are, what steps a game, and the bytes that its buckets take.
+    """Return the kind of keys, the simulator, and the bytes that hand buckets take.
 
     Raises:
-      GameTooLargeError: buckets take more than the limit.
-      ValueError: as `key_making.make_source`.
+      GameTooLargeError: If buckets need more memory than the limit.
+      ValueError: See `key_making.make_source`.
     """
     kind = key_making.kind_for(
         opened, use_rules=options.batched_rules, buckets=options.hand_buckets
@@ -99,7 +99,7 @@ def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
 
 
 def _check_room(opened: Opened, options: GameOptions, taken: int) -> None:
-    """Refuses hands in buckets that take more than the limit: GameTooLargeError."""
+    """Raise GameTooLargeError if hand buckets need more memory than the limit."""
     size = int(memory.parse_limit(options.memory_limit))
     if taken + memory.BASE_BYTES > size:
         raise GameTooLargeError(
@@ -226,14 +226,14 @@ def _with_batch(
 
 
 def make_boards(represented: Opened, task: Task) -> TableSolver:
-    """The solver that samples boards of a game whose hands are in buckets.
+    """Make a solver that samples boards of a game whose hands are in buckets.
 
     Args:
       represented: The simulated game.
-      task: what is asked for.
+      task: Algorithm, goal and options.
 
     Raises:
-      GameTooLargeError, ValueError: as `solve`.
+      GameTooLargeError, ValueError: See `solve`.
     """
     if task.options.hand_buckets is None:
         raise ValueError(

@@ -139,8 +139,8 @@ class Task:
         family, text = self.algorithm.family, self.algorithm.specification
         if changed := self._changed(family.without):
             raise ValueError(
-                f"{changed}: algorithm={text!r} {family.limitation}; leave it out, or "
-                f"choose another algorithm such as 'cfr+'"
+                f"{changed}: algorithm={text!r} {family.limitation}; leave out "
+                f"{changed.partition('=')[0]}, or choose another one such as 'cfr+'"
             )
         if self.options.locks is not None and self._shares:
             raise ValueError(

@@ -1,8 +1,9 @@
-"""Buckets: which infosets play alike, for abstraction and forgetting.
+"""Buckets: sets of infosets that share a strategy, for abstraction and imperfect
+recall.
 
-A map infoset → bucket makes all infosets of a bucket play one strategy. The game itself
-stays as it is: reach, values and NashConv are those of the game with perfect recall;
-only regrets are added up within a bucket (see `shared_regrets.py`).
+A map from infosets to buckets makes all infosets of a bucket play one strategy. The
+game itself does not change: reach, values and NashConv are those of the game with
+perfect recall. Only regrets are summed within a bucket (see `shared_regrets.py`).
 """
 
 import hashlib
@@ -19,13 +20,13 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import batched_states_at
 from spiel_cr.games.tree.tree import GameTree
 
-# What one player's infosets share: nothing, numbers int [I], or a name for each
-# information-state string (strings that are left out keep buckets of their own).
+# Buckets of one player: None, numbers int [I], or a name for each information-state
+# string (strings that are left out are not shared).
 OneMap: TypeAlias = Mapping[str, Hashable] | Sequence[int] | np.ndarray | None
 Buckets: TypeAlias = tuple[OneMap, OneMap]
 
-# For each player int32 [I], the bucket of each logical infoset, numbered from 0, all in
-# use; None where every infoset is alone.
+# For each player the bucket of each logical infoset, int32 [I], numbered from 0 without
+# gaps; None: infosets are not shared.
 Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
@@ -81,7 +82,7 @@ def labels_of(
 
 
 def digest(labels: Labels) -> str | None:
-    """A hash that tells maps apart, for checkpoints; None where there are none."""
+    """Return a hash of buckets, for checkpoints; None if there are none."""
     if all(row is None for row in labels):
         return None
     parts = (b"" if row is None else row.tobytes() for row in labels)
@@ -136,7 +137,7 @@ def _of_game(tree: GameTree, player: int) -> np.ndarray:
 
 
 def _number(keys: Iterable[Hashable]) -> np.ndarray:
-    """int32 [I], equal numbers from 0 for equal keys."""
+    """Return equal numbers from 0 for equal keys, int32 [I]."""
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int32)
 
@@ -166,25 +167,25 @@ def _check_actions(form: BucketedForm, labels: np.ndarray, player: int) -> None:
 
 
 def first_members(labels: np.ndarray) -> np.ndarray:
-    """int64 [B], the first infoset of each bucket."""
+    """Return the first infoset of each bucket, int64 [B]."""
     return np.unique(labels, return_index=True)[1]
 
 
 def pool(decisions: Decisions, labels: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """Adds up reach of sequences over buckets; the average strategy is in proportion.
+    """Sum reach of sequences over buckets; the average strategy is proportional to it.
 
-    A bucket's cumulative strategy is the sum, over iterations and over its infosets, of
-    the infoset's own reach times the strategy. Summing the average sequence form over
-    the infosets of a bucket gives the same. (Lanctot et al. 2012 add up histories, not
-    infosets: there an infoset weighs the more, the more histories it has.)
+    The cumulative strategy of a bucket is the sum, over iterations and over its
+    infosets, of the infoset's own reach times the strategy. The sum of the average
+    sequence form over the infosets of a bucket is the same. (Lanctot et al. 2012 sum
+    over histories instead, so that an infoset with more histories has more weight.)
 
     Args:
-      decisions: of one player.
-      labels: int32 [I], the bucket of each infoset.
-      reach: float64 [S], the average strategy in sequence form.
+      decisions: Decision points of one player.
+      labels: Bucket of each infoset, int32 [I].
+      reach: Average strategy in sequence form, float64 [S].
 
     Returns:
-      float64 [S]: for each sequence the sum over its bucket. Not a sequence form.
+      For each sequence the sum over its bucket, float64 [S]. Not a sequence form.
     """
     owner = decisions.owner[1:]
     action = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]
