@@ -98,6 +98,12 @@ class MCCFRConfig:
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
 
+    @property
+    def simulated_only(self) -> list[str]:
+        """Settings that only simulated games support, as "averaging=sampled"."""
+        incremental = ["incremental=true"] if self.incremental else []
+        return incremental + ["averaging=sampled"] * (self.averaging == "sampled")
+
 
 # Published settings. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.
 PRESETS: dict[str, CFRConfig] = {

@@ -27,10 +27,10 @@ from spiel_cr.solvers.mccfr.table.table_solver import TableSolver
 
 @dataclasses.dataclass(frozen=True)
 class PublicChanceConfig:
-    """Public chance sampling.
+    """Settings of public chance sampling.
 
     Attributes:
-      name: for people; two configurations that differ in name only are equal.
+      name: Name for messages; configurations that differ only in it are equal.
       alpha, beta: Discount exponents of positive and negative regrets, as in
         `regret_matching.Rule`; t is the number of boards drawn so far.
       gamma: Exponent of the averaging weights: board t has weight t^gamma.
@@ -53,9 +53,9 @@ class _Board(NamedTuple):
     """A board and the h hands that it leaves.
 
     Attributes:
-      labels: int64 [h] for each round, their buckets.
-      members: float32 [h, B] for each round, 1 in a hand's bucket.
-      held, beats: float32 [h, cards] and [h, h], see `BoardRules`.
+      labels: For each round buckets of the hands, int64 [h].
+      members: For each round 1 in a hand's bucket, float32 [h, B].
+      held, beats: See `BoardRules`, float32 [h, cards] and [h, h].
     """
 
     labels: list[np.ndarray]
@@ -65,24 +65,24 @@ class _Board(NamedTuple):
 
 
 class PublicChanceSolver(TableSolver):
-    """Samples boards of a game whose hands are in buckets.
+    """A solver that samples boards of a game whose hands are in buckets.
 
     Attributes:
-      source: of the game, with `BoardRules`.
-      config: the algorithm.
-      seed: of the boards.
-      iterations: boards so far.
+      source: Simulator of the game, with `BoardRules`.
+      config: The algorithm.
+      seed: Seed of the boards.
+      iterations: Number of boards drawn.
     """
 
     def __init__(
         self, source: RulesSource, config: PublicChanceConfig, *, seed: int
     ) -> None:
-        """Lays the tree of bets out.
+        """Build the tree of bets.
 
         Args:
-          source: its rules have boards.
-          config: the algorithm.
-          seed: of the boards.
+          source: Simulator, whose rules have boards.
+          config: The algorithm.
+          seed: Seed of the boards.
         """
         self.source, self.config, self.seed = source, config, seed
         self._rules = typing.cast(BoardRules, source.rules)
@@ -95,7 +95,7 @@ class PublicChanceSolver(TableSolver):
         self._numbers: np.ndarray | None = None
 
     def _iterate(self) -> None:
-        """Draws a board, and updates player 0, then player 1 on it."""
+        """Draw a board, and update player 0, then player 1 on it."""
         self.iterations += 1
         self.trajectories = self.iterations
         self._average *= np.float32((1 - 1 / self.iterations) ** self.config.gamma)
@@ -108,7 +108,7 @@ class PublicChanceSolver(TableSolver):
                     regret *= np.where(regret > 0, *discounts)
 
     def _board(self) -> _Board:
-        """A board, and what matters of it."""
+        """Draw a board."""
         rules = self._rules
         cards = rules.draw_board(self._random)
         _, left = rules.buckets(cards, len(rules.sizes) - 1)
@@ -132,7 +132,7 @@ class PublicChanceSolver(TableSolver):
         return positive, negative
 
     def _strategy(self, group: Group) -> np.ndarray:
-        """float32 [A, n, B], by regret matching."""
+        """Return the strategy by regret matching, float32 [A, n, B]."""
         positive = self._regret[group.table].reshape(group.shape).clip(min=0)
         total = positive.sum(axis=0)
         uniform = np.float32(1 / group.shape[0])
@@ -141,7 +141,7 @@ class PublicChanceSolver(TableSolver):
         )
 
     def _update(self, player: int, board: _Board) -> None:
-        """Adds a player's regrets on a board, and its reach to the average."""
+        """Add a player's regrets on a board, and its reach to the average."""
         tree, hands = self._tree, len(board.held)
         if self._numbers is None:
             self._numbers = np.empty((4, len(tree.place), hands), np.float32)
@@ -176,18 +176,18 @@ class PublicChanceSolver(TableSolver):
 
     @property
     def num_bytes(self) -> int:
-        """About what it takes while it runs: tables and strategies, hands at places."""
+        """Approximate memory in use: tables and strategies, hands at places."""
         hands, counts = len(self._rules.held), self._rules.counts
         numbers = 4 * len(self._tree.place) * hands + hands * sum(counts)
         return 4 * (4 * len(self._regret) + numbers)
 
     def facts(self) -> dict[str, Any]:
-        """What `TableFacts` tells; all infosets are there from the start."""
+        """Return fields of `TableFacts`; all infosets exist from the start."""
         bytes_of = self._regret.nbytes + self._average.nbytes
         return {"bytes": bytes_of, "limit": bytes_of, "full": False}
 
     def average(self) -> TableStrategy:
-        """The average strategies of both players at all bets and buckets."""
+        """Return the average strategies of both players at all bets and buckets."""
         tables: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for group in self._tree.groups:
             width, nodes, buckets = group.shape
