@@ -90,24 +90,35 @@ def differences(
     memory_limit: Limit = None,
     progress: bool = False,
 ) -> Differences:
-    """Where two policies differ most, and what that is worth; exact.
+    """List the infosets where two policies differ most, with the gain of each.
 
-    What a player gains by another strategy is the sum, over its infosets, of the new
-    strategy's reach times what its probabilities gain there under the old one (the
-    performance difference lemma; Kakade & Langford 2002).
+    The gain of another strategy is the sum, over the player's infosets, of the new
+    strategy's reach times the gain of its probabilities there under the old one
+    (performance difference lemma; Kakade & Langford 2002). All values are exact.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      first: an OpenSpiel policy, a result, or a string, as for `nash_conv`.
-      second: another one.
-      sort: of the infosets that are listed: "worth", gained or lost; or "apart".
-      most: infosets that are listed.
-      memory_limit: refuse to compile larger games, as in `solve`.
-      progress: show progress bars on stderr.
+      game: OpenSpiel game string, game, or game tree.
+      first: The first policy: an OpenSpiel policy, a result, or a string, as for
+        `nash_conv`.
+      second: The second policy.
+      sort: Order of the infosets: "worth", by the gain or loss, or "apart", by the
+        probability of different moves in a match.
+      most: Maximum number of infosets to list.
+      memory_limit: Largest memory for the game tree, as in `solve`.
+      progress: Whether to show progress bars on stderr.
+
+    Returns:
+      The differences; `print` shows them as lines of text.
 
     Raises:
-      GameTooLargeError: the game does not fit.
-      ValueError: no policy, or one of another game.
+      GameTooLargeError: If the game tree does not fit into memory.
+      ValueError: If an argument is not a policy of the game.
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 100)
+      >>> spiel_cr.differences("kuhn_poker", "uniform", result).infosets
+      12
     """
     check_order(game, first, "differences(game, first, second)")
     check_choice(sort, "sort", ("worth", "apart"))

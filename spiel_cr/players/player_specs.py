@@ -284,6 +284,18 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
       OSError: If a file cannot be read.
       ValueError: If the bot or a parameter is unknown, a value is bad, or game and bot
         are in each other's place.
+
+    Returns:
+      The bot.
+
+    Example:
+      >>> import spiel_cr
+      >>> bot = spiel_cr.load_bot("kuhn_poker", "resolving(iterations=100)", player=0)
+      >>> state = spiel_cr.load_game("kuhn_poker").new_initial_state()
+      >>> state.apply_action(2), state.apply_action(0)
+      (None, None)
+      >>> bot.step(state) in state.legal_actions()
+      True
     """
     if isinstance(game, str) and is_player(game):
         raise ValueError(

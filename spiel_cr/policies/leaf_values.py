@@ -106,6 +106,12 @@ class LeafValue(HistoryValues):
 
     Attributes:
       sees: Kind of the function's arguments, see `__init__`.
+
+    Example:
+      >>> import spiel_cr
+      >>> leaf = spiel_cr.LeafValue(lambda states: [0.0 for state in states])
+      >>> config = spiel_cr.ResolvingConfig(depth=2, leaf=leaf, iterations=100)
+      >>> result = spiel_cr.resolve("kuhn_poker", config)
     """
 
     def __init__(self, function: Callable[..., Any], sees: Sees = "states") -> None:

@@ -20,21 +20,28 @@ def plot(
     *,
     title: str | None = None,
 ) -> figures.NotebookFigure:
-    """Draw NashConv against iterations and against seconds, all axes logarithmic.
+    """Plot NashConv against iterations and against seconds, with logarithmic axes.
 
     For results with node locks, the curve shows NashConv with locks.
 
     Args:
-      results: of `solve` or `resolve`, with their curves (see `Goal.eval_every`); a
-        mapping gives them, or curves, names.
-      path: the picture's file too; its suffix decides the format (png, svg, pdf).
-      title: what stands above; None: the game, where there is one.
+      results: Results of `solve` or `resolve` that have curves (see `Goal.eval_every`),
+        or a mapping from names to results or curves.
+      path: Path of the figure. If given, the figure is also written to it, in the
+        format of its suffix (png, svg, pdf).
+      title: Title of the figure. If None, the name of the game, if it is known.
 
     Returns:
-      What notebooks show; its `figure` is matplotlib's.
+      An object that notebooks display; its attribute `figure` is a matplotlib figure.
 
     Raises:
-      ValueError: a result has no curve, or a picture cannot be drawn or written.
+      ValueError: If a result has no curve, or the figure cannot be drawn or written.
+
+    Example:
+      >>> import spiel_cr
+      >>> goal = spiel_cr.Goal(iterations=100, eval_every=10)
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", goal)
+      >>> plot = spiel_cr.plot(result, "kuhn.svg")
     """
     figures.check_installed()
     from matplotlib.ticker import LogFormatterSciNotation, NullLocator

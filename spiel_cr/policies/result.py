@@ -151,6 +151,12 @@ class Result:
         networks were trained.
       curve: Points of the convergence curve, if the goal requested an evaluation.
       table: Facts about the table of a sampled game; None if there was no table.
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.solve("kuhn_poker", "lp")
+      >>> round(result.game_value(), 6)
+      -0.055556
     """
 
     solved: SolvedForm | None = None

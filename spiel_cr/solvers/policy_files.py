@@ -114,6 +114,13 @@ def load_policy(
         holds invalid probabilities.
       ValueError: If the file holds no policy, or one for another game; or OpenSpiel
         cannot load its game by name.
+
+    Example:
+      >>> import spiel_cr
+      >>> spiel_cr.solve("kuhn_poker", "cfr+", 100).save("kuhn.npz")
+      >>> policy = spiel_cr.load_policy("kuhn.npz")
+      >>> spiel_cr.nash_conv("kuhn_poker", policy) < 0.01
+      True
     """
     return read_policy_file(path).load(game)
 
