@@ -215,7 +215,7 @@ class Sums:
 
 
 def sums_by_row(rows: np.ndarray, numbers: np.ndarray, count: int) -> np.ndarray:
-    """Return numbers [n, A] summed by the rows that they belong to, float64 [count, A]."""
+    """Return numbers [n, A] summed by their rows, float64 [count, A]."""
     columns = [np.bincount(rows, column, count) for column in numbers.T]
     return np.stack(columns, axis=1)
 
