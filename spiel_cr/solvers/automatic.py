@@ -1,11 +1,11 @@
 """`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
 
 Small games are solved by a linear program, and so are the supports of averages at the
-end of runs by iterations. Else there are one or three candidates by the form of the
-game and its rounds; of three the one goes on whose NashConv is lowest after a share of
-the budget. Which one that will be nothing tells before: prediction makes some games
-converge at a linear rate from some iteration on, and others slower than without.
-All figures are from docs/measurements/automatic.md.
+end of runs by iterations. Otherwise there are one or three candidates, depending on the
+form of the game and its rounds. If there are three, the run continues with the one
+whose NashConv is lowest after a share of the budget. It cannot be predicted: with
+prediction some games converge at a linear rate from some iteration on, and others more
+slowly than without. All figures are from docs/measurements/automatic.md.
 """
 
 import dataclasses
@@ -71,31 +71,33 @@ OF_SUBGAMES = {
     for form, choices in _BY_FORM.items()
     if choices.in_subgames
 }
-# Where infosets share regrets nothing was measured; and with more sequences than these
-# several states would be a burden.
+# For games whose infosets share regrets, which were not measured; and for games with
+# more sequences than this, whose states are too large to keep several of them.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# A trial of fewer iterations would tell nothing, and compiling takes longer.
+# A trial of fewer iterations is not meaningful, and compiling takes longer.
 _SHORT = 30
-# Payoffs and sequences of games whose linear programs take about two seconds; how many
-# more a second of the budget is good for, up to what; and its share of the budget.
+# Payoffs and sequences of games whose linear programs take about two seconds; the
+# number per second of a time budget; its maximum; and its share of the budget.
 _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
-# A run of so many iterations ends with linear programs on what the average plays, which
-# take about as long as iterations and trial, or a tenth of a second where those take
-# less. They are given up after so many simplex iterations for each of the run's.
+# A run of at least this many iterations ends with linear programs on the support of
+# the average, which take about as long as iterations and trial, or a tenth of a second
+# if those take less. They stop after this many simplex iterations per iteration of the
+# run.
 _POLISHED, _SIMPLEX = 1000, 3
-# Shares of the range of payoffs that are rounding.
+# Share of the range of payoffs that is rounding.
 _ROUNDING = 1e-12
-# The share of a trial, for each candidate: of iterations, or of seconds.
+# Share of a trial in the budget, for each candidate: of iterations, or of seconds.
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.1
-# No checkpoint is written before the end of the trial, which then is at most so long.
+# No checkpoint is written before the end of the trial, so the trial is at most so long.
 _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
-# Signals get float32 where `until` is at least `_FINE` of the range of payoffs: it
-# stalls at 4e-6 of it and less. Where that is below `_ROUGH`, it is watched: where
-# twice as many iterations have left more than this share of a NashConv below `_ROUGH`,
-# or four times as many of a larger one, float64 goes on. Measured with dcfr.
+# Public-tree games use float32 if `until` is at least `_FINE` of the range of payoffs,
+# because float32 stalls at 4e-6 of it or less. If `until` is below `_ROUGH`, the run is
+# monitored: if twice as many iterations leave more than this share of a NashConv below
+# `_ROUGH`, or four times as many of a larger one, the run continues in float64.
+# Measured with dcfr.
 _ROUGH, _FINE = 2e-5, 5e-6
 _STALLED = {2: 0.7, 4: 0.95}
-# With `until` alone trials are as long as these, until one gets there.
+# Lengths of trials if only `until` is given, until a candidate reaches it.
 _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 
 Find = Callable[[str], Algorithm]

@@ -6,7 +6,7 @@ from typing import Any
 
 from absl import logging
 
-from spiel_cr.common import atomic, memory, storage
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import parse
@@ -25,7 +25,7 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     batch_bytes,
     trajectory_bytes,
 )
-from spiel_cr.solvers.representation import SIMULATOR, GameOptions
+from spiel_cr.solvers.representation import SIMULATOR, GameOptions, checkpoint_metadata
 from spiel_cr.solvers.task import Task
 
 # Number of depths whose states are in memory at once.
@@ -127,9 +127,7 @@ def _kept_limits(
     Raises:
       ValueError: If the checkpoint needs more memory than this machine has.
     """
-    if checkpoint_path is not None and os.path.exists(checkpoint_path):
-        with storage.called("checkpoint"):
-            kept = storage.load_metadata(checkpoint_path)
+    if checkpoint_path is not None and (kept := checkpoint_metadata(checkpoint_path)):
         size, room = kept.get("memory_limit"), kept.get("table_limit")
         same = limit is None or memory.parse_limit(limit) == size
         if same and isinstance(size, int) and isinstance(room, int):

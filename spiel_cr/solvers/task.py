@@ -140,7 +140,7 @@ class Task:
         if changed := self._changed(family.without):
             raise ValueError(
                 f"{changed}: algorithm={text!r} {family.limitation}; leave out "
-                f"{changed.partition('=')[0]}, or choose another one such as 'cfr+'"
+                f"{changed.partition('=')[0]}, or choose one such as 'cfr+'"
             )
         if self.options.locks is not None and self._shares:
             raise ValueError(
