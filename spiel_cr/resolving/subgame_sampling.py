@@ -247,7 +247,7 @@ def _sample(
         config=config,
     )
     shape = sample_tree.Depth(width, full=False, players=None)
-    here = descent.LevelBatch(batch, tree.level, shape)
+    at_level = descent.LevelBatch(batch, tree.level, shape)
     place, start_front = _start(tree, batch, strategy, draws[-1])
     max_depth = len(draws) - 1
 
@@ -255,10 +255,10 @@ def _sample(
         d: jax.Array, carried: tuple[descent.Front, descent.Visit]
     ) -> tuple[descent.Front, descent.Visit]:
         front, visits = carried
-        visit, front = descent.descend(here, front, draws[d])
+        visit, front = descent.descend(at_level, front, draws[d])
         return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
 
-    first, _ = jax.eval_shape(lambda: descent.descend(here, start_front, draws[0]))
+    first, _ = jax.eval_shape(lambda: descent.descend(at_level, start_front, draws[0]))
     visits = jax.tree.map(
         lambda row: jnp.zeros((max_depth, *row.shape), row.dtype), first
     )
@@ -276,7 +276,7 @@ def _sample(
     ) -> tuple[trajectories.Rising, jax.Array]:
         rising, next_augmented = carried
         visit = jax.tree.map(lambda rows: rows[tree.depths - 1 - k], visits)
-        rising = trajectories.climb(here, visit, rising)
+        rising = trajectories.climb(at_level, visit, rising)
         value = visit.weight * sign * rising.estimate
         return rising, next_augmented.at[tree.next_augmented[visit.history]].add(value)
 

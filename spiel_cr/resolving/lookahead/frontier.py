@@ -64,7 +64,7 @@ def with_choices(
     leaves: np.ndarray,
     values: np.ndarray,
     acting: np.ndarray,
-    known: tuple[np.ndarray, np.ndarray, np.ndarray],
+    knowledge: tuple[np.ndarray, np.ndarray, np.ndarray],
     chooser: int,
 ) -> TreeRows:
     """Return rows with a decision of the opponent at each history of the frontier.
@@ -74,12 +74,12 @@ def with_choices(
       leaves: Rows of the frontier, int64 [L].
       values: Player 0's utility there, float64 [L, k].
       acting: The player that acts there in the game, int8 [L].
-      known: Labels and observations, as in `Nodes`, int32 [L], and the opponent's last
-        steps, see `growth.last_step`, int64 [L].
+      knowledge: Labels and observations, as in `Nodes`, int32 [L], and the opponent's
+        last steps, see `growth.last_step`, int64 [L].
       chooser: The opponent.
     """
     count, k = len(rows.id), values.shape[1]
-    label, observation, last_step = known
+    label, observation, last_step = knowledge
     begins = count + k * np.arange(len(leaves))
     acts = acting == chooser
     information = np.where(acts, label, observation).astype(np.int64)

@@ -300,6 +300,6 @@ class LookaheadTree:
             return rows
         chooser = 1 - self.player
         last_step = growth.last_step(table, leaves, np.full(len(leaves), chooser))
-        known = table.label[leaves], table.observation[leaves], last_step
+        knowledge = table.label[leaves], table.observation[leaves], last_step
         values, acting = table.value[leaves], table.player[leaves]
-        return with_choices(rows, leaves, values, acting, known, chooser)
+        return with_choices(rows, leaves, values, acting, knowledge, chooser)

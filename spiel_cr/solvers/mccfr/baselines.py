@@ -60,24 +60,26 @@ def init(
     return tuple(np.zeros(size, dtype) for size in sizes)  # type: ignore[misc]
 
 
-def _places(here: descent.LevelBatch, history: jax.Array) -> tuple[jax.Array, int]:
+def _places(at_level: descent.LevelBatch, history: jax.Array) -> tuple[jax.Array, int]:
     """Return the entry of each history's first baseline, int32 [B], and the stride."""
-    if here.batch.config.baseline == "average":
-        return here.level.row[history], here.batch.stride
-    return here.level.first_child[history], 1
+    if at_level.batch.config.baseline == "average":
+        return at_level.level.row[history], at_level.batch.stride
+    return at_level.level.first_child[history], 1
 
 
-def rows(here: descent.LevelBatch, table: jax.Array, history: jax.Array) -> jax.Array:
+def rows(
+    at_level: descent.LevelBatch, table: jax.Array, history: jax.Array
+) -> jax.Array:
     """Return baselines of all actions of visits, float [A, B]; 0 at padding.
 
     Args:
-      here: The batch at a depth.
+      at_level: The batch at a depth.
       table: Baselines of the level, float.
       history: Histories of the visits, int32 [B].
     """
-    first, stride = _places(here, history)
-    guesses = table[consecutive(first, here.shape.width, stride)]
-    return descent.mask(guesses, descent.look(here, history).legal)
+    first, stride = _places(at_level, history)
+    guesses = table[consecutive(first, at_level.shape.width, stride)]
+    return descent.mask(guesses, descent.look(at_level, history).legal)
 
 
 def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learning:
@@ -97,7 +99,7 @@ def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learni
 
 
 def learn(
-    here: descent.LevelBatch,
+    at_level: descent.LevelBatch,
     visit: descent.Visit,
     learning: Learning,
     estimates: jax.Array,
@@ -105,7 +107,7 @@ def learn(
     """Learn from the sampled values one depth below.
 
     Args:
-      here: The batch at a depth.
+      at_level: The batch at a depth.
       visit: The visits of this depth.
       learning: Baselines so far.
       estimates: Sampled values at the next depth's visits, float [B].
@@ -113,8 +115,8 @@ def learn(
     table = learning.table
     if table is None:
         return learning
-    view = descent.look(here, visit.history)
-    first, stride = _places(here, visit.history)
+    view = descent.look(at_level, visit.history)
+    first, stride = _places(at_level, visit.history)
     entry = first + stride * visit.chosen
     if view.over is not None:
         # Finished trajectories choose something too; the last entry nobody reads.
@@ -124,10 +126,10 @@ def learn(
         return learning._replace(sums=sums, counts=learning.counts.at[entry].add(1))
     assert learning.below is not None
     new = table.at[entry].set(learning.below)
-    fresh = rows(here, new, visit.history)
+    fresh = rows(at_level, new, visit.history)
     expected = treeplex.sum_rows(view.sigma * fresh)
     if view.over is not None:
-        utility = here.level.utility[visit.history]
+        utility = at_level.level.utility[visit.history]
         expected = jnp.where(view.over, utility, expected)
     return learning._replace(table=new, below=expected)
 

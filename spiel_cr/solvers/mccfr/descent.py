@@ -105,9 +105,9 @@ class View(NamedTuple):
     is_updating: jax.Array
 
 
-def look(here: LevelBatch, history: jax.Array) -> View:
+def look(at_level: LevelBatch, history: jax.Array) -> View:
     """Return what matters at some histories, int32 [B]."""
-    batch, level, shape = here
+    batch, level, shape = at_level
     row, count = level.row[history], level.num_actions[history]
     entries = consecutive(row, shape.width, batch.stride)
     actions = jnp.arange(shape.width, dtype=jnp.int32)[:, None]
@@ -122,21 +122,21 @@ def look(here: LevelBatch, history: jax.Array) -> View:
     )
 
 
-def descend(here: LevelBatch, front: Front, draw: jax.Array) -> tuple[Visit, Front]:
+def descend(at_level: LevelBatch, front: Front, draw: jax.Array) -> tuple[Visit, Front]:
     """Choose an action for each trajectory at one depth, and move on to the next depth.
 
     Args:
-      here: The batch at this depth.
+      at_level: The batch at this depth.
       front: The trajectories at this depth.
       draw: Random numbers in [0, 1), float [B].
 
     Returns:
       The visits, for the way up, and the trajectories at the next depth.
     """
-    view, history = look(here, front.history), front.history
-    batch, level, _ = here
+    view, history = look(at_level, front.history), front.history
+    batch, level, _ = at_level
     first, rho = level.first_child[history], view.sigma
-    decides = here.decides
+    decides = at_level.decides
     if decides:
         explored = _explore(batch, view, level.num_actions[history])
         rho = jnp.where(view.is_updating[None], explored, rho)

@@ -106,21 +106,21 @@ def sample(
     return Sample(rising.values, learned, rising.estimate)
 
 
-def climb(here: descent.LevelBatch, visit: descent.Visit, rising: Rising) -> Rising:
+def climb(at_level: descent.LevelBatch, visit: descent.Visit, rising: Rising) -> Rising:
     """Compute the values of one depth from those of the next depth.
 
     Args:
-      here: The batch at this depth.
+      at_level: The batch at this depth.
       visit: The visits of this depth.
       rising: Sums so far; its estimates are those of the next depth's visits.
     """
-    batch, level, _ = here
-    view = descent.look(here, visit.history)
+    batch, level, _ = at_level
+    view = descent.look(at_level, visit.history)
     # At this depth baselines are still those from before the batch.
     table, base = rising.learning.table, jnp.zeros_like(rising.estimate)
     guess = None
     if table is not None:
-        guess = baselines.rows(here, table, visit.history)
+        guess = baselines.rows(at_level, table, visit.history)
         base = take(guess, visit.chosen)
     # u(h, a) - b(h, a) is zero but for the followed action.
     excess = (rising.estimate - base) / visit.rho
@@ -131,11 +131,11 @@ def climb(here: descent.LevelBatch, visit: descent.Visit, rising: Rising) -> Ris
         utility = level.utility[visit.history]
         expected = jnp.where(view.over, utility, expected)
     values = rising.values
-    if here.decides:
+    if at_level.decides:
         weight = jnp.where(view.is_updating, visit.weight * (1 - 2 * batch.player), 0)
         entry = view.row + batch.stride * visit.chosen
         values = values.at[entry].add(weight * excess)
         if guess is not None:
             values = values.at[view.entries].add(weight[None] * guess)
-    learning = baselines.learn(here, visit, rising.learning, rising.estimate)
+    learning = baselines.learn(at_level, visit, rising.learning, rising.estimate)
     return Rising(expected, values, learning)
