@@ -1,7 +1,7 @@
-"""The public tree with its boards as flat arrays: where trajectories are walked.
+"""The public tree with its boards as flat arrays, on which trajectories are walked.
 
-A *place* is a public node and a board, or a deal of the next public cards. Places are
-numbered so that the children of one lie side by side, after it.
+A *place* is a public node with a board, or a deal of the next public cards. Places are
+numbered so that the children of a place are contiguous, after it.
 
 Legend for shapes: X places, Y decisions among them, A actions, h hands on a board, M
 boards of all rounds, U pairs of a board and an earlier round.
@@ -70,13 +70,14 @@ class Places(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The places of a game, and what is where.
+    """Places of a game, and their relation to its logical sequences.
 
     Attributes:
-      places: numpy arrays.
-      entries: for each player int64 [S], the entry of each logical sequence of the
-        signal form in a vector [Y · A · h + 2]; -1: an infoset that no deal leads to.
-      levels: for each number of own decisions before, the rows of decisions.
+      places: The places, numpy arrays.
+      entries: For each player the entry of each logical sequence of the public-tree
+        form in a vector [Y · A · h + 2], int64 [S]; -1: an infoset that no deal leads
+        to.
+      levels: For each number of own decisions before, the rows of decisions.
     """
 
     places: Places
@@ -85,7 +86,7 @@ class Layout:
 
 
 class _Builder:
-    """Numbers places group by group: the children of all places of a public node."""
+    """A builder that numbers places in groups: the children of all places of a node."""
 
     def __init__(self, game: PublicTreeGame, boards: Boards) -> None:
         self.game, self.boards = game, boards
@@ -111,7 +112,7 @@ class _Builder:
         probability: np.ndarray | float,
         maps: np.ndarray | int,
     ) -> np.ndarray:
-        """Numbers of new places; all arguments of one length, or numbers."""
+        """Return numbers of new places; arguments have one length, or are numbers."""
         count = len(above)
         for part, values in (
             (self.kind, kind),
@@ -126,7 +127,7 @@ class _Builder:
         return np.arange(self.size - count, self.size)
 
     def first_map(self, before: int, later: int) -> int:
-        """The rows of `up` for deals that lead from one round to another."""
+        """Return the first row of `up` for deals between two rounds."""
         if (before, later) not in self.maps:
             part, hands = self.boards.rounds[later], self.boards.hands
             table = np.zeros((2, part.size, hands), np.int32)
@@ -141,19 +142,19 @@ class _Builder:
         return self.maps[before, later]
 
     def board_above(self, later: int, before: int) -> np.ndarray:
-        """int [B], the board of an earlier round (-1: none) below which each lies."""
+        """Return the board of an earlier round above each board, int [B]; -1: none."""
         board = np.arange(self.boards.rounds[later].size)
         for number in range(later, max(before, 0), -1):
             board = self.boards.rounds[number].above[board]
         return board if before >= 0 else np.zeros_like(board)
 
     def deal(self, node: int, places: np.ndarray, before: int) -> None:
-        """The places of a public node below deals.
+        """Add the places of a public node below deals.
 
         Args:
-          node: the public node.
-          places: the deals, by boards of the round before.
-          before: that round; -1: the beginning.
+          node: The public node.
+          places: The deals, by boards of the round before.
+          before: The round before; -1: the start.
         """
         later = int(self.game.betting.round[node])
         board = self.board_above(later, before)
@@ -176,11 +177,11 @@ class _Builder:
 
 
 def build(game: PublicTreeGame, boards: Boards) -> Layout:
-    """Lays out a game's public tree with its boards.
+    """Build the places of a game's public tree with its boards.
 
     Args:
-      game: the game.
-      boards: from `boards.find`.
+      game: The game.
+      boards: Result of `boards.find`.
     """
     betting, make = game.betting, _Builder(game, boards)
     first = boards.first
@@ -292,7 +293,7 @@ def _number(array: np.ndarray) -> jax.Array:
 def _parent_entries(
     make: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """`Places.parent` and `Layout.levels`."""
+    """Return `Places.parent` and `Layout.levels`."""
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
@@ -330,7 +331,7 @@ def _parent_entries(
 def _entries(
     make: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `Layout`."""
+    """Return `Layout.entries`."""
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
@@ -349,12 +350,12 @@ def _entries(
 
 
 def most_visits(places: Places, player: int, follow: str) -> int:
-    """The most places that one trajectory can visit.
+    """Return the maximum number of places that one trajectory can visit.
 
     Args:
-      places: the game, numpy arrays or a device's.
-      player: whose values are estimated.
-      follow: see `public_walk.Rates`.
+      places: The places, numpy arrays or a device's.
+      player: The player whose values are estimated.
+      follow: See `public_walk.Rates`.
     """
     kind, count = np.asarray(places.kind), np.asarray(places.children)
     above = np.full(len(kind), -1)
