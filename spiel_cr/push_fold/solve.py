@@ -189,7 +189,9 @@ def solve_tournament(
                 engine,
                 settings if last else SolveSettings(),
                 (rest, deviating),
-                _RoundCheckpoint(checkpoint, settings, part, engine) if last else None,
+                _RoundCheckpoint(checkpoint, settings, part, engine)
+                if last and checkpoint is not None
+                else None,
                 on_round,
             )
             rest = level.values
@@ -245,7 +247,7 @@ def _solve_level(
 class _RoundCheckpoint(NamedTuple):
     """The checkpoint of a level, if there is one."""
 
-    path: atomic.Path | None
+    path: atomic.Path
     settings: SolveSettings
     setting: TournamentSetting
     engine: Engine
@@ -262,7 +264,7 @@ class _RoundCheckpoint(NamedTuple):
 
     def read(self) -> OuterRound | None:
         """The last round, None if there is none."""
-        if self.path is None or not os.path.exists(self.path):
+        if not os.path.exists(self.path):
             return None
         arrays, metadata = storage.load(self.path)
         number = metadata.pop("number", None)
@@ -282,9 +284,8 @@ class _RoundCheckpoint(NamedTuple):
 
     def write(self, last: OuterRound) -> None:
         """Writes a round."""
-        if self.path is not None:
-            arrays = {"profile": last.profile, "values": last.values}
-            storage.save(self.path, arrays, {**self._identity(), "number": last.number})
+        arrays = {"profile": last.profile, "values": last.values}
+        storage.save(self.path, arrays, {**self._identity(), "number": last.number})
 
 
 def summary(solution: TournamentSolution) -> dict[str, Any]:

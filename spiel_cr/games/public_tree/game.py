@@ -17,7 +17,7 @@ T terms, K payoff matrices.
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -129,6 +129,13 @@ class PublicTreeGame:
         node, _ = self._located(player, infoset)
         return np.array(self.finder.actions(node))
 
+    def sequence_actions(self, player: int) -> np.ndarray:
+        """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
+        decisions, action = self.public_decisions[player], self.betting.action
+        blocks = zip(decisions.node, decisions.num_private_states, strict=True)
+        parts = [np.tile(action[self.finder.children(x)], n) for x, n in blocks]
+        return np.concatenate([np.zeros(0, action.dtype), *parts])
+
     def label(self, player: int, infoset: int) -> str:
         """Return the players' actions before an infoset, and the private state."""
         node, private_state = self._located(player, infoset)
@@ -199,6 +206,27 @@ class PublicTreeGame:
           int32 [H].
         """
         return ancestors(self.parents[player], round, above)
+
+    def reach_at(
+        self, player: int, node: int, strategy_at: Callable[[int], np.ndarray]
+    ) -> np.ndarray:
+        """Return a player's reach of a public node by its private state, float64 [H].
+
+        Args:
+          player: The player.
+          node: The public node.
+          strategy_at: Returns the action probabilities at a public node of the player,
+            float64 [H, A].
+        """
+        betting, round_ = self.betting, int(self.betting.round[node])
+        reach = np.ones(self.num_private_states(player)[round_])
+        while betting.parent[node] >= 0:
+            above = int(betting.parent[node])
+            if betting.player[above] == player:
+                state = self.ancestors(player, round_, int(betting.round[above]))
+                reach *= strategy_at(above)[state, betting.index[node]]
+            node = above
+        return reach
 
     def check(self) -> None:
         """Raise InvalidGameError if the parts of the game do not fit each other.

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import ranges
 from spiel_cr.games.sequence_form.decisions import Decisions
 
 
@@ -40,6 +41,14 @@ class Betting:
     def num_actions(self) -> np.ndarray:
         """int32 [P], the actions at each public node; 0 at ends."""
         return np.bincount(self.parent[1:], minlength=len(self)).astype(np.int32)
+
+    @functools.cached_property
+    def index(self) -> np.ndarray:
+        """Place of each node among the children of its parent, int32 [P]."""
+        index = np.zeros(len(self), np.int32)
+        counts = self.num_actions[self.num_actions > 0]
+        index[1 + np.argsort(self.parent[1:], kind="stable")] = ranges(0, counts)
+        return index
 
     def path(self, node: int) -> list[int]:
         """OpenSpiel's actions of players from the root to a node."""
@@ -145,6 +154,15 @@ class Finder:
     def children(self, node: int) -> np.ndarray:
         """int32 [A], the nodes after each action, in ascending order of actions."""
         return self._children[self._first[node] : self._first[node + 1]]
+
+    def levels(self, tops: np.ndarray) -> list[np.ndarray]:
+        """Return some nodes, the nodes one action below them, and so on, int32."""
+        levels = []
+        while len(tops):
+            levels.append(tops)
+            counts = self.betting.num_actions[tops]
+            tops = self._children[ranges(self._first[tops], counts)]
+        return levels
 
     def actions(self, node: int) -> list[int]:
         """OpenSpiel's actions at a node, ascending; none at an end."""

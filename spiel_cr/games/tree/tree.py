@@ -164,6 +164,10 @@ class GameTree:
         count = int(self.decisions[player].num_actions[infoset])
         return self.infosets[player].actions[first - 1 : first - 1 + count]
 
+    def sequence_actions(self, player: int) -> np.ndarray:
+        """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
+        return self.infosets[player].actions
+
     def infoset_of(self, state: pyspiel.State) -> tuple[int, int]:
         """Return the acting player at a state, and the number of its infoset.
 

@@ -16,26 +16,13 @@ from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import behaviour_from_reach
-from spiel_cr.solvers.cfr.solver import Program, Solver
+from spiel_cr.solvers.cfr.solver import Program, Solver, jitted_loop
 from spiel_cr.solvers.first_order import primal_dual
 from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
 from spiel_cr.solvers.first_order.primal_dual import PDHGProblem, PDHGState
 
 # From so many positions on, a state is written in place.
 _LARGE_STATE = 2_000_000
-
-
-def _iterate(
-    problem: PDHGProblem,
-    state: PDHGState,
-    iterations: jax.Array,
-    *,
-    config: FirstOrderConfig,
-) -> PDHGState:
-    problem = ready(problem)
-    return jax.lax.fori_loop(
-        0, iterations, lambda _, s: primal_dual.step(problem, s), state
-    )
 
 
 def _first(problem: PDHGProblem) -> PDHGState:
@@ -56,7 +43,13 @@ class _Programs(NamedTuple):
         trim()
 
 
-_PROGRAMS = _Programs(jax.jit(_first), jax.jit(_iterate, static_argnames="config"))
+def _step(
+    problem: PDHGProblem, state: PDHGState, *, config: FirstOrderConfig
+) -> PDHGState:
+    return primal_dual.step(problem, state)
+
+
+_PROGRAMS = _Programs(jax.jit(_first), jitted_loop(_step, prepare=ready))
 
 
 @functools.cache
@@ -65,12 +58,7 @@ def large_programs() -> _Programs:
     options = quick_options()
     return _Programs(
         jax.jit(_first, compiler_options=options),
-        jax.jit(
-            _iterate,
-            static_argnames="config",
-            donate_argnames="state",
-            compiler_options=options,
-        ),
+        jitted_loop(_step, prepare=ready, in_place=True, options=options),
     )
 
 
