@@ -41,9 +41,9 @@ _PROGRAM_VISITED = 120e6
 _COPIES, _COPIES_SAMPLED = 3.5, 2.5
 # Numbers that a trajectory leaves at each depth, and those for each action there.
 _NUMBERS, _NUMBERS_ACTION = 12, 6
-# Of primal-dual steps: how many passes over the trees the program has, and how many
-# vectors over both players' sequences are there at once, beside those of CFR.
-_PASSES, _VECTORS = 4, 16
+# For each first-order method: passes over the trees in its compiled function, and
+# vectors over both players' sequences, in addition to those of CFR.
+_PASSES_AND_VECTORS = {"pdhg": (4, 16), "egt": (10, 10), "smoothing": (10, 14)}
 # While a game is compiled, for each history; what remains of that, in units of what the
 # compiled game takes.
 _COMPILING, _COMPILED = 90, 1.3
@@ -106,7 +106,7 @@ def peak_bytes(
         return tree_bytes(game) + _sampled_bytes(game, algorithm, size)
     passes, vectors = 1, 0
     if isinstance(algorithm, FirstOrderConfig):
-        passes, vectors = _PASSES, _VECTORS
+        passes, vectors = _PASSES_AND_VECTORS[algorithm.method]
     dtype = np.dtype(dtype or np.float64)
     if isinstance(game, PublicTreeGame):
         peak = public_tree_footprint.peak_bytes(game, dtype)
