@@ -11,11 +11,12 @@ against y, in p's utility. The excessive gap condition is F_0(x_1) + F_1(x_0) �
 holds, NashConv of (x_0, x_1) is at most Σ_p μ_p max d_p.
 
 There is one deviation. The paper measures the last response of a step from the one
-before it by a Bregman divergence. For the entropy this is the smoothed best response to the opponent's
-mean strategy with the reduced μ, which is computed here for both prox functions. The
-condition is checked after every step, so the bound holds for both. The last response of
-a step is the first one of the next step, if the other player's turn comes then; a step
-takes three products with the payoff coupling in this case, and otherwise four.
+before it by a Bregman divergence. For the entropy this is the smoothed best response to
+the opponent's mean strategy with the reduced μ, which is computed here for both prox
+functions. The condition is checked after every step, so the bound holds for both.
+
+The last response of a step is the first one of the next step, if the other player's turn
+comes then. Such a step takes three products with the payoff coupling, others four.
 """
 
 from typing import NamedTuple
