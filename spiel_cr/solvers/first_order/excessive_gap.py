@@ -15,8 +15,8 @@ before it by a Bregman divergence. For the entropy this is the smoothed best res
 the opponent's mean strategy with the reduced μ, which is computed here for both prox
 functions. The condition is checked after every step, so the bound holds for both.
 
-The last response of a step is the first one of the next step, if the other player's turn
-comes then. Such a step takes three products with the payoff coupling, others four.
+The last response of a step is the first one of the next step, if the other player's
+turn comes then. Such a step takes three products with the payoff coupling, others four.
 """
 
 from typing import NamedTuple
