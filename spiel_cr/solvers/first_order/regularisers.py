@@ -196,22 +196,21 @@ def make_weights(
     below = np.zeros(decisions.num_sequences)
     for infosets, sequences in decisions.upwards():
         np.maximum.at(weight, owner[sequences], below[sequences])
-        weight[infosets] = 2 + 2 * weight[infosets]
+        # Forced moves have no prox function.
+        free = infosets[decisions.num_actions[infosets] > 1]
+        weight[free] = 2 + 2 * weight[free]
         np.add.at(below, decisions.parent[infosets], weight[infosets])
     weight /= weight.max(initial=1)
     if prox == "euclidean":
         weight = np.sqrt(weight)
-    by_position = np.ones(sum(level.num_infosets for level in tree.levels))
-    by_position[form.layouts[player].infosets] = weight
-    levels: list[tuple[jax.Array, ...]] = []
-    begin = 0
-    for level in tree.levels:
-        blocks = []
-        for _, n in level.shapes:
-            blocks.append(typed(by_position[begin : begin + n]))
-            begin += n
-        levels.append(tuple(blocks))
-    return tuple(levels), weight
+    by_sequence = np.append(1.0, np.repeat(weight, decisions.num_actions))
+    by_position = form.layouts[player].by_position(by_sequence, padding=1.0)
+    parts = treeplex.by_level(tree.levels, by_position)
+    levels = tuple(
+        tuple(typed(np.asarray(block)[0]) for block in level.split(part))
+        for level, part in zip(tree.levels, parts, strict=True)
+    )
+    return levels, weight
 
 
 def _diameter(form: SequenceForm, player: int, weight: np.ndarray, prox: str) -> float:
