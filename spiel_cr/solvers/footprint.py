@@ -44,9 +44,9 @@ _PROGRAM_VISITED = 120e6
 _COPIES, _COPIES_SAMPLED = 3.5, 2.5
 # Numbers that a trajectory stores at each depth, and for each action there.
 _NUMBERS, _NUMBERS_ACTION = 12, 6
-# Primal-dual steps: number of passes over the trees in the function, and number of
-# vectors over both players' sequences that exist in addition to those of CFR.
-_PASSES, _VECTORS = 4, 16
+# For each first-order method: passes over the trees in its compiled function, and
+# vectors over both players' sequences, in addition to those of CFR.
+_PASSES_AND_VECTORS = {"pdhg": (4, 16), "egt": (10, 10), "smoothing": (10, 14)}
 # Bytes per history while a tree is built; and what remains of that, in units of the
 # memory of the tree.
 _COMPILING, _COMPILED = 90, 1.3
@@ -104,7 +104,11 @@ def peak_bytes(
         return held + linear_bytes(game.sequence_form)
     if isinstance(algorithm, MCCFRConfig):
         size = np.dtype(dtype or np.float32).itemsize
-        return tree_bytes(form) + _sampled_bytes(form, algorithm, size)
+# For each first-order method: passes over the trees in its compiled function, and
+# vectors over both players' sequences, in addition to those of CFR.
+_PASSES_AND_VECTORS = {"pdhg": (4, 16), "egt": (10, 10), "smoothing": (10, 14)}
+# Bytes per history while a tree is built; and what remains of that, in units of the
+# memory of the tree.
     dtype = np.dtype(dtype or np.float64)
     peak, sequences, program = _FULL_WIDTH[game.kind](form, dtype)
     if isinstance(algorithm, FirstOrderConfig):

@@ -426,7 +426,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     ),
     (_ANY, "--size"): _number("0.001", "0 1001"),
     ("solve", "--algorithm"): Values(
-        (*_ALGORITHMS, *SAMPLED, "pdhg", "lp"), _not_solved_by
+        (*_ALGORITHMS, *SAMPLED, "pdhg", "egt", "lp"), _not_solved_by
     ),
     ("compare", "--workers"): _whole("0 1", "-1"),
     **{(name, "--memory-limit"): _LIMITS for name in ("info", "solve", "resolve")},
