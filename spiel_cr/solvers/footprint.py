@@ -104,15 +104,12 @@ def peak_bytes(
         return held + linear_bytes(game.sequence_form)
     if isinstance(algorithm, MCCFRConfig):
         size = np.dtype(dtype or np.float32).itemsize
-# For each first-order method: passes over the trees in its compiled function, and
-# vectors over both players' sequences, in addition to those of CFR.
-_PASSES_AND_VECTORS = {"pdhg": (4, 16), "egt": (10, 10), "smoothing": (10, 14)}
-# Bytes per history while a tree is built; and what remains of that, in units of the
-# memory of the tree.
+        return tree_bytes(form) + _sampled_bytes(form, algorithm, size)
     dtype = np.dtype(dtype or np.float64)
     peak, sequences, program = _FULL_WIDTH[game.kind](form, dtype)
     if isinstance(algorithm, FirstOrderConfig):
-        peak += (_PASSES - 1) * program + _VECTORS * sequences * dtype.itemsize
+        passes, vectors = _PASSES_AND_VECTORS[algorithm.method]
+        peak += (passes - 1) * program + vectors * sequences * dtype.itemsize
     return peak
 
 
