@@ -46,6 +46,7 @@ import dataclasses
 import sys
 from typing import Any
 
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation.best_response import respond
@@ -64,16 +65,34 @@ from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import POLICIES, Arguments, Parser, players_of
+from .command import POLICIES, Arguments, Parser, PolicyOptions, players_of
 
 RESUMES = True
 LISTS = {"policies": POLICIES}
 
 
+@dataclasses.dataclass(kw_only=True)
+class BestResponseOptions(PolicyOptions):
+    """Options of the command.
+
+    Attributes:
+      states: Search in matches even if the game tree fits into the memory limit.
+      checkpoint: For abrupt phantom games: file from which the computation resumes.
+      workers: Number of processes that play matches or query a bot; 0: none (default
+        0).
+    """
+
+    states: bool = False
+    checkpoint: atomic.Path | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
+    """Add the options of the library's settings."""
     parser.settings(
-        ResponseConfig, "method", method={"choices": RESPONSE_METHODS, "default": None}
+        ResponseConfig,
+        "method leaf rollouts rounds matches max_histories particles luck_rollouts",
+        method={"choices": RESPONSE_METHODS, "default": None},
+        leaf={"choices": LEAVES},
     )
     parser.settings(
         SearchConfig,
@@ -81,16 +100,6 @@ def add_options(parser: Parser) -> None:
         exploration={"metavar": "C"},
         histories={"choices": HISTORIES},
     )
-    parser.settings(
-        ResponseConfig,
-        "leaf rollouts rounds matches max_histories particles luck_rollouts",
-        leaf={"choices": LEAVES},
-    )
-    text = "search in matches even if the game tree fits into the memory limit"
-    parser.option("--states", text, action="store_true")
-    text = "for abrupt phantom games: file from which the computation resumes"
-    parser.option("--checkpoint", text)
-    parser.policy_options("processes that play matches or query a bot; 0: none")
 
 
 def run(arguments: Arguments) -> dict[str, object]:

@@ -1,13 +1,15 @@
 """The command `info`: print a game's size."""
 
 import collections
+import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from spiel_cr.common import memory
+from spiel_cr.common import atomic, memory
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening import estimate
@@ -33,10 +35,17 @@ from .command import Arguments, Parser
 _ROLLOUTS = 20
 
 
+@dataclasses.dataclass(kw_only=True)
+class InfoOptions:
+    """Options of the command."""
+
+    game: str
+    memory_limit: Limit = None
+    cache: atomic.Path | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    for flag in ("--game", "--memory-limit", "--cache"):
-        parser.option(flag)
+    """Add the options of the library's settings."""
     parser.settings(GameOptions, "form", form={"choices": BUILT})
 
 

@@ -22,14 +22,17 @@ examples:
 """
 
 import contextlib
+import dataclasses
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 import spiel_cr
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies.form_policy import FormPolicy
@@ -40,45 +43,58 @@ from ..common.plurals import counted
 from ..inspection import infoset_view, spot_page, tree_page
 from ..reporting.html_page import plain
 from . import show_grid
-from .command import Arguments, Parser, path_value
+from .command import Arguments
 
 _LIMIT = 40
-# Options of the list of decisions.
-_LISTED = ("find", "player", "sort", "limit")
 
 
-def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    text = "file written with --save"
-    parser.option("--policy", text, metavar="PATH", type=path_value)
-    parser.option("--game")
-    text = "only information states of this player"
-    parser.option("--player", text, type=int, choices=(0, 1))
-    text = "only information states that contain this text"
-    parser.option("--find", text, metavar="TEXT")
-    text = "order: the game's, by reach of all players, or by own reach x gain"
-    parser.option("--sort", f"{text} (default game)", choices=("game", "reach", "gain"))
-    text = f"maximum number of information states per player (default {_LIMIT})"
-    parser.option("--limit", text, type=int)
-    parser.option("--memory-limit")
-    parser.option("--html", "write a page to walk through, from the first decision on")
-    parser.option(
-        "--node",
-        "for policies solved with --form public-tree: the players' actions that lead "
-        "to a public node, such as 'check bet', by the names or numbers of the game's "
-        "actions (check also for call, bet also for raise, and the reverse, if the "
-        "game has no such action); shown as a grid of hands (default: the first "
-        "decision)",
-        metavar="ACTIONS",
-    )
-    text = "at this node: only hands with these public cards, such as '5c 9d'"
-    parser.option("--board", text, metavar="CARDS")
-    parser.option("--plot", "draw the grid (png, svg or pdf)")
-    parser.option(
-        "--csv",
-        "at this node of hold'em: write all hands with their weight in the range, "
-        "equity, EV, and the probability of each action",
-    )
+@dataclasses.dataclass(kw_only=True)
+class ListOptions:
+    """Options of the list of decisions.
+
+    Attributes:
+      player: Only information states of this player.
+      find (TEXT): Only information states that contain this text.
+      sort: Order: the game's, by reach of all players, or by own reach x gain (default
+        game).
+      limit: Maximum number of information states per player (default 40).
+    """
+
+    find: str | None = None
+    player: int | None = dataclasses.field(default=None, metadata={"choices": (0, 1)})
+    sort: Literal["game", "reach", "gain"] | None = None
+    limit: int | None = None
+
+
+_LISTED = [field.name for field in dataclasses.fields(ListOptions)]
+
+
+@dataclasses.dataclass(kw_only=True)
+class ShowOptions(ListOptions):
+    """Options of the command.
+
+    Attributes:
+      policy: File written with --save.
+      html (FILE): Write a page to walk through, from the first decision on.
+      node (ACTIONS): For policies solved with --form public-tree: actions of the
+        players that lead to a public node, such as 'check bet', by the names or numbers
+        of the game's actions (check also for call, bet also for raise, and the reverse,
+        if the game has no such action); shown as a grid of hands (default: the first
+        decision).
+      board (CARDS): At this node: only hands with these public cards, such as '5c 9d'.
+      plot: Draw the grid (png, svg or pdf).
+      csv (FILE): At this node of hold'em: write all hands with their weight in the
+        range, equity, EV, and the probability of each action.
+    """
+
+    policy: atomic.Path
+    game: str
+    memory_limit: Limit = None
+    html: atomic.Path | None = None
+    node: str | None = None
+    board: str | None = None
+    plot: atomic.Path | None = None
+    csv: atomic.Path | None = None
 
 
 def run(arguments: Arguments) -> dict[str, object]:
