@@ -126,7 +126,7 @@ def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
             raise ValueError("--no-open: only the page is opened; give --web, too")
     elif HUMAN not in bots:
         raise ValueError(
-            f"--web: nobody plays in the page, --bots={';'.join(bots)!r}; write "
+            f"--bots={';'.join(bots)!r}: no person plays in the page of --web; write "
             f"'human;B'"
         )
 

@@ -24,9 +24,12 @@ examples:
 import contextlib
 import dataclasses
 import pathlib
+import re
 import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
+
+import pyspiel
 
 import spiel_cr
 from spiel_cr.common import atomic
@@ -35,15 +38,16 @@ from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
-from spiel_cr.policies.form_policy import FormPolicy
+from spiel_cr.poker import answers
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
-from ..inspection import infoset_view, spot_page, tree_page
+from ..inspection import hand_grid, infoset_view, spot_page, tree_page
+from ..reporting import plots
 from ..reporting.html_page import plain
-from . import show_grid
 from .command import Arguments
+from .spot import write_answers
 
 _LIMIT = 40
 
@@ -66,6 +70,8 @@ class ListOptions:
     limit: int | None = None
 
 
+# Options of policies that are shown at a public node.
+_NODE = ("node", "board", "plot", "csv")
 _LISTED = [field.name for field in dataclasses.fields(ListOptions)]
 
 
@@ -110,7 +116,13 @@ def run(arguments: Arguments) -> dict[str, object]:
     file = policy_files.read_policy_file(arguments.policy)
     file.check()
     is_of_public_tree = file.is_of_public_tree
-    show_grid.check(arguments, is_of_public_tree)
+    for name in _NODE if not is_of_public_tree else _LISTED:
+        value = getattr(arguments, name)
+        if value is not None:
+            remedy = "of a compiled game; look at a public node with --node"
+            if not is_of_public_tree:
+                remedy = "solved with --form public-tree; leave it out"
+            raise ValueError(f"--{name} {value} is for policies {remedy}")
     needs_tree = file.needs_tree
     if not is_of_public_tree and (needs_tree or not arguments.html):
         large = () if needs_tree else (GameTooLargeError, TooManyHistoriesError)
@@ -120,7 +132,7 @@ def run(arguments: Arguments) -> dict[str, object]:
             hint = "is too large for a list; --html FILE has the likeliest histories"
             raise type(error)(f"{arguments.game} {hint}") from error
     if is_of_public_tree:
-        report = show_grid.show(arguments)
+        report = _show_grid(arguments)
     else:
         report = arguments.options("policy")
     if arguments.html:
@@ -130,12 +142,11 @@ def run(arguments: Arguments) -> dict[str, object]:
 
 def _page(arguments: Arguments) -> str:
     """Return the page of a policy that needs no game tree; small games get one."""
-    policy = spiel_cr.load_policy(arguments.policy, arguments.game)
+    policy: Any = spiel_cr.load_policy(arguments.policy, arguments.game)
     reader = getattr(getattr(policy, "form", None), "reader", None)
-    if hasattr(reader, "range_weights"):
-        words = show_grid.titled(policy.game)
-        assert isinstance(policy, FormPolicy)
-        return spot_page.spot_page(policy, policy.form.sequence_form, words)
+    if getattr(reader, "range_weights", None) is not None:
+        lead = title_of(policy.game)
+        return spot_page.spot_page(policy, policy.form.sequence_form, lead)
     views: list[infoset_view.InfosetView] = []
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
@@ -243,3 +254,68 @@ def _as_json(view: infoset_view.InfosetView) -> dict[str, object]:
         "gain": view.gain,
         "actions": [action._asdict() for action in view.actions],
     }
+
+
+def _show_grid(arguments: Arguments) -> dict[str, object]:
+    """Print and draw the probabilities of a policy at a public node.
+
+    Args:
+      arguments: Arguments of the command, checked.
+
+    Raises:
+      ValueError: If the policy is of another game, or the node or board does not exist.
+    """
+    announce(f"loading the policy {arguments.policy}")
+    policy: Any = spiel_cr.load_policy(arguments.policy, arguments.game)
+    grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)
+    after = " ".join(grid.path) or "the deal"
+    title = f"after {after}: player {grid.player} in round {grid.round}"
+    print(one_line(policy.game))
+    print(f"{title}, {counted(len(grid.hands), 'hand')}")
+    print(f"percentages of {', '.join(grid.actions)}\n")
+    print(hand_grid.text_of(grid))
+    report: dict[str, object] = {
+        **arguments.options("policy"),
+        "game": str(policy.game),
+        "node": grid.path,
+        "player": grid.player,
+        "round": grid.round,
+        "actions": grid.actions,
+        "hands": [
+            {"hand": hand, "board": board, "probabilities": row}
+            for hand, board, row in zip(
+                grid.hands, grid.boards, grid.played.tolist(), strict=True
+            )
+        ],
+    }
+    if arguments.csv:
+        hands = answers(policy, arguments.node or "")
+        report["hands"] = hands.rows()
+        write_answers(arguments, hands, report)
+    if arguments.plot:
+        with arguments.writing("\npicture:", arguments.plot):
+            plots.plot_hands(
+                grid.cells,
+                [_named(name) for name in grid.rows],
+                [_named(name) for name in grid.columns],
+                grid.actions,
+                arguments.plot,
+                title=f"{title_of(policy.game)}\n{_named(arguments.board or '')} "
+                f"player {grid.player} acts after {after}, in per cent",
+            )
+            report["plot"] = arguments.plot
+    return report
+
+
+def title_of(game: pyspiel.Game) -> str:
+    """Return a game in a few words, with its board, pot and stacks."""
+    values = game.get_parameters()
+    facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
+    facts = [_named(str(values["board"])), *facts] if "board" in values else facts
+    return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
+
+
+def _named(cards: str) -> str:
+    """Return cards such as "5c9d" with symbols for suits."""
+    suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
+    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda suit: suits[suit[0]], cards)
