@@ -186,27 +186,28 @@ def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:
         form = forms.get(report["form"], "on the game tree")
         print(f"  exact, by a best response {form}")
     for seat in values:
-        responder, best = "the response", ""
-        if report["method"] == "exact":
-            responder = "a best opponent"
-        elif seat.exact_value is not None:
-            best = f"; a best one {seat.exact_value:+.6f}"
-        source = "exact" if seat.is_exact else "mean of matches"
-        print(
-            f"  in seat {seat.player} {responder} wins {seat.value:+.6f} a match "
-            f"({source}){best}"
-        )
-        if seat.matches:
-            number = counted(seat.matches, "match", "matches")
-            plain = seat.plain_half_width
-            noise = "" if plain is None else f" (plain returns ± {plain:.4f})"
-            print(f"              {number} ± {seat.half_width:.4f}{noise}")
+        print(f"  {line_of(seat)}")
+        if seat.plain_half_width is not None:
+            print(f"              plain returns ± {seat.plain_half_width:.4f}")
         if seat.beliefs is not None:
             print(f"              {_beliefs(seat.beliefs)}")
     print(f"  {_total(report)}")
     number = report["simulations"]
     simulations = f"{counted(number, 'simulation')} in " if number else ""
     print(f"  {simulations}{report['seconds']:.2f} s")
+
+
+def line_of(seat: ResponseValue) -> str:
+    """Return the value of a player's response as a line of text."""
+    responder = "a best opponent" if seat.method == "exact" else "the response"
+    source, best = "exact", ""
+    if not seat.is_exact:
+        number = counted(seat.matches, "match", "matches")
+        source = f"mean of {number} ± {seat.half_width:.4f}"
+    if seat.exact_value is not None and seat.method != "exact":
+        best = f"; a best one {seat.exact_value:+.6f}"
+    text = f"in seat {seat.player} {responder} wins {seat.value:+.6f} a match"
+    return f"{text} ({source}){best}"
 
 
 def _total(report: dict[str, Any]) -> str:

@@ -414,7 +414,10 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
         if colon:
             socket.create_connection((host, int(port)), 10).close()
     except (OSError, ValueError) as error:
-        raise ValueError(f"ray={address!r}: there is no cluster ({error}); start one, or give another address") from error
+        raise ValueError(
+            f"ray={address!r}: there is no cluster ({error}); start one, or give "
+            f"another address"
+        ) from error
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}

@@ -135,7 +135,7 @@ def _reading(path: atomic.Path) -> Iterator[Iterator[tuple[str, np.ndarray]]]:
             except _BadContent as error:
                 raise CorruptFileError(
                     f"{os.fspath(path)} is not a file written by spiel_cr, or it is "
-                    f"damaged ({error}); give another path, or delete it to start from scratch"
+                    f"damaged ({error}); give another path, or delete it to start again"
                 ) from error
 
 
