@@ -320,7 +320,11 @@ def _entry(
     """Return the entry of a row of the catalogue."""
     make: Any = _MAKERS.get(name)
     if solver:
-        settings = {"solver": solver, "samples": samples, "arguments": arguments or {}}
+        settings: dict[str, Any] = {
+            "solver": solver,
+            "samples": samples,
+            "arguments": arguments or {},
+        }
         make = functools.partial(_tabular, **settings)
     return Entry(
         f"openspiel-{name}",
