@@ -112,7 +112,7 @@ class Benchmark:
       axes: Axes by name; every combination of their values is a row.
       tables: Tables of all rows.
       failures: Function from rows to failures; with any, the command exits with 1.
-      shares: Name of another benchmark's page with these tables, if not its own.
+      note: Name of the lab note that contains the tables; by default, the benchmark's.
     """
 
     name: str
@@ -121,12 +121,13 @@ class Benchmark:
     axes: Mapping[str, Axis]
     tables: Sequence[Table]
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
-    shares: str = ""
+    note: str = ""
 
     @property
     def page(self) -> str:
-        """The page that explains the measurements and contains the tables."""
-        return f"docs/measurements/{self.shares or self.name.replace('_', '-')}.md"
+        """The lab note that explains the measurements and contains the tables."""
+        name = self.note or self.name.replace("_", "-")
+        return f"docs/development/lab-notes/{name}.md"
 
     @property
     def marks(self) -> document.Marks:

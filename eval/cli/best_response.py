@@ -60,8 +60,7 @@ from spiel_cr.evaluation.response_config import (
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.evaluation.result import ResponseValue, from_same_deals
-from spiel_cr.policies.form_policy import FormPolicy
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
@@ -153,13 +152,13 @@ def run(arguments: Arguments) -> dict[str, object]:
         "unvisited_share": None,
     }
     _print(report, values)
-    policy = opponent.policy
-    if isinstance(policy, TablePolicy) and policy.asked:
-        report["unvisited_share"] = share = policy.unmet / policy.asked
+    count, unvisited = table_queries(opponent.policy) or (0, 0)
+    if count:
+        report["unvisited_share"] = share = unvisited / count
         unit = "infosets" if form == "tree" else "queries"
         print(
             f"  the policy is uniform at infosets that it never visited: {share:.1%} "
-            f"of {policy.asked:,} {unit}"
+            f"of {count:,} {unit}"
         )
     return report
 
@@ -168,14 +167,9 @@ def _form(opponent: Opponent, states: bool) -> str:
     """Return the form of the game on which responses are computed."""
     if states:
         return "states"
-    if opponent.tree is not None:
-        return "tree"
     if opponent.abrupt is not None:
         return "phantom"
-    if opponent.form is None:
-        return "states"
-    assert isinstance(opponent.policy, FormPolicy)
-    return str(opponent.policy.form.kind)
+    return "states" if opponent.form is None else opponent.form.kind
 
 
 def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:

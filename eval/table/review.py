@@ -24,7 +24,7 @@ from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
-from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.bot_base import as_learner
 from spiel_cr.solvers.solve import solve
 
 from ..common.infosets import members
@@ -171,7 +171,8 @@ class Reviewer:
         if not bot.provides_policy():
             return _Strategy(behaviour, queried)
         # Queries must not change the memory of a bot that learns.
-        memory = bot.memory if isinstance(bot, Learns) else None
+        learner = as_learner(bot)
+        memory = None if learner is None else learner.memory
         bot.restart()
         levels = decisions.levels()
         needed = _infosets_above(tree, player, at)
@@ -194,8 +195,8 @@ class Reviewer:
                 done += 1
             if done < len(group):
                 break
-        if isinstance(bot, Learns):
-            bot.remember(memory)
+        if learner is not None:
+            learner.remember(memory)
         if not queried[first].all():
             queried[:] = False
         values = _values(tree, player, behaviour) if queried.all() else None
@@ -228,7 +229,7 @@ class Reviewer:
             notes.append(
                 "The range is what the bot could have held at your turn, by chance and "
                 "by its own probabilities, which it was asked for after the match"
-                f"{learns if isinstance(bot, Learns) else ''}."
+                f"{'' if as_learner(bot) is None else learns}."
             )
         if of_bot.values is not None:
             notes.append(

@@ -25,8 +25,8 @@ from spiel_cr.evaluation.matches import Slot, generator
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players.bots import PolicyBot
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.players.bots import policy_of
+from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
 from . import round_robin
 from .round_robin import DEFAULTS, Instance, Records, RoundRobinConfig, Tables
@@ -168,7 +168,8 @@ class _Matches:
     ) -> Record:
         seated = [bots_of_player[seat] for seat, bots_of_player in enumerate(players)]
         late = [_late_moves(bot) for bot in seated]
-        queries = [_queries(bot) for bot in seated]
+        policies = [policy_of(bot) for bot in seated]
+        queries = [table_queries(policy) for policy in policies]
         programs = referee.ProgramCounter()
         match = referee.play_match(
             instance,
@@ -195,7 +196,7 @@ class _Matches:
                 None
                 if old is None or new is None
                 else [new[0] - old[0], new[1] - old[1]]
-                for old, new in zip(queries, map(_queries, seated), strict=True)
+                for old, new in zip(queries, map(table_queries, policies), strict=True)
             ],
         }
 
@@ -237,12 +238,6 @@ class _Matches:
 def _late_moves(bot: pyspiel.Bot) -> int | None:
     statistics = referee.statistics_of(bot)
     return None if statistics is None else statistics.late_moves
-
-
-def _queries(bot: pyspiel.Bot) -> tuple[int, int] | None:
-    """Return the queries of a bot's `TablePolicy`, and those at unvisited infosets."""
-    policy = bot.policy if isinstance(bot, PolicyBot) else None
-    return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
 
 
 def _effort(bot: str, number: int, records: Records) -> Effort:

@@ -50,33 +50,41 @@ def resolve(
     dtype: np.typing.DTypeLike = np.float64,
     progress: bool = False,
 ) -> Result:
-    """Resolves a whole game continually, in both roles.
+    """Re-solve a complete game continually, for both players.
 
-    Every infoset gets the strategy that a continually resolving player has there, given
-    `iterations` at each of its decisions, up to rounding: a `Resolver` adds in another
-    order, and where regrets are as small as rounding errors that can pick another
-    action (docs/resolving.md). The run is deterministic.
+    Every infoset gets the strategy that a continually re-solving player has there, with
+    `iterations` at each of its decisions. The strategies agree up to rounding: a
+    `Resolver` adds in another order, and where regrets are as small as rounding errors
+    that can change the chosen action (docs/explanation/resolving.md). The run is
+    deterministic.
 
     Args:
-      game: OpenSpiel game string, game, or a represented game. A game tree should have
-        been built with `observations=True`, for smaller subgames.
-      algorithm: solver of every solve, see `algorithms.find`; "auto" is
-        `automatic.OF_SUBGAMES`. Or all the settings: solver, iterations,
-        gadget, and depth, its unit and leaf. With a depth the strategy is no longer
-        sure to approach an equilibrium (docs/leaves.md says how near it comes).
-      iterations: of every solve; None: 1000, or as the settings say.
-      options: the form of the game, locks and memory; see `GameOptions`. Neither
-        stepped nor in buckets.
-      dtype: arithmetic, float64 or float32.
-      progress: show a progress bar on stderr.
+      game: OpenSpiel game string, game, or represented game. Build a game tree with
+        `observations=True`, because the subgames are smaller then.
+      algorithm: Algorithm of every solve, see `algorithms.find`; "auto" is
+        `automatic.OF_SUBGAMES`. Or all settings: algorithm, iterations, gadget, depth,
+        unit of the depth, and leaf values. With a depth, the strategy need not approach
+        an equilibrium (docs/explanation/depth-limits.md).
+      iterations: Number of iterations of every solve. If None, 1000 or that of the
+        settings.
+      options: Form of the game, node locks and memory, see `GameOptions`. Simulated
+        games and buckets are not supported.
+      dtype: Data type of the arithmetic, float64 or float32.
+      progress: Whether to show a progress bar on stderr.
 
     Returns:
-      A result whose `average_policy()` is the resolved strategy; `current` is None.
+      A result whose `average_policy()` is the re-solved strategy; `current` is None.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: the game does not fit (see `build_tree` and `decompose`; for signals
-        `public_tree_game`), or a bad argument.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+      ValueError: If an argument is invalid or the game is not supported (see
+        `build_tree`, `decompose` and `public_tree_game`).
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.resolve("kuhn_poker", "cfr+", 200)
+      >>> spiel_cr.nash_conv("kuhn_poker", result) < 0.05
+      True
     """
     wanted = full_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)

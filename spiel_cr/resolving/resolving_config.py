@@ -43,6 +43,13 @@ class ResolvingConfig:
         end where chance moves after a decision.
       leaf: Value of a history at which the lookahead ends, see `leaf_strings.LEAVES`.
         If None, "uniform". Continuations require values of the iterates.
+
+    Example:
+      >>> import spiel_cr
+      >>> config = spiel_cr.ResolvingConfig(solver="cfr+", iterations=200)
+      >>> result = spiel_cr.resolve("kuhn_poker", config)
+      >>> spiel_cr.nash_conv("kuhn_poker", result) < 0.05
+      True
     """
 
     solver: str | CFRConfig = "auto"

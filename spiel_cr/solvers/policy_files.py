@@ -10,7 +10,7 @@ from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import Openable, open_game
-from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
+from spiel_cr.games.phantom.game import PhantomGame, phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies import behaviour_files
@@ -58,6 +58,11 @@ class PolicyFile:
     def is_of_public_tree(self) -> bool:
         """Whether it holds a policy of a public-tree game."""
         return self.kind == behaviour_files.PUBLIC_TREE_POLICY
+
+    @property
+    def is_of_phantom_game(self) -> bool:
+        """Whether it holds a policy of a phantom game."""
+        return self.kind == behaviour_files.PHANTOM_POLICY
 
     def check(self) -> None:
         """Raise the errors of `load` that do not depend on the game."""
@@ -115,6 +120,13 @@ def load_policy(
         holds invalid probabilities.
       ValueError: If the file holds no policy, or one for another game; or OpenSpiel
         cannot load its game by name.
+
+    Example:
+      >>> import spiel_cr
+      >>> spiel_cr.solve("kuhn_poker", "cfr+", 100).save("kuhn.npz")
+      >>> policy = spiel_cr.load_policy("kuhn.npz")
+      >>> spiel_cr.nash_conv("kuhn_poker", policy) < 0.01
+      True
     """
     return read_policy_file(path).load(game)
 
@@ -128,7 +140,7 @@ def _load_phantom(
         )
     if not isinstance(game, PhantomGame):
         plain = game.game if isinstance(game, PublicTreeGame) else game
-        game = shared_phantom_game(open_game(plain))
+        game = phantom_game(plain)
     return behaviour_files.read_policy(path, game)
 
 

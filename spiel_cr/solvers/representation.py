@@ -78,6 +78,13 @@ class GameOptions:
         ("QQ+,AKs"); if several apply, the last one takes precedence. Or for each player
         a policy, a result, the path of a policy file, or None. Private states are then
         not merged.
+
+    Example:
+      >>> import spiel_cr
+      >>> options = spiel_cr.GameOptions(form="simulator", memory_limit="2GB")
+      >>> result = spiel_cr.solve("kuhn_poker", "os-mccfr", 10, options=options)
+      >>> result.trajectories > 0
+      True
     """
 
     form: str = "auto"

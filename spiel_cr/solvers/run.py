@@ -36,6 +36,12 @@ class Goal:
         node locks, NashConv with locks is compared (`Result.nash_conv_with_locks`).
       eval_every: Number of iterations between two evaluations of NashConv, which are
         the points of the convergence curve.
+
+    Example:
+      >>> import spiel_cr
+      >>> goal = spiel_cr.Goal(iterations=10_000, until=1e-3, eval_every=100)
+      >>> spiel_cr.solve("kuhn_poker", "cfr+", goal).stop_reason
+      'nash_conv'
     """
 
     iterations: int | None = None
@@ -104,6 +110,14 @@ class Checkpoint:
       path: Checkpoint file: a run resumes from it if it exists, and writes its state to
         it.
       every: Time in seconds between two writes of the checkpoint.
+
+    Example:
+      >>> import spiel_cr
+      >>> checkpoint = spiel_cr.Checkpoint("kuhn.npz", every=60)
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 100, checkpoint=checkpoint)
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 300, checkpoint=checkpoint)
+      >>> result.iterations
+      300
     """
 
     path: atomic.Path

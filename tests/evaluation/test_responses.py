@@ -15,9 +15,10 @@ import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.common import exact_evaluator
 from spiel_cr.evaluation import openspiel_evaluator, result
-from spiel_cr.evaluation.best_response import respond, rollout_of
+from spiel_cr.evaluation.best_response import respond
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
+from spiel_cr.evaluation.response_matches import rollout_of
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.evaluation.result import ResponseValue

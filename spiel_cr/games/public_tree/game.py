@@ -1,15 +1,17 @@
-"""What a signal game is: public actions, dealt private information, and their payoffs.
+"""Games in public-tree form: public actions, private states, and their payoffs.
 
 In many games every action is public and private information is only dealt. A player's
-*signal* in a round is all that its cards have told it so far, public cards included. A
-player's infoset is then a public node and a signal, and the payoff coupling factors
-into A = sum over k of S_k ⊗ K_k: S_k says what is at stake at the public leaves, K_k,
-a *matrix*, how two signals compare. A public card is only block structure of a matrix
-(Johanson et al. 2011, "Accelerating best response calculation in large extensive
-games"; Farina & Sandholm 2022, "Fast payoff matrix sparsification techniques").
+*private state* in a round is all card information that the player has received so far,
+public cards included. An infoset is then a public node and a private state, and the
+payoffs factor into A = sum over k of S_k ⊗ K_k: S_k contains the stakes at the public
+leaves, and the *payoff matrix* K_k compares two private states. Public cards are only
+block structure of a payoff matrix (Johanson et al. 2011, "Accelerating best response
+calculation in large extensive games"; Farina & Sandholm 2022, "Fast payoff matrix
+sparsification techniques").
 
-Legend for shapes: P public nodes, R rounds, H signals of one player in one round, T
-terms, K matrices.
+Legend for shapes: P public nodes, R rounds, H private states of one player in one
+  round,
+T terms, K payoff matrices.
 """
 
 import dataclasses
@@ -47,13 +49,14 @@ class PublicTreeGame:
     """A two-player zero-sum game with public actions and dealt private information.
 
     Attributes:
-      game: the OpenSpiel game.
-      betting: the public tree.
-      parents: for each player and round int32 [H], the signal of the round before that
-        each signal refines; zeros in round 0, before which there is a single one.
-      payoff_matrices: how signals compare.
-      terms: what is paid at the leaves.
-      reader: finds the signals of states.
+      game: The OpenSpiel game.
+      betting: The public tree.
+      parents: For each player and round int32 [H], the private state of the round
+        before that each private state refines; zeros in round 0, before which there is
+        one.
+      payoff_matrices: Payoffs of pairs of private states.
+      terms: Stakes and payoff matrices at the leaves.
+      reader: Function object that finds the private states of OpenSpiel states.
     """
 
     __repr__ = short_repr
@@ -68,7 +71,7 @@ class PublicTreeGame:
 
     @property
     def num_rounds(self) -> int:
-        """R, how many rounds there are."""
+        """R, the number of rounds."""
         return len(self.parents[0])
 
     @functools.cached_property
@@ -77,20 +80,20 @@ class PublicTreeGame:
         return self.build_sequence_form()
 
     def build_sequence_form(self, *, products: bool | None = None) -> SequenceForm:
-        """Build the game in sequence form; arguments as of `form`'s function."""
+        """Build the game in sequence form; for the arguments see `form.py`."""
         parts = self.betting, self.parents, self.payoff_matrices, self.terms
         return form.build_sequence_form(*parts, products=products)
 
     @functools.cached_property
     def decisions(self) -> tuple[Decisions, Decisions]:
-        """Both players' infosets: public decision by public decision."""
+        """Infosets of both players, one public decision after another."""
         sides, _ = public_form(self.betting, self.terms)
         first, second = map(logical_decisions, sides, self.parents)
         return first, second
 
     @functools.cached_property
     def public_decisions(self) -> tuple[PublicDecisions, PublicDecisions]:
-        """Where both players' infosets and sequences are."""
+        """Places of both players' infosets and sequences, by public decision."""
         first, second = map(self._public_decisions, range(2))
         return first, second
 
@@ -112,7 +115,7 @@ class PublicTreeGame:
 
     @functools.cached_property
     def finder(self) -> Finder:
-        """The public nodes by the actions that lead there."""
+        """Public nodes by the actions that lead to them."""
         return Finder(self.game, self.betting)
 
     def _located(self, player: int, infoset: int) -> tuple[int, int]:
@@ -180,16 +183,17 @@ class PublicTreeGame:
         return digest.hexdigest()
 
     def num_private_states(self, player: int) -> list[int]:
-        """How many signals a player has, by round."""
+        """Return the number of a player's private states in each round."""
         return [len(parent) for parent in self.parents[player]]
 
     def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
-        """The signal of an earlier round behind each signal of a round.
+        """Return the earlier private state behind each private state of a round.
 
         Args:
-          player: whose.
-          round: the later round.
-          above: the earlier one; -1: before all rounds, where there is a single signal.
+          player: Player whose private states they are.
+          round: The later round.
+          above: The earlier round; -1: before all rounds, where there is one private
+            state.
 
         Returns:
           int32 [H].
@@ -197,9 +201,9 @@ class PublicTreeGame:
         return ancestors(self.parents[player], round, above)
 
     def check(self) -> None:
-        """Raises InvalidGameError where the parts do not fit each other.
+        """Raise InvalidGameError if the parts of the game do not fit each other.
 
-        What they say of the OpenSpiel game is not looked at.
+        The parts are not compared with the OpenSpiel game.
         """
         for problems in (self._public_problems, self._signal_problems):
             for problem, is_wrong in problems():
@@ -207,7 +211,7 @@ class PublicTreeGame:
                     raise InvalidGameError(f"{self.game}: {problem} in its signal form")
 
     def _public_problems(self) -> Iterator[tuple[str, bool]]:
-        """What may be wrong with the public tree, and whether it is."""
+        """Yield possible faults of the public tree, and whether each is present."""
         betting, size = self.betting, len(self.betting)
         yield "there is no public node", size == 0
         above, action, nodes = betting.parent[1:], betting.action[1:], np.arange(size)
@@ -229,7 +233,7 @@ class PublicTreeGame:
         yield "a node's round has no signals", _outside(rounds, self.num_rounds)
 
     def _signal_problems(self) -> Iterator[tuple[str, bool]]:
-        """The same of signals, matrices and terms."""
+        """Yield possible faults of private states, payoff matrices and terms."""
         betting, terms = self.betting, self.terms
         for player in range(2):
             counts = [1, *self.num_private_states(player)]
@@ -266,7 +270,7 @@ class PublicTreeGame:
 
 
 def _feed(digest: Any, part: Any) -> None:
-    """Feeds arrays, numbers, tuples and dataclasses of them to a hash."""
+    """Feed arrays, numbers, tuples and dataclasses of them to a hash."""
     if isinstance(part, np.ndarray):
         digest.update(f"{part.dtype.str}{part.shape}".encode())
         digest.update(np.ascontiguousarray(part).data)
@@ -283,5 +287,5 @@ def _feed(digest: Any, part: Any) -> None:
 
 
 def _outside(numbers: np.ndarray, counts: np.ndarray | int) -> bool:
-    """Whether some number is not from 0 to below its count."""
+    """Return whether a number is negative or not below its count."""
     return bool(((numbers < 0) | (numbers >= counts)).any())
