@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import game_defs  # noqa: F401  registers the project's games
 from benchmarks import document
 from benchmarks.document import Column
-from spiel_cr.common import processes
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog
 from spiel_cr.eval.common import conditions
 
@@ -241,13 +241,12 @@ def group_by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
 
 def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
     """Call a function in a new process, so that its memory use is its own."""
-    with processes.asking(_measurer, function) as measure:
-        row: Row = measure(values)
+    ((_, row),) = Executor(1).map(_measurer, (function,), {0: values})
     return row
 
 
-def _measurer(function: Callable[..., Row]) -> Callable[[tuple[Row]], Row]:
-    return lambda request: function(**request[0])
+def _measurer(function: Callable[..., Row]) -> Callable[[Row], Row]:
+    return lambda values: function(**values)
 
 
 def one_thread() -> None:

@@ -157,7 +157,7 @@ def goofspiel(look: Look, other: Look | None) -> Drawing:
     for prize, winner in zip(order, winners, strict=False):
         if winner in points:
             points[winner] += prize
-    names = {str(look.player): "you", str(1 - look.player): "bot", "=": "nobody"}
+    names = {str(look.player): "you", str(1 - look.player): "bot", "=": "no one"}
     rounds = ", ".join(
         f"{prize} to {names[sign]}" for prize, sign in zip(order, winners, strict=False)
     )

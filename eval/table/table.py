@@ -40,7 +40,11 @@ STRENGTHS = [
     Offer("Plays anything", "all moves alike", "uniform"),
     Offer("Has an idea", "a rough solution", "solved(solver=cfr+,iterations=5)"),
     Offer("Hard to beat", "an equilibrium, nearly", "solved(iterations=300)"),
-    Offer("Thinks anew", "solves the rest at each move", "resolving(move_ms=200)"),
+    Offer(
+        "Re-solves",
+        "solves the rest of the game at each move",
+        "resolving(move_ms=200)",
+    ),
 ]
 
 Json = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from spiel_cr.abstraction.methods import Method
 from spiel_cr.common.parameters import table_of
-from spiel_cr.eval.cli import command as cli
 from spiel_cr.eval.cli import main
+from spiel_cr.eval.cli import setting_options as cli
 from spiel_cr.players.player_strings import PLAYERS
 from spiel_cr.solvers.cfr.cfr_config import PRESETS, SAMPLED_PRESETS
 
