@@ -25,7 +25,7 @@ class _Content(NamedTuple):
       check: Raises an error for files that are invalid whatever the game.
       load: Makes the policy from a path, a game or None, and the file's metadata.
       needs_tree: Whether they hold policies of game trees.
-      is_of_public_tree: Whether they hold policies of public-tree games.
+      form: Class of the represented game of such policies, if it is not a game tree.
     """
 
     check: Callable[[atomic.Path], None]
@@ -33,7 +33,7 @@ class _Content(NamedTuple):
         [atomic.Path, Openable | None, Mapping[str, Any]], openspiel_policy.Policy
     ]
     needs_tree: bool = False
-    is_of_public_tree: bool = False
+    form: type | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +56,12 @@ class PolicyFile:
     @property
     def is_of_public_tree(self) -> bool:
         """Whether it holds a policy of a public-tree game."""
-        return self._content.is_of_public_tree
+        return self._content.form is PublicTreeGame
 
     @property
     def is_of_phantom_game(self) -> bool:
         """Whether it holds a policy of a phantom game."""
-        return self.kind == behaviour_files.PHANTOM_POLICY
+        return self._content.form is PhantomGame
 
     def check(self) -> None:
         """Raise the errors of `load` that do not depend on the game."""
@@ -152,7 +152,7 @@ def _on_form(form: type, make: Callable[[Opened, atomic.Path, Any], Any]) -> _Co
     return _Content(
         behaviour_files.check_policy_file,
         load,
-        is_of_public_tree=form is PublicTreeGame,
+        form=form,
     )
 
 
