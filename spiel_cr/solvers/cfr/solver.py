@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common import interrupts, memory
-from spiel_cr.common.jax_utils import as_one_kernel, precision
+from spiel_cr.common.jax_utils import as_one_function, precision
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
@@ -127,7 +127,7 @@ def jitted_loop(
     step: Callable[..., Any],
     *,
     prepare: Callable[[Any], Any] | None = None,
-    one_kernel: bool = False,
+    fused: bool = False,
     in_place: bool = False,
     static: tuple[str, ...] = ("config",),
     options: Mapping[str, Any] | None = None,
@@ -138,8 +138,8 @@ def jitted_loop(
       step: One iteration: from a problem, a state and static settings, by name, to the
         next state.
       prepare: Function that is applied to the problem before the first iteration.
-      one_kernel: Whether all iterations are one piece of machine code, see
-        `jax_utils.as_one_kernel`.
+      fused: Whether all iterations are one piece of machine code, see
+        `jax_utils.as_one_function`.
       in_place: Whether the arrays of the state are overwritten.
       static: Names of the static settings.
       options: Compiler options of XLA.
@@ -155,8 +155,8 @@ def jitted_loop(
                 0, iterations, lambda _, now: step(problem, now, **settings), state
             )
 
-        if one_kernel:
-            return as_one_kernel(loop, problem, state, iterations)
+        if fused:
+            return as_one_function(loop, problem, state, iterations)
         return loop(problem, state, iterations)
 
     donated = 1 if in_place else None

@@ -257,7 +257,7 @@ def _visited_step(
 _static = ("plan", "config")
 _runs = {
     False: jitted_loop(step, static=_static),
-    True: jitted_loop(_visited_step, static=_static, one_kernel=True, in_place=True),
+    True: jitted_loop(_visited_step, static=_static, fused=True, in_place=True),
 }
 
 

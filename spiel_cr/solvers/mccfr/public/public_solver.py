@@ -322,7 +322,7 @@ class Reader:
             raise ValueError("the state has a negative average strategy")
 
 
-_run = jitted_loop(step, static=("capacity", "config"), one_kernel=True, in_place=True)
+_run = jitted_loop(step, static=("capacity", "config"), fused=True, in_place=True)
 
 
 def make_solver(
