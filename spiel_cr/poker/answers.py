@@ -1,4 +1,4 @@
-"""What each hand does at a public node of hold'em, and what it is worth there."""
+"""Strategy, equity and expected value of each hand at a public node of hold'em."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -18,26 +18,27 @@ from spiel_cr.policies.public_node_names import find_node, names_at, node_probab
 
 
 class HandAnswers(NamedTuple):
-    """The hands of the player who acts at a public node; H signals, A actions.
+    """The hands of the player who acts at a public node; H private states, A actions.
 
-    Hands that differ only by suits that are alike are one signal, named by one of them.
+    Hands that are equal up to suits are one private state, which is named by one of
+    them.
 
     Attributes:
-      path: names of the players' actions that lead there.
-      player: who acts.
-      round: from 0.
-      actions: names.
-      names: for each signal the hand and, after a bar, the board.
-      combos: int64 [H], hands that each signal stands for.
-      weight: float64 [H], of a hand in the range: as given, times how often the
-        player gets here with it.
-      likelihood: float64 [H], the probability to be here with the signal.
-      equity: float64 [H], the share of showdowns won, ties half, against the opponent's
-        range here; NaN where the opponent never gets here.
-      ev: float64 [H], what the player wins on average from here on, in net chips since
-        the game's start; likewise.
-      played: float64 [H, A], the strategy.
-      action_ev: float64 [H, A], `ev` of taking each action.
+      path: Names of the players' actions that lead to the node.
+      player: Player who acts at the node.
+      round: Round of the node, from 0.
+      actions: Names of the legal actions.
+      names: Name of each private state: the hand and, after a bar, the board.
+      combos: int64 [H], number of hands that each private state represents.
+      weight: float64 [H], weight of a hand in the range: the initial weight times the
+        probability of the player's actions with the hand.
+      likelihood: float64 [H], probability of reaching the node with the private state.
+      equity: float64 [H], share of showdowns won, with ties counted half, against the
+        opponent's range at the node; NaN if the opponent never reaches the node.
+      ev: float64 [H], the player's expected utility from the node on, in net chips
+        since the start of the game; NaN if the opponent never reaches the node.
+      played: float64 [H, A], probabilities of the actions.
+      action_ev: float64 [H, A], expected utility of each action, as `ev`.
     """
 
     path: tuple[str, ...]
@@ -54,13 +55,13 @@ class HandAnswers(NamedTuple):
     action_ev: np.ndarray
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The mean of [H, ...] over the range here; NaN if nobody gets here."""
+        """Return the mean of [H, ...] over the range; NaN if it is never reached."""
         with np.errstate(invalid="ignore"):
             share = self.likelihood / self.likelihood.sum()
         return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each signal; None where a number is unknown."""
+        """Return a row per private state for JSON; unknown numbers are None."""
         numbers = np.stack([self.weight, self.equity, self.ev], axis=1).tolist()
         rows = []
         for h, name in enumerate(self.names):
@@ -75,23 +76,24 @@ class HandAnswers(NamedTuple):
 
 
 def json_number(value: Any) -> float | None:
-    """A number for JSON; None for NaN."""
+    """Return a number for JSON: a float, or None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
 def answers(
     policy: FormPolicy, node: str = "", *, form: SequenceForm | None = None
 ) -> HandAnswers:
-    """What each hand does at a public node, and what it is worth against the opponent.
+    """Compute strategy, equity and expected value of each hand at a public node.
 
     Args:
-      policy: of a spot, or of another hold'em game solved by signals.
-      node: names or numbers of the players' actions that lead there, such as
+      policy: Policy of a spot, or of another hold'em game in public-tree form.
+      node: Names or numbers of the players' actions that lead to the node, such as
         "check bet-100"; empty: the root.
-      form: the game in sequence form, if it is laid out already.
+      form: Game in sequence form, if it is already built.
 
     Raises:
-      ValueError: there is no such node, or the game's signals are no hands of cards.
+      ValueError: If the node does not exist, or the private states of the game are not
+        hands of cards.
     """
     signals = policy.form
     number, path = find_node(policy, node)
@@ -130,7 +132,10 @@ def answers(
 
 
 def _reach_at(policy: FormPolicy, node: int, player: int) -> np.ndarray:
-    """float64 [H], how often a player's own actions lead to a node, by signal there."""
+    """Return the reach of a player's private states at a node, float64 [H].
+
+    The reach is the product of the probabilities of the player's own actions.
+    """
     betting, signals = policy.form.betting, policy.form
     round = int(betting.round[node])
     reach = np.ones(signals.num_private_states(player)[round])
@@ -147,16 +152,18 @@ def _reach_at(policy: FormPolicy, node: int, player: int) -> np.ndarray:
 def _pairs_and_margins(
     signals: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How likely each signal meets the opponent, and wins the showdown less it loses.
+    """Return the probabilities of meeting the opponent, and the margins of showdowns.
 
     Args:
-      signals: the game.
-      player: whose signals.
-      round: of them.
-      other_reach: float64 [H'], the opponent's.
+      signals: Game in public-tree form.
+      player: Player of the private states.
+      round: Round of the private states.
+      other_reach: Reach of the opponent's private states, float64 [H'].
 
     Returns:
-      float64 [H] each.
+      For each private state, float64 [H] each: the probability that it and the opponent
+      are both dealt and reach the node, and that of winning the showdown minus that of
+      losing.
     """
     matrix = None
     if hasattr(signals.reader, "range_weights"):
@@ -165,13 +172,13 @@ def _pairs_and_margins(
             for matrix in signals.payoff_matrices
             if isinstance(matrix, HandMatrix) and matrix.round >= round
         ]
-        # That of the next showdown: cards to come count.
+        # The matrix of the next showdown; it includes the cards to come.
         showdowns = (k for k in later if k.showdown)
         matrix = min(showdowns, key=lambda k: k.round, default=None)
     if matrix is None:
         raise ValueError(
-            f"{signals.game}: its signals are no hands of cards, so they have no "
-            f"equity; give a policy of a spot or another hold'em game"
+            f"{signals.game}: its private states are not hands of cards, so they "
+            f"have no equity; use a policy of a spot or another hold'em game"
         )
     behind = [signals.ancestors(p, matrix.round, round) for p in range(2)]
     sums = []
@@ -180,7 +187,7 @@ def _pairs_and_margins(
         with jax.enable_x64(True):
             reach = jnp.asarray(other_reach[behind[1 - player]])[None]
             values = np.asarray(product.apply(reach))[0]
-        # Who folds loses: as the payoff of a fold, it is player 1's loss.
+        # The payoff of a fold is signed as player 1's loss.
         sign = 1 if showdown or player == 0 else -1
         size = signals.num_private_states(player)[round]
         sums.append(sign * np.bincount(behind[player], values, minlength=size))

@@ -1,7 +1,7 @@
-"""A jam-or-fold tournament as a stochastic game: one hand is a stage.
+"""A push/fold tournament as a stochastic game in which one hand is a stage.
 
-A state is who has how many chips, by position; positions move on after each hand. What
-is left when a player goes out is a smaller tournament, which is solved before.
+A state is the number of chips of each player, by position; positions move after each
+hand. When a player goes out, a smaller tournament follows, which is solved before.
 """
 
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from spiel_cr.push_fold.engine import Engine, InnerSettings
 
 
 class TournamentSetting(NamedTuple):
-    """What decides a tournament.
+    """The parameters of a tournament.
 
     Attributes:
-      total: units of chips of all players.
-      players: at the table, 2 or 3.
-      blinds: small and big, in units.
-      prizes: of the places from the first, one per player, in any unit.
+      total: Number of units of chips of all players.
+      players: Number of players at the table, 2 or 3.
+      blinds: Small and big blind, in units.
+      prizes: Prizes from the first place on, one per player, in any unit.
     """
 
     total: int
@@ -31,23 +31,23 @@ class TournamentSetting(NamedTuple):
 
 
 class TournamentGame:
-    """States, what follows on what, and the values of hands.
+    """States of a tournament, transitions between them, and values of hands.
 
-    Implements `outer.StochasticGame`. Profiles are float32 [N, I, C], probabilities to
-    jam per state, infoset (`rules.infosets`) and class of hands. Values are float64
+    Implements `outer.StochasticGame`. Profiles are float32 [N, I, C], probabilities of
+    jamming per state, infoset (`rules.infosets`) and class of hands. Values are float64
     [N, n], expected prizes by position.
     """
 
     def __init__(
         self, setting: TournamentSetting, engine: Engine, rest: np.ndarray | None = None
     ) -> None:
-        """Lists all states.
+        """Enumerate all states and transitions.
 
         Args:
-          setting: of the tournament.
-          engine: does the arithmetic.
-          rest: float64 [M, n - 1], the values of the tournament of one player less;
-            None with two players.
+          setting: Parameters of the tournament.
+          engine: Engine that computes the values of hands.
+          rest: Values of the tournament of one player fewer, float64 [M, n - 1]; None
+            with two players.
         """
         self.setting, self.engine = setting, engine
         self.stacks = rules.all_stacks(setting.total, setting.players)
@@ -56,15 +56,15 @@ class TournamentGame:
 
     @property
     def infosets(self) -> tuple[tuple[bool, ...], ...]:
-        """What was done before each decision."""
+        """The earlier actions before each decision, see `rules.infosets`."""
         return rules.infosets(self.setting.players)
 
     def start_values(self) -> np.ndarray:
-        """The independent chip model's, [N, n]."""
+        """Return the values of the independent chip model, [N, n]."""
         return chip_model(self.stacks, np.array(self.setting.prizes))
 
     def start_profile(self) -> np.ndarray:
-        """Uniform play, [N, I, C]; those who are in by force jam."""
+        """Return uniform strategies [N, I, C]; players who are in by force jam."""
         shape = (len(self.stacks), len(self.infosets), len(self.engine.tables.deal))
         profile = np.full(shape, 0.5, np.float32)
         profile[self.forced] = 1
@@ -73,13 +73,13 @@ class TournamentGame:
     def play(
         self, profile: np.ndarray, values: np.ndarray, inner: InnerSettings, begin: int
     ) -> np.ndarray:
-        """Fictitious play within every hand, with fixed values after it.
+        """Run fictitious play within every hand, with fixed values after it.
 
         Args:
-          profile: [N, I, C], averages to go on from.
-          values: [N, n] of the states after the hand.
-          inner: how long.
-          begin: steps that the averages stand for.
+          profile: Initial averages, [N, I, C].
+          values: Values of the states after the hand, [N, n].
+          inner: Number of steps, and refresh interval.
+          begin: Number of steps that the initial averages count for.
 
         Returns:
           The new averages: the one before times t / (t + 1), plus the best response
@@ -89,19 +89,19 @@ class TournamentGame:
         return self.engine.play(profile, payoffs, self.forced, inner, begin)
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Values [N, n] of one hand by the profile, and `values` after it."""
+        """Return values [N, n] of one hand by the profile, with `values` after it."""
         payoffs = self.follow.payoffs(values)
         return np.einsum("so,sop->sp", self.engine.ends(profile), payoffs)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
-        """Values [N, n] of playing by the profile to the end, exactly.
+        """Return values [N, n] of playing by the profile to the end, exactly.
 
-        A linear system of all states and positions.
+        They are the solution of a linear system of all states and positions.
         """
         return self.follow.solve(self.engine.ends(profile))
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
-        """Values [N, n] of playing by `replies` to the end while the others do not."""
+        """Return values [N, n] if each player alone plays by `replies` to the end."""
         ends = []
         for player in range(self.setting.players):
             mixed = profile.copy()
@@ -113,22 +113,26 @@ class TournamentGame:
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Best responses [N, I, C] and their values [N, n], one hand ahead."""
+        """Return best responses [N, I, C] and their values [N, n], one hand ahead."""
         payoffs = self._payoffs(values)
         best, gain = self.engine.best_replies(profile, payoffs, self.forced)
         return best, values + gain
 
     def _payoffs(self, values: np.ndarray) -> np.ndarray:
-        """What outcomes are worth beyond the states' values: sums of small numbers."""
+        """Return the values of outcomes minus the values of their states.
+
+        Sums of such small numbers have small rounding errors.
+        """
         return (self.follow.payoffs(values) - values[:, None]).astype(np.float32)
 
 
 class _Follow(NamedTuple):
-    """Where hands lead: value of outcome o for a player = fixed + later · values.
+    """Transitions after hands: value of an outcome = fixed + later · values.
 
     Attributes:
-      later: sparse [N * O * n, N * n].
-      fixed: float64 [N, O, n], of those who are out, and of smaller tournaments.
+      later: Sparse matrix of transitions between states, [N * O * n, N * n].
+      fixed: float64 [N, O, n], expected prizes of players who are out, and values in
+        smaller tournaments.
     """
 
     later: scipy.sparse.csr_array
@@ -166,11 +170,11 @@ class _Follow(NamedTuple):
         return cls(later, fixed)
 
     def payoffs(self, values: np.ndarray) -> np.ndarray:
-        """float64 [N, O, n] from values [N, n] of the next states."""
+        """Return values of outcomes, float64 [N, O, n], from values [N, n]."""
         return self.fixed + (self.later @ values.ravel()).reshape(self.fixed.shape)
 
     def solve(self, ends: np.ndarray) -> np.ndarray:
-        """Values [N, n] where hands end by chances [N, O], or [N, O, n] per player."""
+        """Return values [N, n], from probabilities of outcomes, [N, O] or [N, O, n]."""
         states, outcomes, n = self.fixed.shape
         chance = np.broadcast_to(
             ends if ends.ndim == 3 else ends[:, :, None], self.fixed.shape
@@ -194,6 +198,6 @@ def _rest_value(
     step: rules.Next,
     position: int,
 ) -> float:
-    """A player's value of the tournament of those who are left."""
+    """Return a player's value in the tournament of the remaining players."""
     assert rest is not None
     return float(rest[smaller[step.stacks], position])
