@@ -35,7 +35,7 @@ class DealCounts(NamedTuple):
       payoff_matrices: Entries of each payoff matrix, int64 [H0, H1], times one
         factor per round.
       weights: Frequency of each private state by player and round, int64 [H], at least
-        1, state, up to one factor per round. The weights are row sums of absolute
+        1, up to one factor per round. The weights are row sums of absolute
         entries of the round's payoff matrix with the largest such sum: the number of
         deals, in games in which a player can fold or no player ever draws. In a round
         without payoff matrices they are the sums over the private states that refine a
