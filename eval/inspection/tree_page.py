@@ -1,7 +1,7 @@
-"""A strategy as a page to walk through: what is played at each decision, by hand.
+"""HTML page for browsing a strategy: probabilities and values at each decision.
 
-The page holds the likeliest histories as JSON and builds what is opened. It opens from
-disk.
+The page contains the most likely histories as JSON, and renders the opened ones. It
+works without a server.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ from ..table import families
 from .infoset_view import InfosetView
 from .strategy_page import strategy_page
 
-# What OpenSpiel calls an outcome that a game has no word for.
+# OpenSpiel's names of chance outcomes without a name.
 _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
-# Of an information state: what stands in brackets, or between spaces.
+# Parts of an information state: text in brackets, or between spaces.
 _PART = re.compile(r"[^\[\]\s][^\[\]\n]*(?=\])|[^\[\]\s]+")
-# A page of this many histories has about ten megabytes.
+# A page with so many histories has about 10 MB.
 MOST_HISTORIES = 100_000
-# Of games that are not compiled, where each is a state that is stepped.
+# Limit for games without a game tree, which are simulated state by state.
 MOST_STEPPED = 10_000
 
 
@@ -39,17 +39,17 @@ def tree_page(
     """Return the page.
 
     Args:
-      game: sequential, of two players.
-      policy: of both.
-      views: of a compiled game, all infosets; else none: what decisions are worth stays
-        unknown, and there is room for fewer histories.
-      lead: words under the title.
-      start: of the list of decisions: `find`, `player` and `sort` as it begins, and
-        `limit`, how many are shown.
+      game: Sequential game of two players.
+      policy: Policy of both players.
+      views: Views of all infosets if the game tree was built; otherwise empty: values
+        are unknown, and the page contains fewer histories.
+      lead: Text under the title.
+      start: Initial state of the list of decisions: `find`, `player`, `sort`, and
+        `limit`, the number of decisions in the list.
     """
     walk = _Walk(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
-    kept = "all" if walk.whole else "the likeliest"
+    kept = "all" if walk.whole else "the most likely"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
     data = {"nodes": walk.nodes, "infosets": walk.infosets, "start": start or {}}
     name = game.get_type().long_name.removeprefix("Python ")
@@ -57,16 +57,18 @@ def tree_page(
 
 
 class _Walk:
-    """The likeliest histories of a game under a policy.
+    """The most likely histories of a game under a policy.
 
     Attributes:
-      nodes: [parent, action's name, its probability, player, infoset, reach, value]
-        each, parents first. The value is player 0's expected utility, None where not
-        all below was walked; the infoset is -1 where nobody acts, or none was asked.
-      infosets: for each player [key, what the player holds, public cards, board, own
-        reach, others' reach, value, gain, actions] each, numbers as of `InfosetView`,
-        actions as [name, probability, value, number]; None where unknown.
-      whole: whether all histories were walked.
+      nodes: Rows [parent, action's name, its probability, player, infoset, reach,
+        value], parents first. The value is player 0's expected utility, None if not all
+        histories below were visited. The infoset is -1 if no player acts, or the node
+        was not visited.
+      infosets: Rows of each player, [key, private information, public cards, board,
+        own reach, others' reach, value, gain, actions], with numbers as in
+        `InfosetView` and actions as [name, probability, value, number]; None for
+        unknown numbers.
+      whole: True: all histories were visited.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class _Walk:
         self._numbers: dict[tuple[int, str], int] = {}
 
     def go(self, game: pyspiel.Game, most: int) -> None:
-        """Walk through `most` histories, or little more."""
+        """Visit `most` histories, or slightly more."""
         waiting: list[tuple[float, int, pyspiel.State, tuple[float, float]]] = []
 
         def add(
@@ -100,7 +102,7 @@ class _Walk:
             node, player = self.nodes[number], state.current_player()
             if state.is_terminal():
                 continue
-            node[6] = 0.0  # plus what `_finish` finds below
+            node[6] = 0.0  # `_finish` adds the values below
             if player < 0:
                 steps = _outcomes(state)
             else:
@@ -118,7 +120,7 @@ class _Walk:
         self._finish()
 
     def _finish(self) -> None:
-        """Values, from the last history to the first; then numbers are made short."""
+        """Compute values from the last history to the first, and shorten numbers."""
         for node in reversed(self.nodes):
             parent, _, share, _, _, reach, value = node
             if parent >= 0 and share > 0:
@@ -152,7 +154,7 @@ class _Walk:
 
 
 def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
-    """What a player holds, the public cards, and the board; nothing where not drawn."""
+    """Return private information, public cards, and the board, if drawn."""
     if not families.is_drawn(state.get_game()):
         return "", "", None
     drawn = families.draw(state, player)
@@ -163,7 +165,7 @@ def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
 
 
 def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
-    """What chance does: actions, words, probabilities."""
+    """Return actions, names and probabilities of a chance node."""
     outcomes = [(a, p) for a, p in state.chance_outcomes() if p > 0]
     names = [
         str(state.action_to_string(state.current_player(), a)) for a, _ in outcomes
@@ -175,15 +177,16 @@ def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
 
 
 def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
-    """What players see of an outcome, as it is drawn, or in the game's words.
+    """Return names of chance outcomes from the players' information after them.
 
     Args:
-      states: after each outcome of one chance node.
-      names: of the outcomes, which stay where no player's words tell them apart.
+      states: State after each outcome of one chance node.
+      names: The game's names of the outcomes, which are kept if no player's information
+        distinguishes the outcomes.
     """
     seen: dict[int, list[str]] = {}
     for player in range(2):
-        # Some games have none before all cards are dealt.
+        # Some games have no information states before all cards are dealt.
         with contextlib.suppress(pyspiel.SpielError, LookupError, ValueError):
             parts = [_PART.findall(_words(state, player)) for state in states]
             columns = zip(*parts, strict=True)
@@ -198,12 +201,12 @@ def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
 
 
 def _words(state: pyspiel.State, player: int) -> str:
-    """What a player knows: what it holds and what is public, if drawn."""
+    """Return private and public cards if drawn, otherwise the state string."""
     if not families.is_drawn(state.get_game()):
         return str(state.information_state_string(player))
     return " ".join(_seen_by(state, player)[:2])
 
 
 def short(value: float | None) -> float | None:
-    """Six digits are what people read."""
+    """Return a number rounded to six digits; None stays None."""
     return None if value is None else float(f"{float(value):.6g}")

@@ -1,24 +1,24 @@
-"""What a report consists of, whatever it is written as."""
+"""Elements of a report, independent of the output format."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Paragraph(NamedTuple):
-    """Sentences."""
+    """A paragraph of text."""
 
     text: str
 
 
 class Table(NamedTuple):
-    """A table, whose first column names the rows.
+    """A table whose first column contains the names of the rows.
 
     Attributes:
-      caption: a sentence about it.
-      heads: of the columns.
-      rows: cells as text, one a column.
-      is_spiel_cr: which rows are this project's.
-      times: of each row, seconds of work and seconds of compiling; empty: of none.
+      caption: Sentence about the table.
+      heads: Heads of the columns.
+      rows: Text of the cells, one per column.
+      is_spiel_cr: Flag of each row: it belongs to this project's algorithms.
+      times: Seconds of work and of compilation of each row; empty: not shown.
     """
 
     caption: str
@@ -29,13 +29,13 @@ class Table(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """A list of terms with what is said of each.
+    """A list of terms with descriptions.
 
     Attributes:
-      title: above the list.
-      pairs: (term, text).
-      folded: long, and only shown to those who ask where that is possible.
-      warning: about something that went wrong.
+      title: Title of the list.
+      pairs: Pairs of a term and a text.
+      folded: True: the list is long, and is collapsed if the format supports it.
+      warning: True: the list reports a problem.
     """
 
     title: str
@@ -45,11 +45,11 @@ class Terms(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture.
+    """A figure.
 
     Attributes:
-      words: what it shows.
-      svg: text of an SVG file.
+      words: Description of the figure.
+      svg: Text of an SVG file.
     """
 
     words: str
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A line for a shell, with a title above it."""
+    """A shell command with a title."""
 
     title: str
     line: str
@@ -74,7 +74,7 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A report: a title, a sentence under it, and sections."""
+    """A report: a title, a lead sentence, and sections."""
 
     title: str
     lead: str

@@ -127,7 +127,7 @@ class Reviewer:
         aivat = self._luck.estimate(match) * (-1 if person else 1)
         notes = self._notes(of_bot, bot)
         notes.append(
-            f"Your result was {match.returns[person]:+g}: {aivat:+.3f} after removing the "
+            f"Your result: {match.returns[person]:+g}: {aivat:+.3f} after removing the "
             f"luck of chance, and of a bot with known probabilities (AIVAT, with "
             f"values of the solution)."
         )

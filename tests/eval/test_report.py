@@ -288,8 +288,8 @@ def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, caps
 def test_unfinished_runs_are_called_so(tmp_path):
     report.write(tmp_path, SETTINGS, records()[:1])
     text = (tmp_path / "report.md").read_text("utf-8")
-    assert "Not finished: 1 of 12 runs are there." in text
-    assert "Not finished: 0 of 12 runs are there." in text
+    assert "Not finished: 1 of 12 runs are done." in text
+    assert "Not finished: 0 of 12 runs are done." in text
 
 
 def test_curves_are_where_they_belong(folder):
