@@ -1,8 +1,9 @@
-"""Deep learning that OpenSpiel bundles in JAX; needs the extra `baselines`.
+"""Deep learning algorithms of OpenSpiel in JAX; they need the extra `baselines`.
 
-Networks and buffers are small, for games that have an exact NashConv at all. Programs
-are compiled before the clock runs, as for all others: a solver works for a while, and
-is then set back to how it began. Programs are each solver's own: another will not do.
+Networks and buffers are small, suitable for games whose NashConv can be computed
+exactly. As for all other algorithms, functions are compiled before the clock starts: a
+solver works for a while, and is then reset to its initial state. Compiled functions
+belong to one solver, so it cannot be replaced by a new one.
 """
 
 import importlib
@@ -36,7 +37,7 @@ def _set_back(used: Any, fresh: Any, *others: str) -> None:
 
 
 def _deep_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
-    """Deep CFR (Brown et al. 2019); iterations are traversals, networks included."""
+    """Return Deep CFR (Brown et al. 2019); iterations are traversals and training."""
     _check_tensors(instance)
     module = importlib.import_module("open_spiel.python.jax.deep_cfr")
 
@@ -62,7 +63,7 @@ def _deep_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
     def begin_again() -> None:
         nnx: Any = importlib.import_module("flax.nnx")
         fresh = make()
-        # Programs are for these very networks, which get their first weights back.
+        # Compiled functions refer to these networks, so only their weights are reset.
         networks = ("_advantage_networks", "_advantage_opt")
         policies = ("_policy_network", "_policy_opt")
         for names in (networks, policies):

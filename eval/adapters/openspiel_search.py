@@ -1,7 +1,7 @@
 """Search bots that OpenSpiel bundles.
 
-ISMCTS bots have no NashConv of their own: they are asked at every infoset, which gives
-a whole strategy that has one.
+ISMCTS bots have no fixed strategy. They are queried at every infoset, which gives a
+complete strategy with a NashConv.
 """
 
 import time
@@ -20,15 +20,15 @@ from .protocol import Computed, ComputingAdapter, Entry, ask, bundled
 
 # Exploration constant of the searches, as multiple of the largest payoff.
 _UCT = 2.0
-# With fewer simulations an answer may have no visits to tell.
+# With fewer simulations there may be no visit counts.
 _LEAST = 8
 
-# What a bot tells at a state: pairs of action and probability.
+# Function from a state to pairs of action and probability.
 _GetPolicy = Callable[[pyspiel.State], Iterable[tuple[int, float]]]
 
 
 class _Answers:
-    """What a search bot answers where there is a choice, and how long that takes."""
+    """Probabilities of a search bot, and the total time of its searches."""
 
     def __init__(self, get_policy: _GetPolicy) -> None:
         self._get_policy = get_policy
@@ -68,25 +68,25 @@ def _search(
         strategy = ask(instance.tree, answers)
         count = sum(map(len, instance.tree.infosets))
         return Computed(
-            strategy, answers.seconds, note=f"asked at {counted(count, 'infoset')}"
+            strategy, answers.seconds, note=f"queried at {counted(count, 'infoset')}"
         )
 
     return ComputingAdapter(compute)
 
 
 def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
-    """`pyspiel.ISMCTSBot`.
+    """Return an adapter of `pyspiel.ISMCTSBot`.
 
-    Not the same in each process: its nodes keep their children in a hash table, whose
-    order depends on where the process lies in memory, and draws and ties follow it.
+    Results differ between processes: its nodes keep children in a hash table whose
+    order depends on memory addresses, and random draws and ties follow this order.
     """
     state = first_decision(instance.game)
     try:
         state.resample_from_infostate(state.current_player(), lambda: 0.5)
     except (pyspiel.SpielError, RuntimeError, TypeError) as error:
         raise MissingError(
-            "the C++ bot asks the game for other states of an infoset "
-            "(ResampleFromInfostate), which this game does not offer"
+            "the C++ bot samples other states of an infoset "
+            "(ResampleFromInfostate), which this game does not support"
         ) from error
 
     def make_bot(simulations: int, uct: float, seeds: list[int]) -> _GetPolicy:
@@ -113,7 +113,10 @@ def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
 
 
 def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
-    """Python's `ISMCTSBot`; other states of an infoset come from the compiled game."""
+    """Return an adapter of the Python `ISMCTSBot`.
+
+    Other states of an infoset are sampled from the game tree.
+    """
     same = [members(instance.tree, player) for player in range(2)]
 
     def make_bot(simulations: int, uct: float, seeds: list[int]) -> _GetPolicy:
@@ -140,19 +143,19 @@ def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
 
 
 _SEARCH_HOW = (
-    "A search bot has no policy of its own: it is asked at every infoset, anew, and "
-    "answers with its visit counts. Iterations are simulations per answer, at "
-    f"least {_LEAST}, whatever the budget; each point of the curve is a run from the "
-    "beginning."
+    "A search bot has no fixed policy: it is restarted and queried at every infoset; "
+    "probabilities are visit counts. Iterations are simulations per query, at "
+    f"least {_LEAST}, regardless of the budget; each point of the curve is a run from "
+    "scratch."
 )
 
 ENTRIES: tuple[Entry, ...] = (
     bundled(
         "ismcts",
         "ISMCTS bot (C++)",
-        f"{_SEARCH_HOW} The same seed answers otherwise in another process: the bot "
-        "goes through its actions in the order of a hash table, which OpenSpiel seeds "
-        "anew in each.",
+        f"{_SEARCH_HOW} The same seed gives different results in another process: the "
+        "bot orders actions by a hash table, which OpenSpiel seeds differently in each "
+        "process.",
         _cpp_search,
         way="restarts",
         samples=True,
@@ -161,7 +164,7 @@ ENTRIES: tuple[Entry, ...] = (
     bundled(
         "ismcts-python",
         "ISMCTS bot (Python)",
-        f"{_SEARCH_HOW} States of an infoset are drawn by chance's probabilities.",
+        f"{_SEARCH_HOW} States of an infoset are sampled by chance probabilities.",
         _python_search,
         way="restarts",
         samples=True,

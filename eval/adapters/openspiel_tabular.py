@@ -1,7 +1,7 @@
 """Tabular solvers that OpenSpiel bundles, in C++, Python and JAX.
 
-Each gets the best conditions that OpenSpiel offers: for Python games all of them run on
-the cached tree.
+Each solver gets the best conditions that OpenSpiel offers: for Python games all of them
+use the cached tree.
 """
 
 import importlib
@@ -15,11 +15,11 @@ from ..common.game_instance import GameInstance, MissingError
 from . import protocol
 from .protocol import Computed, ComputingAdapter, Entry, SteppingAdapter, ask, bundled
 
-# Sequence-form LP of OpenSpiel builds dense matrices of this many entries at most.
+# Largest number of entries of the dense matrices of OpenSpiel's sequence-form LP.
 _MOST_ENTRIES = 50_000_000
 
 
-# What a solver's method for one iteration is called.
+# Names of methods that run one iteration.
 _STEPS = ("evaluate_and_update_policy", "run_iteration", "iteration")
 
 
@@ -32,20 +32,20 @@ def _solver(
     samples: bool = False,
     **arguments: Any,
 ) -> Entry:
-    """Return a solver that has a method for an iteration, and `average_policy`.
+    """Return the entry of a solver with a method for an iteration and `average_policy`.
 
     Args:
-      name, title, how, samples: see `Entry`.
-      solver: "pyspiel.Class", or "module.Class" of OpenSpiel's Python algorithms.
-      **arguments: of the class, behind the game. C++ classes that sample get the seed,
-        too; Python ones draw from numpy's global generator.
+      name, title, how, samples: Fields of `Entry`.
+      solver: Class, "pyspiel.Class" or "module.Class" of OpenSpiel's Python algorithms.
+      **arguments: Arguments of the class after the game. C++ classes that sample also
+        get the seed; Python classes draw from numpy's global generator.
     """
     module, _, class_name = solver.rpartition(".")
     in_cpp = module == "pyspiel"
 
     def make(instance: GameInstance, seed: int) -> SteppingAdapter:
         path = module if in_cpp else f"open_spiel.python.algorithms.{module}"
-        # C++ takes 32 bits with a sign.
+        # C++ seeds are signed 32-bit integers.
         seeds = (
             {"seed": int(np.uint32(seed).view(np.int32))} if in_cpp and samples else {}
         )
@@ -88,7 +88,7 @@ def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
         solver.timestep = 1
 
     def policy() -> protocol.Policy:
-        # Infosets of reach 0 come out as 0/0.
+        # Infosets of reach 0 give 0/0.
         with np.errstate(invalid="ignore"):
             return solver.average_policy()
 
@@ -103,10 +103,10 @@ def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
 
 
 def _mirror_descent(instance: GameInstance, seed: int) -> SteppingAdapter:
-    """Magnetic mirror descent (Sokota et al. 2023) without magnet: average policy.
+    """Return mirror descent without magnet (Sokota et al. 2023): average policy.
 
-    With alpha = 0 averages tend to an equilibrium for steps up to 1 / max |A|, A being
-    the payoffs in sequence form.
+    With alpha = 0 averages converge to an equilibrium for steps up to 1 / max |A|,
+    where A are the payoffs in sequence form.
     """
     module = importlib.import_module("open_spiel.python.algorithms.mmd_dilated")
     solver = module.MMDDilatedEnt(instance.fast, alpha=0.0, stepsize=1.0)
@@ -160,7 +160,7 @@ ENTRIES: tuple[Entry, ...] = (
         "efr.EFRSolver",
         deviations_name="blind cf",
     ),
-    # Exploration 0.6 is what both take by themselves.
+    # Exploration 0.6 is the default of both.
     *_pair(
         "os-mccfr",
         "outcome-sampling MCCFR",

@@ -1,8 +1,8 @@
-"""What an algorithm must offer to be compared, and what its adapter is made of.
+"""Interface of the algorithms of comparisons, and building blocks of adapters.
 
-An adapter takes a `GameInstance` and a seed, works, and tells its strategy. Most are
-one call: `IteratingAdapter` wraps a solver of spiel_cr, `SteppingAdapter` one of
-OpenSpiel, `ComputingAdapter` a function that works from the beginning each time.
+An adapter is created from a `GameInstance` and a seed, runs, and returns its strategy.
+Most are one call: `IteratingAdapter` wraps a solver of spiel_cr, `SteppingAdapter` one
+of OpenSpiel, `ComputingAdapter` a function that works from scratch each time.
 """
 
 import contextlib
@@ -23,26 +23,26 @@ from ..common.game_instance import GameInstance
 
 Way = Literal["iterates", "restarts", "once"]
 
-# The last round of `seconds_of_compiling` compiles nothing more.
+# Number of calls in `seconds_of_compiling`; the last one compiles nothing.
 _ROUNDS = 3
 
 
 class Policy(Protocol):
-    """What `ask` needs of a policy of OpenSpiel, or of anything else that answers."""
+    """A policy of OpenSpiel, or any other object with action probabilities."""
 
     def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
-        """Return probabilities of legal actions, for the player to act."""
+        """Return probabilities of legal actions for the player who acts."""
 
 
 class SolverAdapter(Protocol):
-    """One algorithm on one game, made fresh for each run.
+    """One algorithm on one game, created for each run.
 
     Attributes:
-      compile_seconds: of making it and running it, what went into compiling JAX
-        programs (where that can be told apart).
-      note: what a reader of the result should know besides; may be empty.
-      iterations: of an entry that works "once", how many that took; None where there
-        is no such thing.
+      compile_seconds: Time of JAX compilation during construction and runs, if it can
+        be measured separately.
+      note: Additional information for readers of the result; may be empty.
+      iterations: Number of iterations of an entry that works "once"; None if it has
+        none.
     """
 
     compile_seconds: float = 0.0
@@ -50,41 +50,44 @@ class SolverAdapter(Protocol):
     iterations: int | None = None
 
     def run(self, iterations: int) -> float | None:
-        """Do its work.
+        """Run the algorithm.
 
         Args:
-          iterations: of an entry that "iterates", how many more; of one that
-            "restarts", how many from the beginning; of one that works "once", 1.
+          iterations: Number of iterations. For an entry that "iterates", additional
+            ones; for one that "restarts", those from scratch; for one that works
+            "once", 1.
 
         Returns:
-          The seconds that count, where the clock outside would count too much
-          (compiling, for example); None: the clock outside is right.
+          The seconds that count, if the outer clock would include too much (such as
+          compilation); None: use the outer clock.
         """
 
     def strategy(self) -> Strategy:
-        """What it plays after what it did so far, everywhere in the game."""
+        """Return the complete strategy of both players after the work so far."""
 
 
 class Entry(NamedTuple):
-    """An algorithm by name.
+    """An algorithm that can be compared.
 
     Attributes:
-      name: what users write.
-      title: for tables.
-      is_spiel_cr: of this project; otherwise bundled with OpenSpiel, or nobody's.
-      how: one sentence on how its numbers come about.
-      make: from game instance and seed to an adapter. May raise `MissingError`.
-      way: "iterates": every further iteration improves the same strategy; "restarts":
-        a budget has to be known beforehand, so that each point of its curve is a run
-        of its own; "once": it takes the time that it takes.
-      samples: whether seeds make a difference.
-      modules: that must be installed.
-      extra: which extra of the project installs them; empty: none.
-      least: iterations at least.
-      meaningful: iterations that its makers let it do; what it comes to after fewer
-        means nothing.
-      meaningful_by: who says so, for the note of such a row.
-      files: that must exist.
+      name: Name on the command line.
+      title: Title in tables.
+      is_spiel_cr: True: the algorithm belongs to this project. Otherwise it is bundled
+        with OpenSpiel, or is a baseline.
+      how: Sentence about the method behind its numbers.
+      make: Function from game instance and seed to an adapter. It may raise
+        `MissingError`.
+      way: Mode of work. "iterates": further iterations improve the same strategy;
+        "restarts": the budget must be known in advance, so each point of the curve is a
+        separate run; "once": the algorithm has a fixed amount of work.
+      samples: True: results depend on the seed.
+      modules: Modules that must be installed.
+      extra: Extra of the project that installs them; empty: none.
+      least: Least number of iterations.
+      meaningful: Number of iterations that its authors use. Results after fewer
+        iterations are not meaningful.
+      meaningful_by: Source of `meaningful`, for notes in tables.
+      files: Files that must exist.
     """
 
     name: str
@@ -112,16 +115,16 @@ def bundled(
     """Return the entry of an algorithm that OpenSpiel bundles.
 
     Args:
-      name, title: without OpenSpiel's name before them.
-      how, make, **options: see `Entry`.
+      name, title: Name and title without the prefix "OpenSpiel".
+      how, make, **options: Other fields of `Entry`.
     """
     return Entry(f"openspiel-{name}", f"OpenSpiel {title}", False, how, make, **options)
 
 
 class NumpyDraws:
-    """A stream of numpy's global random numbers that leaves the others' alone.
+    """A separate stream of numpy's global random numbers.
 
-    Some of what OpenSpiel bundles draws from numpy's global generator.
+    Some algorithms that OpenSpiel bundles draw from numpy's global generator.
     """
 
     def __init__(self, seed: int) -> None:
@@ -140,7 +143,7 @@ class NumpyDraws:
 
 
 class SteppingAdapter(SolverAdapter):
-    """A solver of OpenSpiel: a method does one iteration, another gives a policy."""
+    """Adapter of a solver of OpenSpiel, from its methods."""
 
     def __init__(
         self,
@@ -153,17 +156,18 @@ class SteppingAdapter(SolverAdapter):
         wait: Callable[[], Any] = lambda: None,
         begin_again: Callable[[], None] | None = None,
     ) -> None:
-        """Take a solver's methods.
+        """Store the methods of a solver, and compile its functions if it has any.
 
         Args:
-          instance: the game; its tree is needed by `strategy` only.
-          seed: of numpy's global generator while it works and while it is asked.
-          step: does one iteration.
-          policy: what is judged, such as the solver's average policy.
-          note: see `SolverAdapter`.
-          wait: returns when the work of all steps is done.
-          begin_again: leaves nothing of the warm-up but compiled programs; None: there
-            are no programs.
+          instance: Game; its tree is needed by `strategy` only.
+          seed: Seed of numpy's global generator during runs and queries.
+          step: Function that runs one iteration.
+          policy: Function that returns the policy to evaluate, such as an average
+            policy.
+          note: Note for readers of the result, see `SolverAdapter`.
+          wait: Function that returns when the work of all steps is done.
+          begin_again: Function that resets the solver after the warm-up, except its
+            compiled functions; None: there is nothing to compile.
         """
         self.note = note
         self.policy = policy
@@ -192,27 +196,27 @@ class SteppingAdapter(SolverAdapter):
             return ask(self._instance.tree, self.policy())
 
     def on_states(self) -> "PolicyOnStates":
-        """What `strategy` judges, asked state by state: it needs no tree."""
+        """Return the policy behind `strategy`, for queries by state without a tree."""
         with self._draws.installed():
             policy = self.policy()
-        # OpenSpiel's average policies in C++ point into the solver, which must live.
+        # OpenSpiel's C++ average policies refer to the solver, which must stay alive.
         owner = self._step
         return PolicyOnStates(self._instance.game, policy, self._draws, owner)
 
 
 class PolicyOnStates(conversions.StatePolicy):
-    """What a solver of OpenSpiel plays, whatever kind of policy it has itself."""
+    """The policy of any solver of OpenSpiel, as probabilities by state."""
 
     def __init__(
         self, game: pyspiel.Game, policy: Policy, draws: NumpyDraws, owner: object
     ) -> None:
-        """Take what a solver learned.
+        """Store a policy.
 
         Args:
-          game: the sequential game.
-          policy: of both players.
-          draws: numpy's global generator while it is asked.
-          owner: what the policy needs to be alive.
+          game: Sequential game.
+          policy: Policy of both players.
+          draws: Stream of numpy's global generator during queries.
+          owner: Object that must stay alive as long as the policy.
         """
         super().__init__(game)
         self._policy = policy
@@ -220,20 +224,20 @@ class PolicyOnStates(conversions.StatePolicy):
         self._owner = owner
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """See `StatePolicy`; alike where the solver has none."""
+        """Return probabilities, see `StatePolicy`; uniform if the solver has none."""
         with self._draws.installed():
             probabilities = self._policy.action_probabilities(state)
         legal = state.legal_actions()
         weights = [float(probabilities.get(action, 0.0)) for action in legal]
         total = sum(weights)
-        # OpenSpiel's solvers give nothing, or 0/0, where they never were.
+        # OpenSpiel's solvers return nothing, or 0/0, at infosets they never visited.
         if not total > 0:
             return dict.fromkeys(legal, 1 / len(legal))
         return {a: weight / total for a, weight in zip(legal, weights, strict=True)}
 
 
 class Iterating(Protocol):
-    """A solver of spiel_cr, whose programs are compiled."""
+    """A solver of spiel_cr with compiled functions."""
 
     compile_seconds: float
 
@@ -243,7 +247,7 @@ class Iterating(Protocol):
 
 
 class IteratingAdapter(SolverAdapter):
-    """A solver of spiel_cr, judged by its average strategy."""
+    """Adapter of a solver of spiel_cr, evaluated by its average strategy."""
 
     def __init__(self, solver: Iterating) -> None:
         self._solver = solver
@@ -257,12 +261,12 @@ class IteratingAdapter(SolverAdapter):
 
 
 class Computed(NamedTuple):
-    """What work from the beginning gave.
+    """The result of a run from scratch.
 
     Attributes:
-      strategy: for both players.
-      seconds: that count; None: those of the clock outside.
-      compile_seconds, iterations, note: see `SolverAdapter`.
+      strategy: Strategy of both players.
+      seconds: Time that counts; None: the time of the outer clock.
+      compile_seconds, iterations, note: Attributes of `SolverAdapter`.
     """
 
     strategy: Strategy
@@ -273,7 +277,7 @@ class Computed(NamedTuple):
 
 
 class ComputingAdapter(SolverAdapter):
-    """Work that begins anew at each `run`, by a function of the iterations."""
+    """Adapter of a function of the number of iterations, which starts from scratch."""
 
     def __init__(self, compute: Callable[[int], Computed]) -> None:
         self._compute = compute
@@ -290,15 +294,16 @@ class ComputingAdapter(SolverAdapter):
 
 
 def ask(tree: GameTree, policy: Policy) -> Strategy:
-    """Return a policy's answers at every infoset; uniform where it has none.
+    """Query a policy at every infoset; uniform where it has no probabilities.
 
-    OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
+    OpenSpiel's solvers return no probabilities, or 0/0, at infosets that they never
+    visited.
     """
     return query(tree, policy, fill=True)
 
 
 def seconds_of_compiling(work: Callable[[], None]) -> float:
-    """Return how many seconds longer the first calls took than the last."""
+    """Return the additional time of the first calls compared with the last one."""
     times = []
     for _ in range(_ROUNDS):
         started = time.perf_counter()

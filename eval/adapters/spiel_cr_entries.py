@@ -1,4 +1,4 @@
-"""This project's algorithms as adapters."""
+"""Adapters of this project's algorithms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +21,8 @@ from ..common.plurals import counted
 from . import protocol
 from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, Way
 
-# A readable selection: every family once, resolving with the two best solvers. Players
-# that resolve by sampling are left out: their programs compile for most of a minute.
+# A readable selection: every family once, re-solving with the two best solvers.
+# Players that re-solve by sampling are omitted: they compile for most of a minute.
 DEFAULT = tuple(
     (
         "auto;cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
@@ -30,7 +30,7 @@ DEFAULT = tuple(
         "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
     ).split(";")
 )
-# By the name of a family, from its settings and what they sample.
+# Descriptions by family, with its settings and the kind of samples.
 _HOW = {
     algorithms.CFR.name: "Average strategy; one iteration updates both players over "
     "the whole game.",
@@ -39,12 +39,12 @@ _HOW = {
     algorithms.FIRST_ORDER.name: "Last iterate; one iteration is a step of the method, "
     "which takes one to four pairs of products with the payoffs.",
     algorithms.DEEP.name: "Average strategy ({0.averages[0]}); one iteration is "
-    "{0.traversals} {1}, and the fits after them; seconds are with those of the "
-    "average.",
+    "{0.traversals} {1}, and the fits after them; the time of the average is "
+    "included.",
     algorithms.SELF_PLAY.name: "Last iterates; one iteration is {0.episodes} matches "
     "of self-play, and the steps of the optimiser after them.",
 }
-# By the name of a family, and how it samples.
+# Kinds of samples by family and sampling scheme.
 _SAMPLES = {
     (algorithms.MCCFR.name, "outcome"): "trajectories for each player",
     (algorithms.MCCFR.name, "external"): "samples for each player, each with all of "
@@ -56,23 +56,23 @@ _SAMPLES = {
     (algorithms.DEEP.name, "outcome"): "trajectories for each player",
     (algorithms.DEEP.name, "full"): "passes over the whole game for each player",
 }
-_SAVED_HOW = "A policy from a file, which took its time elsewhere: no seconds count."
+_SAVED_HOW = "A policy from a file, which was computed elsewhere: no time counts."
 _BOT_HOW = (
-    "A player that thinks in a match, asked at every infoset, reached as in a match; "
-    "iterations are those of a solve, seconds those of all answers; its warm-up "
-    "(compiling, the first solve) is in the set-up. The effort is fixed by its "
+    "A player that searches during a match, queried at every infoset as in a match; "
+    "iterations are those of a solve, seconds those of all queries; its warm-up "
+    "(compilation, the first solve) is in the set-up. The effort is fixed by its "
     "parameters."
 )
 
 
 def find(text: str) -> Entry | None:
-    """Return the entry of this name and these parameters; None: none of ours.
+    """Return the entry of an algorithm of spiel_cr; None for other names.
 
     Args:
-      text: an algorithm of `solve`, "resolve(solver=...,iterations=...)", or a bot.
+      text: Algorithm of `solve`, "resolve(solver=...,iterations=...)", or bot string.
 
     Raises:
-      ValueError: ours, but with bad parameters.
+      ValueError: If the parameters are invalid.
     """
     name = text.partition("(")[0].strip()
     family = algorithms.ALGORITHMS.get(name)
@@ -99,7 +99,7 @@ def _entry(
 
 
 def _solver(text: str, algorithm: Algorithm) -> Entry:
-    """Return an algorithm that iterates, on tables or on networks."""
+    """Return the entry of an iterative algorithm, tabular or with networks."""
     config, family = algorithm.config, algorithm.family
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
@@ -120,17 +120,17 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
 
 
 class NetworkAdapter(protocol.SolverAdapter):
-    """A solver that trains networks, judged by its average strategy.
+    """Adapter of a solver that trains networks, evaluated by its average strategy.
 
-    What its average costs, such as the fit of a network, is in the seconds that count,
-    each time that it is asked. Programs are compiled by another solver before.
+    The time of each evaluation of the average, such as the fit of a network, counts.
+    Functions are compiled by another solver before.
     """
 
     def __init__(self, start: Callable[[], Any]) -> None:
-        """Compile all programs.
+        """Compile all functions, and create the solver.
 
         Args:
-          start: makes the solver.
+          start: Function that creates the solver.
 
         Raises:
           MissingError: If the game has no tensors for networks.
@@ -156,7 +156,7 @@ class NetworkAdapter(protocol.SolverAdapter):
 
     @property
     def note(self) -> str:  # type: ignore[override]
-        """How much was sampled."""
+        """Number of sampled episodes and nodes."""
         return f"{self._solver.episodes:,} episodes, {self._solver.nodes:,} nodes"
 
 
@@ -183,7 +183,7 @@ def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
         first, second = (uniform_behaviour(i.decisions) for i in instance.tree.infosets)
         return ComputingAdapter(lambda _: Computed((first, second), 0.0))
 
-    how = "All legal actions alike: the NashConv that everybody starts from."
+    how = "Uniform play: the NashConv at which all solvers start."
     return Entry(text, text, False, how, make, way="once")
 
 
@@ -201,7 +201,7 @@ def _auto(text: str, parameters: dict[str, Any]) -> Entry:
 
     how = (
         "The default of solve: the better one of two full-width algorithms after a "
-        "trial. Each point of the curve is a run from the beginning."
+        "trial. Each point of the curve is a run from scratch."
     )
     return _entry(text, how, make, way="restarts")
 
@@ -214,14 +214,14 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
     ahead = {name: parameters[name] for name in _LOOKAHEAD if name in parameters}
     check_lookahead(**{"depth": None, "depth_unit": "moves", "leaf": None, **ahead})
     how = (
-        "Continual resolving of every infoset, a forest of gadget games per layer and "
+        "Continual re-solving of every infoset, a forest of gadget games per layer and "
         "role; iterations are those of each solve, seconds those of all solves and of "
         "building their games. "
     )
     if fixed is None:
         how += (
-            "Each point of the curve is a run from the beginning; compiling is "
-            "that of all these runs together, which share programs."
+            "Each point of the curve is a run from scratch; the compilation time is "
+            "that of all runs, which share compiled functions."
         )
     else:
         check_iterations(fixed)
@@ -243,7 +243,7 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
 
 
 def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
-    """What a solve gave."""
+    """Return the strategy and the times of a result."""
     return Computed(
         result.sequence_form_and_average()[1],
         result.seconds + result.build_seconds,
@@ -272,7 +272,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
                 (first.behaviour, second.behaviour),
                 0.0 if saved else work.seconds,
                 iterations=parameters.get("iterations"),
-                note=f"{work.moves} answers, the longest {work.max_ms:.1f} ms{late}",
+                note=f"{work.moves} queries, the longest {work.max_ms:.1f} ms{late}",
             )
 
         return ComputingAdapter(compute)
@@ -288,7 +288,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
 
 
 def _files(parameters: dict[str, Any]) -> tuple[str, ...]:
-    """What must be there: a player's policy, a leaf's network or policy."""
+    """Return the files that must exist: a bot's policy, a leaf's network or policy."""
     path_files = (parameters["path"],) if "path" in parameters else ()
     return (
         *path_files,
@@ -300,15 +300,15 @@ def _samples(solver: str) -> bool:
     return algorithms.find(solver, "solver").family.samples
 
 
-# Where a lookahead ends.
+# Parameters of the end of a lookahead.
 _LOOKAHEAD = {"depth": int, "depth_unit": str, "leaf": str}
-# Parameters with their types, of what is no bot.
+# Parameters with their types, of entries that are not bots.
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "auto": {},
     "lp": {},
     "resolve": {"solver": str, "iterations": int, **_LOOKAHEAD},
 }
-# All others are bots that are asked.
+# All other entries are bots that are queried.
 _ENTRIES: dict[str, Callable[[str, dict[str, Any]], Entry]] = {
     "auto": _auto,
     "lp": _lp,

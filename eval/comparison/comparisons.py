@@ -1,6 +1,6 @@
-"""Algorithms side by side on games, with equal budgets.
+"""Comparisons of algorithms on games, with equal budgets.
 
-`compare` does every run (game, algorithm, seed) that its folder does not have yet, and
+`compare` executes every run (game, algorithm, seed) that is not in its folder, and
 writes the report. Algorithms that do not sample run with one seed only.
 """
 
@@ -28,14 +28,14 @@ from .run_folder import distinct_games, open_folder
 
 
 class Comparison(NamedTuple):
-    """What a comparison left behind.
+    """The results of a comparison.
 
     Attributes:
-      folder: with all files.
-      settings: of the comparison.
-      records: the lines of `results.jsonl`, the newest of each run, in the order of
-        the plan.
-      requested: those of them that this call was about; a folder may hold more.
+      folder: Folder of all files.
+      settings: Settings of the comparison.
+      records: Lines of `results.jsonl`, the newest of each run, in the order of the
+        plan.
+      requested: Lines of the runs that this call requested; a folder may contain more.
     """
 
     folder: pathlib.Path
@@ -77,23 +77,25 @@ def compare(
     progress: bool = False,
     unwritten: Callable[[OSError], object] | None = None,
 ) -> Comparison:
-    """Do the runs that the folder lacks, and write the report.
+    """Execute the runs that are not in the folder, and write the report.
 
     Args:
-      games: OpenSpiel game strings; a game in other words is the same game.
-      algorithms: names, see `registry.find`; each counts once.
-      budget: of each run; what works "once" takes what it takes.
-      out: folder: `settings.json`, `results.jsonl`, `report.html`, `report.md`, and the
-        Markdown's pictures.
-      config: how runs are done.
-      progress: show a bar on stderr.
-      unwritten: called for each file of the report that cannot be written; None: the
-        first such error is raised.
+      games: OpenSpiel game strings; different strings of the same game count once.
+      algorithms: Names of algorithms, see `registry.find`; each counts once.
+      budget: Budget of each run; algorithms that work "once" have a fixed amount of
+        work.
+      out: Folder of `settings.json`, `results.jsonl`, `report.html`, `report.md`, and
+        the figures of the Markdown report.
+      config: Settings of the runs.
+      progress: True: show a progress bar on stderr.
+      unwritten: Function that is called for each file of the report that cannot be
+        written; None: the first such error is raised.
 
     Raises:
-      OSError: results cannot be written. Those before are kept.
-      pyspiel.SpielError: OpenSpiel does not know a game.
-      ValueError: a bad argument, a game that does not fit, or another run's folder.
+      OSError: If results cannot be written. Earlier results are kept.
+      pyspiel.SpielError: If OpenSpiel does not know a game.
+      ValueError: If an argument is invalid, a game is too large, or the folder belongs
+        to another run.
     """
     limit = memory.parse_limit(config.memory_limit)
     _check_algorithms(algorithms)
@@ -112,7 +114,7 @@ def compare(
     folder = pathlib.Path(out)
     with open_folder(folder, settings) as log:
         log.begin()
-        # The folder's words for a game tell its runs apart.
+        # The game strings in the folder identify its runs.
         names_of_games = distinct_games(log.settings["games"])
         runs = plan(
             [names_of_games[key] for key in distinct_games(games)],
@@ -134,7 +136,7 @@ def compare(
             (),
             left,
             finished=lambda record: False,
-            # Folders grow under other conditions: each line has its own.
+            # A folder may grow under different conditions, so each line records them.
             add=lambda record: _keep(
                 log, {**record, "workers": log.settings["workers"]}
             ),
@@ -154,7 +156,7 @@ def compare(
             ):
                 pass
         finally:
-            # Only this thread can write the report, which an interruption includes.
+            # The report is also written after an interruption, in this thread.
             with interrupts.saving(lambda: False):
                 report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
     requested = [log.records[run.key] for run in runs]
@@ -164,7 +166,7 @@ def compare(
 def plan(
     games: Sequence[str], algorithms: Sequence[str], budget: Budget, seeds: int
 ) -> list[Run]:
-    """All runs, seed by seed: one that is stopped has then met all algorithms."""
+    """Return all runs, seed by seed, so that all algorithms run early."""
     return [
         Run(game, name, seed, *budget)
         for game in distinct_games(games).values()
@@ -181,7 +183,7 @@ def _check_algorithms(algorithms: Sequence[str]) -> None:
         for file in registry.find(name).files:
             if not pathlib.Path(file).is_file():
                 raise ValueError(
-                    f"algorithm={name!r}: there is no file {file}; write one with "
+                    f"algorithm={name!r}: file {file} does not exist; create it with "
                     f"spiel-cr solve --save {file}"
                 )
 
@@ -194,7 +196,7 @@ def _check_games(games: Sequence[str], limit: float) -> None:
 
 
 def _finished(record: Record | None, retry: bool) -> bool:
-    # What was missing may have been installed since.
+    # Missing packages may have been installed since.
     if record is None or record.get("missing"):
         return False
     return not (retry and record["error"])
@@ -218,7 +220,7 @@ def _ordered(log: JsonLog) -> list[Record]:
 def _planned(log: JsonLog) -> list[Run]:
     """Return all runs of a folder that may have been done."""
     settings = log.settings
-    # A folder may name more seeds than it has, or than anybody could count.
+    # The settings may name many more seeds than the folder has runs for.
     last_seed = max((record["seed"] for record in log.records.values()), default=-1)
     return plan(
         settings["games"],

@@ -1,7 +1,7 @@
-"""The folder of a comparison, from which it continues after any interruption.
+"""The folder of a comparison, from which an interrupted comparison resumes.
 
-`settings.json` says what the comparison is, `results.jsonl` has one line for each
-finished run.
+`settings.json` contains the settings of the comparison, `results.jsonl` one line for
+each finished run.
 """
 
 from collections.abc import Iterable
@@ -22,12 +22,13 @@ def open_folder(path: atomic.Path, settings: Record) -> JsonLog:
     """Open the folder of a comparison, or prepare a new one.
 
     Args:
-      path: made where it is missing.
-      settings: "games", "algorithms" and "seeds" may grow from command to command;
-        "budget" and "versions" may not change; what else there is, is replaced.
+      path: Folder. It is created if it is missing.
+      settings: Settings of the comparison. "games", "algorithms" and "seeds" may grow
+        from command to command; "budget" and "versions" may not change; other settings
+        are replaced.
 
     Raises:
-      ValueError: If the folder holds another comparison, is damaged, or in use.
+      ValueError: If the folder belongs to another comparison, is corrupt, or in use.
     """
     return JsonLog(path, "results", settings, key=KEY, check=_check_line, merge=_merged)
 
@@ -40,7 +41,7 @@ def _is_point(value: Any) -> bool:
     )
 
 
-# Of every line, and of one with numbers besides.
+# Fields of every line, and additional fields of lines with results.
 _LINE: dict[str, checks.Test] = {
     "game": checks.is_text,
     "algorithm": checks.is_text,
@@ -67,22 +68,22 @@ _NUMBERS: dict[str, checks.Test] = {
 
 
 def _check_line(record: Record) -> None:
-    """Raise ValueError where a line is none of a run."""
+    """Raise ValueError if a line is not the record of a run."""
     checks.check_fields(record, _LINE)
     if record["nash_conv"] is not None:
         checks.check_fields(record, _NUMBERS)
     elif not checks.is_text(record.get("missing", record["error"])):
-        raise ValueError("has no nash_conv, and does not say why")
+        raise ValueError("has neither nash_conv nor a reason")
 
 
 def distinct_games(games: Iterable[str]) -> dict[str, str]:
-    """The first words for each game, by what it is: kuhn_poker is kuhn_poker()."""
+    """Return the first string for each game by the canonical one (kuhn_poker())."""
     names: dict[str, str] = {}
     for game in games:
         try:
             key = str(open_game(game).game)
         except (pyspiel.SpielError, ValueError):
-            # A folder's; today's games are checked elsewhere.
+            # The string comes from a folder; requested games are checked elsewhere.
             key = game
         names.setdefault(key, game)
     return names
@@ -96,7 +97,7 @@ def _merged(settings: Record, new: Record) -> Record:
         checks.check_fields(settings, tests)
     except ValueError as error:
         raise OtherRunError(
-            f"has a settings.json of no comparison: it {error}"
+            f"has a settings.json that is not of a comparison: it {error}"
         ) from None
     for name in settings["algorithms"]:
         _check_algorithm(name)
@@ -110,10 +111,13 @@ def _merged(settings: Record, new: Record) -> Record:
 
 
 def _check_algorithm(name: str) -> None:
-    """Otherwise its runs would be done, and their report could not be written."""
+    """Raise OtherRunError if an algorithm does not exist.
+
+    Without this check its runs would be executed, but the report could not be written.
+    """
     try:
         registry.find(name)
     except ValueError as error:
         raise OtherRunError(
-            f"names in settings.json an algorithm that there is not ({error})"
+            f"names in settings.json an unknown algorithm ({error})"
         ) from error

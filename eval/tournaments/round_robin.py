@@ -1,7 +1,7 @@
-"""Round robins: which matches there are, who sits where, and how a folder fills.
+"""Round robins: plan of the matches, seats, and resumable result folders.
 
-The unit is a *deal*: two matches, or sessions of matches, in which chance draws from
-the same numbers, and the players swap seats in between.
+The unit is a *deal*: two matches, or sessions of matches, with the same random numbers
+for chance, between which the players swap seats.
 """
 
 import dataclasses
@@ -30,22 +30,22 @@ from spiel_cr.players.player_strings import read_string
 
 from ..common.files import csv_text, write_all
 
-# Where it is played: in the form that bots need.
+# The game in the form that the bots need.
 Instance: TypeAlias = GameTree | PublicTreeGame | pyspiel.Game
 Records: TypeAlias = Mapping[Slot, Record]
-# By name; of bots against bots, a row's results against a column's.
+# Tables by name: the results of the row's bot against the column's.
 Tables: TypeAlias = dict[str, list[list[Any]]]
 _Result = TypeVar("_Result", covariant=True)
 
 
 class Kind(Protocol[_Result]):
-    """What is played in a round robin: matches, or sessions of them.
+    """The kind of games in a round robin: matches, or sessions of matches.
 
     Attributes:
-      unit: one of them, for errors and for the bar.
-      lines: name of the file of JSON lines, without ".jsonl".
-      table: name of the file of the CSV table.
-      settings: what a folder keeps, besides game, bots and seed.
+      unit: Name of one of them, for errors and the progress bar.
+      lines: Name of the file of JSON lines, without ".jsonl".
+      table: Name of the file of the CSV table.
+      settings: Settings that a folder stores in addition to game, bots and seed.
     """
 
     unit: str
@@ -54,34 +54,34 @@ class Kind(Protocol[_Result]):
     settings: Record
 
     def check(self, record: Record) -> None:
-        """Raise ValueError where a line is none of these, slot and players apart."""
+        """Raise ValueError if a line is invalid, apart from slot and players."""
 
     def play(
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
     ) -> Record:
-        """Plays.
+        """Play a slot of the plan.
 
         Args:
-          instance: where it is played.
-          players: of both players of the slot, the bots for seats 0 and 1.
-          slot: of the plan.
+          instance: Game in the form that the bots need.
+          players: Bots of seats 0 and 1, for each player of the slot.
+          slot: Slot of the plan.
 
         Returns:
-          What the line has besides slot and players.
+          The fields of the line except slot and players.
 
         Raises:
-          ValueError: a bot chose what it may not.
+          ValueError: If a bot chooses an illegal move.
         """
 
     def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
-        """Of each table what a row has against a column, and the reverse.
+        """Return for each table the entry of a row against a column, and the reverse.
 
         Args:
-          records: of their slots.
+          records: Records of the pair by slot.
         """
 
     def result(self, tables: Tables, records: Records) -> tuple[_Result, Record]:
-        """What a run comes to; and the same for `summary.json`."""
+        """Return the result of a run, and its form for `summary.json`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,21 +117,22 @@ def run_round_robin(
     kind: Kind[_Result],
     config: RoundRobinConfig,
 ) -> _Result:
-    """Play what the folder lacks, and write the tables.
+    """Play the slots that are not in the folder, and write the tables.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      bots: two or more strings for `load_bot`.
-      matches: or sessions, of each pair of bots; an odd number is rounded up.
-      out: folder; holds `settings.json`, the lines, the table, `summary.json`.
-      kind: what is played.
-      config: seed, memory, what is shown.
+      game: OpenSpiel game string, game, or game tree (with `observations=True`).
+      bots: Two or more strings for `load_bot`.
+      matches: Number of matches (or sessions) of each pair of bots; an odd number is
+        rounded up.
+      out: Folder of `settings.json`, the lines, the table and `summary.json`.
+      kind: Kind of games.
+      config: Seed, memory limit, executor and progress.
 
     Raises:
-      OSError: a line or a table cannot be written. What was before is kept.
-      ValueError: a bad argument, a game too large for a bot, a folder with another
-        tournament in it, or a bot that chose what it may not.
-      pyspiel.SpielError: OpenSpiel does not know the game.
+      OSError: If a line or a table cannot be written. Earlier results are kept.
+      ValueError: If an argument is invalid, the game is too large for a bot, the folder
+        contains another tournament, or a bot chooses an illegal move.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     if len(bots) < 2:
         raise ValueError(
@@ -140,7 +141,7 @@ def run_round_robin(
     check_iterations(matches, name="matches")
     check_seed(config.seed)
     folder = json_log.check_folder(out)
-    # A tournament that is finished is shown again though a bot's file is gone.
+    # A finished tournament can be shown again even if a bot's file was removed.
     if not json_log.has_lines(folder, kind.lines):
         for bot in bots:
             read_string(bot, "bot")
@@ -173,7 +174,7 @@ def run_round_robin(
             disable=not config.progress or done == len(plan),
         ):
             pass
-        # A folder may hold more than was asked for now.
+        # A folder may contain more matches than this call requests.
         records = {slot: log.records[slot] for slot in plan}
         tables = tables_of(len(bots), records, kind.pair)
         result, summary = kind.result(tables, records)
@@ -184,7 +185,7 @@ def run_round_robin(
 
 
 def _plan(num_bots: int, matches: int) -> list[Slot]:
-    """Deal by deal, so that a tournament which was stopped has met all pairs alike."""
+    """Return all slots, deal by deal, so that pairs are played equally often."""
     pairs = itertools.combinations(range(num_bots), 2)
     return [
         Slot(deal, row, column, swapped)
@@ -194,7 +195,7 @@ def _plan(num_bots: int, matches: int) -> list[Slot]:
     ]
 
 
-# Of each line.
+# Fields of the slot in each line.
 _SLOT: dict[str, checks.Test] = {
     "deal": checks.is_count,
     "row": checks.is_count,
@@ -204,7 +205,7 @@ _SLOT: dict[str, checks.Test] = {
 
 
 def _check_slot(bots: Sequence[str], record: Record) -> None:
-    """Raise ValueError where a line is of no slot of these bots."""
+    """Raise ValueError if the slot of a line does not belong to these bots."""
     checks.check_fields(record, _SLOT)
     slot = Slot(*(record[name] for name in Slot._fields))
     if not slot.row < slot.column < len(bots):
@@ -216,12 +217,12 @@ def _check_slot(bots: Sequence[str], record: Record) -> None:
 def tables_of(
     size: int, records: Records, pair: Callable[[Records], dict[str, tuple[Any, Any]]]
 ) -> Tables:
-    """What bots have against each other.
+    """Return tables of the results between bots.
 
     Args:
-      size: number of bots.
-      records: of all slots.
-      pair: as of `Kind`.
+      size: Number of bots.
+      records: Records of all slots.
+      pair: Function from the records of a pair to entries, see `Kind.pair`.
     """
     tables: Tables = {}
     for i, j in itertools.combinations(range(size), 2):
@@ -229,7 +230,7 @@ def tables_of(
             s: records[s] for s in records if (s.row, s.column) == (i, j)
         }
         for name, (result, other) in pair(records_of_pair).items():
-            # Nobody meets itself: the counts are 0 there, all else is None.
+            # No bot plays itself: on the diagonal counts are 0, other entries None.
             alone = 0 if isinstance(result, int) else None
             table = tables.setdefault(name, [[alone] * size for _ in range(size)])
             table[i][j], table[j][i] = result, other
@@ -237,7 +238,7 @@ def tables_of(
 
 
 def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
-    """Return a line per pair: of each table what the first bot has."""
+    """Return CSV with one line per pair: the first bot's entries of all tables."""
     return csv_text(
         ["row", "column", *tables],
         (
@@ -248,7 +249,7 @@ def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
 
 
 def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
-    """What a folder keeps of a tournament."""
+    """Return the settings of a tournament that a folder stores."""
     tree = instance if isinstance(instance, GameTree) else None
     return {
         "game": str(open_game(instance).game),
@@ -259,16 +260,16 @@ def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
 
 
 def _same_run(settings: Record, new: Record) -> Record:
-    """Settings of a folder to go on with; for `JsonLog`.
+    """Return the settings with which a folder's run is resumed; for `JsonLog`.
 
-    A game can be written in several ways: its tree is what counts, if known.
+    A game can have several game strings, so the game tree is compared if it is known.
 
     Args:
-      settings: in the folder.
-      new: of this run.
+      settings: Settings in the folder.
+      new: Settings of this run.
 
     Raises:
-      OtherRunError: they differ, or one run is of sessions and the other of matches.
+      OtherRunError: If they differ, or one run is of sessions and the other of matches.
     """
     json_log.same_settings(settings, {name: new[name] for name in ("bots", "seed")})
     for name in ("session", "aivat"):
@@ -289,7 +290,7 @@ def _same_run(settings: Record, new: Record) -> Record:
 
 
 class _Table:
-    """Where slots are played, by bots that are made once."""
+    """Function object that plays slots with bots that are created once."""
 
     def __init__(
         self,
@@ -305,7 +306,7 @@ class _Table:
         self._made: list[list[pyspiel.Bot]] = [[] for _ in bots]
         for number, seat in tqdm(places, desc="warming up", disable=not progress):
             entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
-            # JAX without 64 bits takes 31.
+            # JAX without 64-bit mode supports seeds of 31 bits.
             bot_seed = int(entropy.generate_state(1)[0] >> 1)
             bot = load_bot(instance, bots[number], seat, seed=bot_seed)
             self._made[number].append(bot)

@@ -1,12 +1,12 @@
 """Round robins of seat-swapped matches, with confidence intervals.
 
-The unit is a *deal*: two matches in which chance draws from the same numbers, and the
-players swap seats in between. The mean of a player's returns in both is one
-observation; these are independent, their matches are not. So intervals are computed
+The unit is a *deal*: two matches with the same random numbers for chance, between which
+the players swap seats. The mean of a player's returns in both is one observation; deals
+are independent, but the two matches of a deal are not. Intervals are therefore computed
 over deals.
 
-Every match is a line of `matches.jsonl` as soon as it is over. A tournament that was
-stopped plays on from there.
+Every match is written as a line of `matches.jsonl` when it is over, so an interrupted
+tournament can be resumed.
 """
 
 from collections.abc import Sequence
@@ -35,17 +35,17 @@ _Number = float | None
 
 
 class Effort(NamedTuple):
-    """What a bot did in all its matches.
+    """Statistics of a bot over all its matches.
 
     Attributes:
-      bot: its string.
-      moves: that it chose.
-      mean_ms: milliseconds per answer, by the referee's clock.
-      max_ms: the longest.
-      late_moves: answers after its own time was up; None: it keeps no record.
-      programs_compiled: JAX programs that were compiled while it was thinking.
-      queried: decisions of its `TablePolicy`; None: it has none.
-      unmet: those among them at infosets that were never met, where it is uniform.
+      bot: Bot string.
+      moves: Number of moves that it chose.
+      mean_ms: Mean time per move in milliseconds, measured by the referee.
+      max_ms: Longest time of a move in milliseconds.
+      late_moves: Number of moves after the bot's own time limit; None: not recorded.
+      programs_compiled: Number of JAX functions that were compiled during its moves.
+      queried: Number of decisions of its `TablePolicy`; None: it has none.
+      unmet: Number of those decisions at unvisited infosets, at which it is uniform.
     """
 
     bot: str
@@ -59,22 +59,23 @@ class Effort(NamedTuple):
 
     @property
     def unmet_share(self) -> float | None:
-        """The share of `queried` that is `unmet`; None without any queries."""
+        """Share of `queried` that is `unmet`; None without any queries."""
         return (self.unmet or 0) / self.queried if self.queried else None
 
 
 class Tournament(NamedTuple):
-    """Results; [k, k] of bots, a row's results against a column's.
+    """Results of a tournament: [k, k] tables of each row's bot against each column's.
 
     Attributes:
-      bots: strings.
-      mean: the row's mean return, in the game's units; None on the diagonal.
-      half_width: of the 95 % confidence interval around the mean; None on the diagonal
-        and where one deal was played only.
-      matches: played.
-      efforts: each bot's.
-      plain_half_width: as `half_width`, of returns with their luck; None: it stayed.
-      plain_mean: as `mean`, likewise; in no file.
+      bots: Bot strings.
+      mean: Mean return of the row, in the game's units; None on the diagonal.
+      half_width: Half width of the 95% confidence interval of the mean; None on the
+        diagonal and after a single deal.
+      matches: Number of matches played.
+      efforts: Statistics of each bot.
+      plain_half_width: Half width without variance reduction; None if `mean` has none.
+      plain_mean: Mean return without variance reduction; None if `mean` has none. It is
+        not saved.
     """
 
     bots: tuple[str, ...]
@@ -96,28 +97,29 @@ def play_tournament(
     observers: Sequence[referee.Observer] = (),
     aivat: str | None = None,
 ) -> Tournament:
-    """Play what the folder lacks, and write the tables.
+    """Play the matches that are not in the folder, and write the tables.
 
-    Bots are made once for each seat, and restarted for each match. Bots whose budget is
-    iterations, and which forget between matches, play the same matches for the same
-    seed, however often the tournament was stopped. (`oos` goes on learning from match
-    to match, and a clock never ticks twice alike.)
+    Bots are created once for each seat, and restarted for each match. Bots with a
+    budget of iterations and without memory between matches play the same matches for
+    the same seed, however often the tournament was interrupted. (`oos` keeps learning
+    from match to match, and time limits are not reproducible.)
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      bots: two or more strings for `load_bot`.
-      matches: of each pair of bots; an odd number is rounded up. May be raised later.
-      out: folder; holds `settings.json`, `matches.jsonl`, `table.csv`, `summary.json`.
-      config: seed, memory, what is shown.
-      observers: see `play_match`.
-      aivat: take luck out by the values of this policy against itself, see
-        `judging.aivat`; exact where the game fits compiled.
+      game: OpenSpiel game string, game, or game tree (with `observations=True`).
+      bots: Two or more strings for `load_bot`.
+      matches: Number of matches of each pair of bots; an odd number is rounded up. It
+        may be increased later.
+      out: Folder of `settings.json`, `matches.jsonl`, `table.csv` and `summary.json`.
+      config: Seed, memory limit, executor and progress.
+      observers: Observers of the moves, see `play_match`.
+      aivat: Policy whose values against itself reduce the variance, see
+        `evaluation.aivat`; exact if the game tree can be built.
 
     Raises:
-      OSError: a match or a table cannot be written. What was before is kept.
-      ValueError: a bad argument, a game too large for a bot, a folder with another
-        tournament in it, or a bot that chose what it may not.
-      pyspiel.SpielError: OpenSpiel does not know the game.
+      OSError: If a match or a table cannot be written. Earlier results are kept.
+      ValueError: If an argument is invalid, the game is too large for a bot, the folder
+        contains another tournament, or a bot chooses an illegal move.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     bounds = utility_bounds(open_game(game).game)
     kind = _Matches(tuple(bots), config.seed, bounds, observers)
@@ -127,7 +129,7 @@ def play_tournament(
     return round_robin.run_round_robin(game, bots, matches, out, kind, config)
 
 
-# A value for each seat.
+# Fields with a value for each seat.
 _LINE: dict[str, checks.Test] = {
     "returns": checks.is_list(checks.is_number, 2),
     "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),
@@ -198,7 +200,7 @@ class _Matches:
         }
 
     def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
-        # Of each deal, as player 0 and as player 1.
+        # Returns per deal, as player 0 and as player 1.
         plain, returns = np.empty((2, len(records) // 2, 2))
         for slot, record in records.items():
             seat = int(slot.swapped)

@@ -224,7 +224,7 @@ def test_seeds_decide_and_leave_numpys_generator_alone(name):
 def test_search_is_asked_at_every_infoset_of_any_game():
     game = games.BY_NAME["rps5"].string
     record = measure_run("openspiel-ismcts-python", 8, game=game)
-    assert record["note"] == "asked at 2 infosets"
+    assert record["note"] == "queried at 2 infosets"
     fast = measure.measurer()(measure.Run(game, "openspiel-ismcts", 0, None, 8))
     assert "ResampleFromInfostate" in fast["missing"]
     assert fast["error"] is None and fast["nash_conv"] is None
