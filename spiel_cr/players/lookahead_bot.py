@@ -16,7 +16,7 @@ from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 # Of trees that are solved anew at each move, and of their gadget games
-# (docs/partial.md).
+# (docs/how-to/resolving-bots.md).
 DEFAULT_SOLVER = "pcfr+"
 DEFAULT_GADGET: Gadget = "maxmargin"
 
