@@ -37,7 +37,7 @@ class Policy(Protocol):
     """A policy of OpenSpiel, or any other object with its method."""
 
     def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
-        """Return probabilities of legal actions, for the player to act."""
+        """Return probabilities of legal actions for the player who acts."""
 
 
 class SolverAdapter(Protocol):
@@ -73,7 +73,7 @@ class SolverAdapter(Protocol):
 
 
 class Entry(NamedTuple):
-    """An algorithm by name.
+    """An algorithm that can be compared.
 
     Attributes:
       name: Name that users write.
@@ -182,7 +182,7 @@ class SteppingAdapter(SolverAdapter):
         """Return the same policy for queries at states, without the game tree."""
         with self._draws.installed():
             policy = self.policy()
-        # OpenSpiel's average policies in C++ point into the solver, which must live.
+        # OpenSpiel's C++ average policies refer to the solver, which must stay alive.
         owner = self._step
         return PolicyOnStates(self._instance.game, policy, self._draws, owner)
 

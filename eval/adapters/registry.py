@@ -30,9 +30,9 @@ def find(name: str) -> Entry:
         hint = (
             f"did you mean {' or '.join(close)}?"
             if close
-            else "choose one that compare --help lists"
+            else "choose one listed by compare --help"
         )
-        raise ValueError(f"algorithms: there is no algorithm {name!r}; {hint}")
+        raise ValueError(f"algorithms: unknown algorithm {name!r}; {hint}")
     return entry
 
 

@@ -1,4 +1,4 @@
-"""This project's algorithms as adapters."""
+"""Adapters of this project's algorithms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +74,7 @@ def _entry(
 
 
 def _solver(text: str, algorithm: Algorithm) -> Entry:
-    """Return an algorithm that iterates, on tables or on networks."""
+    """Return the entry of an iterative algorithm, tabular or with networks."""
     config, family = algorithm.config, algorithm.family
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
@@ -232,7 +232,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
                 (first.behaviour, second.behaviour),
                 0.0 if saved else work.seconds,
                 iterations=parameters.get("iterations"),
-                note=f"{work.moves} answers, the longest {work.max_ms:.1f} ms{late}",
+                note=f"{work.moves} queries, the longest {work.max_ms:.1f} ms{late}",
             )
 
         return ComputingAdapter(compute)

@@ -80,7 +80,7 @@ def compare(
     progress: bool = False,
     unwritten: Callable[[OSError], object] | None = None,
 ) -> Comparison:
-    """Do the runs that the folder lacks, and write the report.
+    """Execute the runs that are not in the folder, and write the report.
 
     Args:
       games: OpenSpiel game strings; equivalent strings are the same game.
@@ -160,7 +160,7 @@ def compare(
             ):
                 pass
         finally:
-            # Only this thread can write the report, which an interruption includes.
+            # The report is also written after an interruption, in this thread.
             with interrupts.saving(lambda: False):
                 report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
     requested = [log.records[run.key] for run in runs]
@@ -187,7 +187,7 @@ def _check_algorithms(algorithms: Sequence[str]) -> None:
         for file in registry.find(name).files:
             if not pathlib.Path(file).is_file():
                 raise ValueError(
-                    f"algorithm={name!r}: there is no file {file}; write one with "
+                    f"algorithm={name!r}: file {file} does not exist; create it with "
                     f"spiel-cr solve --save {file}"
                 )
 
@@ -224,7 +224,7 @@ def _ordered(log: JsonLog) -> list[Record]:
 def _planned(log: JsonLog) -> list[Run]:
     """Return all runs of a folder that may have been done."""
     settings = log.settings
-    # A folder may name more seeds than it has, or than anybody could count.
+    # The settings may name many more seeds than the folder has runs for.
     last_seed = max((record["seed"] for record in log.records.values()), default=-1)
     return plan(
         settings["games"],

@@ -76,21 +76,20 @@ def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGr
     kinds = list(dict.fromkeys(boards))
     if board is not None and not any(kinds):
         raise ValueError(
-            f"board={board!r}: there are no public cards in round {round}; leave "
-            f"--board out"
+            f"board={board!r}: round {round} has no public cards; omit --board"
         )
     if board is not None:
         wanted = "".join(board.split()).lower()
         chosen = [kind for kind in kinds if "".join(kind.split()).lower() == wanted]
         if not chosen:
             raise ValueError(
-                f"board={board!r}: in round {round} there is no such board; choose "
+                f"board={board!r}: not a board of round {round}; choose "
                 f"among {_some(kinds)}"
             )
         kinds = chosen
     elif len(kinds) > MOST_BOARDS:
         raise ValueError(
-            f"board: {len(names):,} signals on {len(kinds):,} boards are too many to "
+            f"board: {len(names):,} hands on {len(kinds):,} boards are too many to "
             f"show; choose one with --board, such as {_some(kinds)}"
         )
     shown = [s for s, public in enumerate(boards) if public in kinds]
@@ -157,7 +156,7 @@ def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.
 def text_of(grid: HandGrid) -> str:
     """Return the grid as text: percentages, one grid for each action, or one table.
 
-    Rows and columns without a hand are left out.
+    Rows and columns without a hand are omitted.
     """
     if grid.columns == ("",):
         return _table(grid.rows, grid.actions, grid.cells[:, 0])

@@ -63,7 +63,7 @@ class InfosetView(NamedTuple):
 def view_infosets(
     tree: GameTree, strategy: Strategy
 ) -> tuple[list[InfosetView], list[InfosetView]]:
-    """Return every infoset of both players.
+    """Return views of all infosets of both players.
 
     Args:
       tree: Game tree.

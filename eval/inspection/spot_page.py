@@ -1,4 +1,4 @@
-"""A solved spot of hold'em as a page: actions to click, a grid of hands, EV."""
+"""HTML page of a solved spot of hold'em: actions, a grid of hands, and EV."""
 
 from collections.abc import Sequence
 

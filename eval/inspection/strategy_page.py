@@ -19,7 +19,7 @@ def strategy_page(module: str, title: str, lead: str, data: Any) -> str:
       lead: Sentence under the title.
       data: Data for the script, serialisable as JSON.
     """
-    # "</script>" in a string would end the script.
+    # A string with "</script>" would end the script element.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     css = beside(_SHARED, "css") + beside(module, "css")
     body = (

@@ -48,7 +48,7 @@ def tree_page(
     """
     walk = _Walk(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
-    kept = "all" if walk.whole else "the likeliest"
+    kept = "all" if walk.whole else "the most likely"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
     data = {"nodes": walk.nodes, "infosets": walk.infosets, "start": start or {}}
     name = game.get_type().long_name.removeprefix("Python ")
@@ -56,7 +56,7 @@ def tree_page(
 
 
 class _Walk:
-    """The likeliest histories of a game under a policy.
+    """The most likely histories of a game under a policy.
 
     Attributes:
       nodes: [parent, name of the action, its probability, player, infoset, reach,

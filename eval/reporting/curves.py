@@ -1,6 +1,6 @@
 """Pictures of the curves of a game, for reports.
 
-They need the extra `plots`; reports are written without them, too.
+They need the extra `plots`; reports are also written without it.
 """
 
 import io
@@ -19,14 +19,14 @@ Against = Literal["seconds", "wall", "iterations"]
 # Labels of the horizontal axes.
 AGAINST: dict[Against, str] = {
     "seconds": "seconds of work",
-    "wall": "seconds with set-up and compiling",
+    "wall": "seconds with set-up and compilation",
     "iterations": "iterations",
 }
 
 # (x, NashConv, least, greatest)
 _Point = tuple[float, float, float, float]
 _MARKS = "os^Dv"
-# Below this share of the largest value, numbers are rounding.
+# Numbers below this share of the largest value are rounding errors.
 _FLOOR = 1e-13
 
 
@@ -49,7 +49,7 @@ class Series(NamedTuple):
 def chart(summary: GameSummary) -> str:
     """Return SVG with the curves of a game over seconds and iterations."""
     file = io.StringIO()
-    # A line of the legend has four rows of the table.
+    # Each line of the legend contains four rows of the table.
     axes = figures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
     titles: list[list[str]] = []
     for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
@@ -97,7 +97,7 @@ def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
     """
     greatest = max((p[3] for one in series for p in one.points), default=1.0)
     for place, one in enumerate(series):
-        # Without points it still has its colour, and its line of the legend.
+        # A curve without points still has a colour and an entry in the legend.
         x, *values = np.array(one.points).reshape(-1, 4).T
         middle, low, high = np.maximum(values, _FLOOR * greatest)
         colour, style = f"C{place}", "-" if one.is_spiel_cr else "--"
@@ -113,14 +113,16 @@ def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
             label=one.label,
             gid=f"points-{first + place}",
         )
-    if any(one.points for one in series):  # matplotlib draws no others so
+    if any(
+        one.points for one in series
+    ):  # matplotlib supports log axes only with points
         axis.set(xscale="log", yscale="log")
-    # Those between powers of ten take most of the time of drawing.
+    # Minor ticks take most of the time of drawing.
     axis.minorticks_off()
 
 
 def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
-    """Return curves of a game, in the order of the rows.
+    """Return the curves of a game, in the order of the rows.
 
     Args:
       rows: Rows of the table.
@@ -141,7 +143,7 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
 
 
 def _place(row: Row, point: CurveBand, against: Against) -> float | None:
-    if against == "wall":  # compiling comes before the first point, nearly all of it
+    if against == "wall":  # nearly all compilation is before the first point
         return point.seconds + row.setup_seconds.median + row.compile_seconds.median
     return point.seconds if against == "seconds" else point.iterations
 

@@ -11,7 +11,7 @@ class Paragraph(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table, whose first column names the rows.
+    """A table whose first column contains the names of the rows.
 
     Attributes:
       caption: Sentence about the table.
@@ -45,7 +45,7 @@ class Terms(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture.
+    """A figure.
 
     Attributes:
       words: Description of the picture.
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A line for a shell, with a title above it."""
+    """A shell command with a title."""
 
     title: str
     line: str
@@ -74,7 +74,7 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A report: a title, a sentence under it, and sections."""
+    """A report: a title, a lead sentence, and sections."""
 
     title: str
     lead: str

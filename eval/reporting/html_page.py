@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: style, little scripts, and how numbers are written.
+"""Self-contained HTML pages: style, scripts, and number formats.
 
 Pages open from disk and need no server.
 """
@@ -42,7 +42,7 @@ def plain(value: float, digits: int = 3) -> str:
 
 
 def beside(module: str, kind: str) -> str:
-    """Return the contents, style or script of a page, in a file beside its module's.
+    """Return the HTML, CSS or JavaScript of a page, from the file next to its module.
 
     Args:
       module: Path `__file__` of the module.
@@ -70,7 +70,7 @@ def page(title: str, body: str, script: str = "") -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        # Otherwise browsers ask for /favicon.ico.
+        # Without this, browsers request /favicon.ico.
         '<link rel="icon" href="data:,">\n'
         f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n"
         f"<body>\n{body}\n{code}\n</body>\n</html>\n"

@@ -32,7 +32,7 @@ def plot_hands(
       title: Title above the grid.
 
     Raises:
-      ValueError: see `check`.
+      ValueError: If the format is not supported or matplotlib is missing; see `check`.
     """
     check(path)
     names = sorted(actions, key=_rank)
@@ -53,7 +53,7 @@ def plot_hands(
             left = left + 0.92 * share
             room = _NUMBER * len(columns) / wide
             percentages = [f"{100 * x:.0f}" if x >= room else "" for x in share]
-            # White is read on dark colours only.
+            # White text is readable on dark colours only.
             ink = "white" if np.dot(colour, (0.3, 0.6, 0.1)) < 0.45 else "black"
             axis.bar_label(
                 bars, percentages, label_type="center", color=ink, fontsize=6

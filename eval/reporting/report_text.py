@@ -29,7 +29,7 @@ def document_of(
     summaries: Sequence[GameSummary],
     out: str,
 ) -> document.Document:
-    """Return the report.
+    """Return the report of a comparison.
 
     Args:
       settings: Settings of the comparison.
@@ -58,7 +58,9 @@ def document_of(
                 folded=True,
             ),
             document.Terms("Machine and versions", _facts(settings, records)),
-            document.Command("The command that repeats this", command(settings, out)),
+            document.Command(
+                "Command that repeats this comparison", command(settings, out)
+            ),
         ],
     )
     return document.Document(
@@ -71,7 +73,7 @@ def _of_game(summary: GameSummary) -> document.Section:
     if summary.rows:
         blocks += [_picture(summary), _table(summary)]
     if summary.absent:
-        blocks.append(document.Terms("Missing here", summary.absent))
+        blocks.append(document.Terms("Not available", summary.absent))
     if summary.failed:
         pairs = [
             (f"{title}, seed {seed}", error) for title, seed, error in summary.failed
@@ -82,7 +84,7 @@ def _of_game(summary: GameSummary) -> document.Section:
 
 def _picture(summary: GameSummary) -> document.Block:
     if not available():
-        return document.Paragraph("Pictures need the extra `plots` (matplotlib).")
+        return document.Paragraph("Figures need the extra `plots` (matplotlib).")
     words = "NashConv against seconds of work, all seconds and iterations"
     return document.Picture(words, curves.chart(summary))
 
@@ -104,7 +106,9 @@ def _outstanding(summary: GameSummary) -> list[str]:
         line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
         other = best_openspiel if best is best_spiel_cr else best_spiel_cr
         if other is not None:
-            origin = "bundled with OpenSpiel" if best is best_spiel_cr else "ours"
+            origin = (
+                "bundled with OpenSpiel" if best is best_spiel_cr else "of spiel_cr"
+            )
             line += f"; of those {origin}: {_named(other)}{_ratio(best, other)}"
         lines.append(f"{line}.")
     exact = summary.exact
@@ -123,12 +127,12 @@ def _outstanding(summary: GameSummary) -> list[str]:
 
 
 def _table(summary: GameSummary) -> document.Table:
-    # One seed has no range.
+    # A single seed has no range.
     several = any(row.seeds > 1 for row in summary.rows)
     # If OpenSpiel evaluated everything, the text says so once.
     mixed = any(row.judges != (OPENSPIEL,) for row in summary.rows)
     columns = [_columns(row, several, mixed) for row in summary.rows]
-    over = ": medians over seeds, with the least and the greatest" if several else ""
+    over = ": medians over seeds, with minimum and maximum" if several else ""
     if any(row.doubt for row in summary.rows):
         over += f".{_DOUBTED}: too few iterations to mean anything"
     return document.Table(
@@ -152,7 +156,7 @@ def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
         "iterations": count(row.iterations),
         "game value": number(row.game_value.median, 6),
         "set-up s": number(row.setup_seconds.median, 2),
-        "compiling s": number(row.compile_seconds.median, 2),
+        "compilation s": number(row.compile_seconds.median, 2),
         **(judges if mixed else {}),
         "note": "; ".join(filter(None, (row.doubt, row.note))),
     }

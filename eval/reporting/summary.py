@@ -11,7 +11,7 @@ from ..adapters.protocol import Entry
 
 
 class Range(NamedTuple):
-    """A number over seeds: median, least, greatest."""
+    """Median, minimum and maximum of a number over seeds."""
 
     median: float
     least: float
@@ -38,7 +38,7 @@ class CurveBand(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An algorithm on a game, all seeds together.
+    """The results of an algorithm on a game, over all seeds.
 
     Attributes:
       entry: Entry of the algorithm.
@@ -79,7 +79,7 @@ _RANGES = "nash_conv game_value seconds setup_seconds compile_seconds".split()
 
 
 class GameSummary(NamedTuple):
-    """A game of the report.
+    """The results of all algorithms on a game.
 
     Attributes:
       game: Game string.
@@ -114,7 +114,7 @@ class GameSummary(NamedTuple):
 
 
 def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
-    """Return a summary for each game of a run.
+    """Return a summary for each game of a comparison.
 
     Args:
       settings: Settings of the comparison.
@@ -125,7 +125,7 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
     summaries = []
     for game in settings["games"]:
         rows: list[Row] = []
-        # Each reason once, in order.
+        # Each reason is listed once, in order.
         absent: dict[tuple[str, str], None] = {}
         failed: list[tuple[str, int, str]] = []
         records_of_game = [record for record in records if record["game"] == game]

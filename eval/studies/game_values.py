@@ -144,7 +144,7 @@ STUDIES = (
     ),
     Study(
         "phantom-games",
-        "phantom tic-tac-toe and dark hex, whole: sizes, values, uniform play",
+        "phantom tic-tac-toe and dark hex: sizes, values, uniform play",
         "Rudolph et al. 2025, 'Reevaluating policy gradient methods for "
         "imperfect-information games', and its evaluator exp-a-spiel",
         _phantom,

@@ -27,7 +27,7 @@ _EQUAL = 1e-9
 _PAPER = "Gilpin & Sandholm 2007"
 # Partitions that are solved, and the reason why they lose nothing.
 _WAYS = {
-    "by histograms": (gameshrink.histogram_partition, f"{_PAPER}, of such rows"),
+    "by histograms": (gameshrink.histogram_partition, f"{_PAPER}, from its rows"),
     "equitable": (gameshrink.lossless_partition, "proved in gameshrink/equitable.py"),
 }
 
@@ -73,7 +73,7 @@ def _partitions() -> Iterator[Line]:
 
 
 def _full_game(game: PublicTreeGame) -> Line:
-    """Return the linear program of the full game, without merged signals."""
+    """Return the linear program of the full game, without merged private states."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
     deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]
@@ -126,20 +126,20 @@ def _test(
             for signal in difference.signals
         )
         first = partition.first(1 - difference.player, difference.round)
-        opponent_cards = "own cards to come"
+        opponent_cards = "the player's later cards"
         if difference.matrix >= 0:
             name = game.reader.name(
                 1 - difference.player, difference.round, first[difference.other]
             )
             opponent_cards = f"the opponent's class of {name}"
         computed = (
-            f"it does not: {one} and {other} are of one class, and meet "
-            f"{opponent_cards} with the weights {difference.shares[0]:g} and "
+            f"it does not: {one} and {other} are in one class, and their weights for "
+            f"{opponent_cards} are {difference.shares[0]:g} and "
             f"{difference.shares[1]:g}"
         )
     return Line(
-        "whether a signal of a class says nothing more about the opponent's class",
-        "needed to lose nothing; not tested by histograms",
+        "no member of a class has more information about the opponent's class",
+        "necessary for losing nothing; not tested by histograms",
         computed,
         None,
     )
@@ -171,7 +171,7 @@ def _listed(partition: Partition) -> str:
 
 STUDY = Study(
     "gameshrink",
-    "GameShrink's abstraction of Rhode Island Hold'em, and what it loses",
+    "GameShrink's abstraction of Rhode Island Hold'em, and its loss",
     "Gilpin and Sandholm 2007, 'Lossless abstraction of imperfect information games'",
     _run,
     [("",), *((way,) for way in _WAYS)],

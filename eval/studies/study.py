@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 
 class Study(NamedTuple):
-    """A study.
+    """A reproduction of published results.
 
     Attributes:
       name: Name of the study.
@@ -42,11 +42,11 @@ class Study(NamedTuple):
     parts: Sequence[tuple[Any, ...]]
 
     def lines(self, share: float, executor: Executor = IN_PROCESS) -> Iterator[Line]:
-        """Compute the lines.
+        """Yield the lines of all parts.
 
         Args:
-          share: of the default size.
-          executor: where; each part is a task.
+          share: Share of the default size.
+          executor: Executor of the parts; each part is a task.
         """
         tasks = dict(enumerate(self.parts))
         computed = executor.map(_computing, (self.run, share), tasks)

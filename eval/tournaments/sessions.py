@@ -58,7 +58,7 @@ class SessionConfig:
 
 
 def read_session(text: str) -> SessionConfig:
-    """Return a session from "stack=80,rounds=10".
+    """Return a session from a text such as "stack=80,rounds=10".
 
     Raises:
       ValueError: If the text has another form, or a value is invalid.
@@ -69,7 +69,7 @@ def read_session(text: str) -> SessionConfig:
     except ValueError:
         parsed = None
     if parsed is None or "(" in text:
-        raise ValueError(f"session={text!r} cannot be read; {example}")
+        raise ValueError(f"session={text!r}: cannot be parsed; {example}")
     settings = parsed.convert(table_of(SessionConfig))
     if missing := [name for name in ("stack", "rounds") if name not in settings]:
         missed = " and ".join(missing)
@@ -124,8 +124,8 @@ def check_chips(game: Game, option: str = "session") -> None:
         PokerRoles(open_game(game).game)
     except NotPokerError as error:
         raise ValueError(
-            f"{option}: only games of poker are played for chips, and {error}; leave "
-            f"{option} out, or choose such a game"
+            f"{option}: only games of poker are played for chips, and {error}; omit "
+            f"{option}, or choose a game of poker"
         ) from error
 
 
@@ -139,9 +139,9 @@ def play_sessions(
     *,
     aivat: str | None = None,
 ) -> Sessions:
-    """Play the sessions that the folder lacks, and write the tables.
+    """Play the sessions that are not in the folder, and write the tables.
 
-    Bots are made once for each seat, and restarted for each hand.
+    Bots are created once for each seat, and restarted for each hand.
 
     Args:
       game: OpenSpiel game string, game, or game tree; of poker.
@@ -195,7 +195,7 @@ class _Sessions:
         if not 1 <= count <= self._config.rounds:
             raise ValueError(f"is wrong: it has {count} hands of {self._config.rounds}")
         if not count == len(record["returns"]) == len(record["paid"]):
-            raise ValueError("is wrong: hands, returns and paid are not equally many")
+            raise ValueError("is wrong: hands, returns and paid have different lengths")
         if self.values is not None:
             checks.check_fields(
                 record, {"aivat": checks.is_list(checks.is_number, count)}

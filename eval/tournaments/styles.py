@@ -1,4 +1,4 @@
-"""How bots play poker: action frequencies by street, loose or tight, passive or not.
+"""Styles of poker bots: action frequencies by street, loose or tight, passive or not.
 
 Styles are computed from the hands of matches. A street is the part of a hand between
 two deals; the first one has number 0. Actions are classified by their names: a call
@@ -72,7 +72,7 @@ class Style(NamedTuple):
 
 
 def read_hands(records: Mapping[Any, Record]) -> Iterator[Hand]:
-    """Return every hand of a tournament; a match is one, a session has several.
+    """Yield every hand of a tournament; a match is one hand, a session has several.
 
     Args:
       records: Lines of `matches.jsonl` or of `sessions.jsonl`.

@@ -129,7 +129,7 @@ def play_tournament(
     return round_robin.run_round_robin(game, bots, matches, out, kind, config)
 
 
-# A value for each seat.
+# Fields with a value for each seat.
 _LINE: dict[str, checks.Test] = {
     "returns": checks.is_list(checks.is_number, 2),
     "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),

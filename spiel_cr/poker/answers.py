@@ -152,13 +152,13 @@ def _pairs_and_margins(
             for matrix in signals.payoff_matrices
             if isinstance(matrix, HandMatrix) and matrix.round >= round
         ]
-        # That of the next showdown: cards to come count.
+        # The matrix of the next showdown; it includes the cards to come.
         showdowns = (k for k in later if k.showdown)
         matrix = min(showdowns, key=lambda k: k.round, default=None)
     if matrix is None:
         raise ValueError(
-            f"{signals.game}: its signals are no hands of cards, so they have no "
-            f"equity; give a policy of a spot or another hold'em game"
+            f"{signals.game}: its private states are not hands of cards, so they "
+            f"have no equity; use a policy of a spot or another hold'em game"
         )
     behind = [signals.ancestors(p, matrix.round, round) for p in range(2)]
     sums = []
@@ -167,7 +167,7 @@ def _pairs_and_margins(
         with jax.enable_x64(True):
             reach = jnp.asarray(other_reach[behind[1 - player]])[None]
             values = np.asarray(product.apply(reach))[0]
-        # Who folds loses: as the payoff of a fold, it is player 1's loss.
+        # The payoff of a fold is signed as player 1's loss.
         sign = 1 if showdown or player == 0 else -1
         size = signals.num_private_states(player)[round]
         sums.append(sign * np.bincount(behind[player], values, minlength=size))

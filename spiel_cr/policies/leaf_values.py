@@ -4,7 +4,7 @@
 numbers among which the opponent chooses by its information. A lookahead with fixed
 values is not sound, even with values of an equilibrium: these are correct only if both
 players then follow that equilibrium, whatever they played before, and the solver plays
-as if nobody could deviate from it (docs/partial.md has results).
+as if nobody could deviate from it (docs/explanation/depth-limits.md has results).
 
 Histories are given in one of three ways: as numbers of a game tree, as an array of
 states of batched rules, or as OpenSpiel's states.
@@ -102,7 +102,7 @@ class LeafValue(HistoryValues):
     `ResolvingConfig(depth=2, leaf=LeafValue(function), ...)` calls the function with
     all histories of a layer at once. The function returns one number for each history,
     whatever the players' ranges are, so no lookahead that ends in it is sound
-    (docs/leaves.md).
+    (docs/explanation/depth-limits.md).
 
     Attributes:
       sees: Kind of the function's arguments, see `__init__`.

@@ -36,7 +36,7 @@ class ResolvingConfig:
         mean over the iterates (sampling solvers estimate it without bias), or
         "best_response", those of a best response to the average strategy. If None,
         "iterates" for full-width solvers, "best_response" for sampling solvers
-        (docs/resolving.md).
+        (docs/explanation/resolving.md).
       depth: Number of moves or rounds that every solve looks ahead from the subgame's
         roots, see `truncate_layer`. If None, to the end of the game.
       depth_unit: Unit of `depth`: moves, including those of chance, or rounds, which

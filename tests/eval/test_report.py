@@ -323,7 +323,7 @@ def test_points_say_their_values(folder):
     titles = re.findall("<use [^>]*><title>([^<]*)</title></use>", text)
     every = [curves.series_of(first.rows, against=place) for place in curves.AGAINST]
     assert len(titles) == sum(len(one.points) for row in every for one in row)
-    where = "seconds with set-up and compiling: 0.8"
+    where = "seconds with set-up and compilation: 0.8"
     assert f"spiel_cr cfr+: NashConv 1.00e−04, {where}" in titles
     # The seed that is worst, and best.
     sampled = "NashConv 2 (1 to 7), iterations: 10"
@@ -351,7 +351,7 @@ def test_compiling_is_a_bar_beside_seconds(folder):
     )
     cell = re.search(r'data-head="seconds">([\d.]+)<(.*?)</td>', row)
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", cell[2])]
-    compiling = re.search(r'data-head="compiling s">([\d.]+)<', row)[1]
+    compiling = re.search(r'data-head="compilation s">([\d.]+)<', row)[1]
     assert len(widths) == 2 and 0 < sum(widths) <= 100.1
     expected = float(compiling) / float(cell[1])
     assert widths[1] / widths[0] == pytest.approx(expected, rel=0.1)

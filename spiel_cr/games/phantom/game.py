@@ -381,8 +381,8 @@ def phantom_game(
     if rules is None:
         raise ValueError(
             f"{opened.game} does not declare that it is a phantom game; give its "
-            f"batched rules a method `attempts` (docs/phantom-games.md), or choose "
-            f"another form"
+            f"batched rules a method `attempts` (docs/how-to/representations.md), or "
+            f"choose another form"
         )
     announce(f"walking the worlds of {opened.game}", progress=progress)
     worlds = walk_worlds(opened.game, rules, memory_limit)

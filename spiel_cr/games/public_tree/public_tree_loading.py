@@ -68,7 +68,7 @@ def public_tree_game(
         return bundled
     raise ValueError(
         f"{plain}: nobody has declared its signals; give its batched rules a method "
-        f"`signal` (docs/public-tree.md), or compile the game"
+        f"`signal` (docs/how-to/representations.md), or compile the game"
     )
 
 

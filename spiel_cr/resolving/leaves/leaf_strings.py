@@ -1,9 +1,9 @@
 """Where a lookahead ends, as configuration: its depth, and leaf values as strings.
 
-Leaf values are of two kinds (docs/leaves.md). *Multi-valued* ones are several numbers
-per history, among which the opponent chooses by its information: `continuations`.
-*Fixed* ones are one number per history: `uniform`; no lookahead that ends in them is
-sound.
+Leaf values are of two kinds (docs/explanation/depth-limits.md). *Multi-valued* ones are
+several numbers per history, among which the opponent chooses by its information:
+`continuations`. *Fixed* ones are one number per history: `uniform`; no lookahead that
+ends in them is sound.
 """
 
 from typing import Any, Literal, get_args

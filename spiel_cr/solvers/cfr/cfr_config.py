@@ -129,8 +129,8 @@ PRESETS: dict[str, CFRConfig] = {
 # The schemes are published, the batches are ours. `vr-mccfr` and `vr-mccfr+` have the
 # settings of the two algorithms of Schmid et al. 2019 (average baselines of decay 0.5,
 # uniform sampling, the latter with regret matching+ and linear averages), but for what
-# docs/sampling.md says; a sample of theirs updates all private hands of a public state,
-# one of these its trajectory.
+# docs/explanation/sampling.md says; a sample of theirs updates all private hands of a
+# public state, one of these its trajectory.
 # `evr-mccfr`, after its expected-value baselines (Davis et al. 2020), is our own choice
 # of settings: exploration is balanced (Farina et al. 2020), averages weigh t^2 and a
 # batch is large, all of it chosen by measuring on Leduc poker, goofspiel and liar's

@@ -127,12 +127,12 @@ def changed(partition, player, round, labels):
 def test_refusals(game):
     fine = alone(game)
     fine.check(game)
-    with pytest.raises(ValueError, match="give one label per signal"):
+    with pytest.raises(ValueError, match="give one label for each"):
         gameshrink.coarsen(game, changed(fine, 1, 1, np.arange(3)))
     gaps = 2 * np.arange(game.num_private_states(0)[2])
     with pytest.raises(ValueError, match="player 0 in round 2; number its classes"):
         gameshrink.difference(game, changed(fine, 0, 2, gaps))
-    with pytest.raises(ValueError, match="player 1 in round 2 whose signals refine"):
+    with pytest.raises(ValueError, match="player 1 in round 2 whose private"):
         gameshrink.lift(game, changed(fine, 1, 2, 0 * gaps), [np.ones(1)] * 2)
     with pytest.raises(ValueError, match="behaviour of player 0 has the shape"):
         gameshrink.lift(game, fine, [np.ones(1)] * 2)
