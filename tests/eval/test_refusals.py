@@ -71,7 +71,7 @@ ROWS = [
     ),
     (
         "info --game python_rock_paper_scissors --form public-tree",
-        "nobody has declared",
+        "does not declare private states",
     ),
     (f"resolve {KUHN} --algorithm sarsa", "sarsa"),
     (f"resolve {KUHN} --algorithm lp", "lp"),

@@ -301,7 +301,7 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     tree = dataclasses.replace(tree)
     result = spiel_cr.solve(tree, "lp")
     assert openspiel_evaluator.evaluate_result(result).evaluator == "spiel_cr"
-    refused = "more than 2 histories lie below outcomes of probability zero"
+    refused = "more than 2 histories are below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
     judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))

@@ -236,7 +236,9 @@ class PublicTreeGame:
         for problems in (self._public_problems, self._signal_problems):
             for problem, is_wrong in problems():
                 if is_wrong:
-                    raise InvalidGameError(f"{self.game}: {problem} in its signal form")
+                    raise InvalidGameError(
+                        f"{self.game}: {problem}; correct the declaration"
+                    )
 
     def _public_problems(self) -> Iterator[tuple[str, bool]]:
         """Yield possible faults of the public tree, and whether each is present."""
@@ -244,13 +246,13 @@ class PublicTreeGame:
         yield "there is no public node", size == 0
         above, action, nodes = betting.parent[1:], betting.action[1:], np.arange(size)
         root = betting.parent[0] == -1 and betting.round[0] == 0
-        yield "node 0 is no root of round 0", not root
+        yield "node 0 is not a root in round 0", not root
         yield "a node comes before its parent", _outside(above, nodes[1:])
         acts = np.isin(betting.player, (0, 1))
         valid = acts | (betting.player == TERMINAL)
         yield "a public node's player is not 0, 1 or TERMINAL", not valid.all()
         counts = np.bincount(above, minlength=size)
-        yield "an action is taken after an end", bool((counts[~acts] > 0).any())
+        yield "a terminal node has actions", bool((counts[~acts] > 0).any())
         yield "a decision has no actions", (counts[acts] == 0).any()
         order = np.argsort(above, kind="stable")
         same = above[order][1:] == above[order][:-1]
@@ -258,7 +260,7 @@ class PublicTreeGame:
         yield "a node's actions do not ascend", not rises[same].all()
         rounds = betting.round
         yield "a round ends before it begins", (rounds[1:] < rounds[above]).any()
-        yield "a node's round has no signals", _outside(rounds, self.num_rounds)
+        yield "a node's round has no private states", _outside(rounds, self.num_rounds)
 
     def _signal_problems(self) -> Iterator[tuple[str, bool]]:
         """Yield possible faults of private states, payoff matrices and terms."""
@@ -267,13 +269,15 @@ class PublicTreeGame:
             counts = [1, *self.num_private_states(player)]
             yield "players have different rounds", len(counts) - 1 != self.num_rounds
             for r, parent in enumerate(self.parents[player]):
-                problem = f"a signal of player {player} in round {r} refines none"
+                problem = (
+                    f"a state of player {player} in round {r} has an invalid parent"
+                )
                 yield problem, _outside(parent, counts[r])
         for number, matrix in enumerate(self.payoff_matrices):
-            name = f"matrix {number}"
+            name = f"payoff matrix {number}"
             yield f"{name} has no round", not 0 <= matrix.round < self.num_rounds
             shape = tuple(len(side[matrix.round]) for side in self.parents)
-            problem = f"{name} does not fit the signals of its round"
+            problem = f"{name} does not match the private states of its round"
             yield problem, tuple(matrix.shape) != shape
             if isinstance(matrix, HandMatrix):
                 numbers = [side.signal for side in matrix.hands]
@@ -282,13 +286,13 @@ class PublicTreeGame:
                 rows, columns, entries = matrix.coordinates()
                 numbers, values = [rows, columns], [entries]
             for side, count in zip(numbers, shape, strict=True):
-                yield f"{name} has entries of unknown signals", _outside(side, count)
+                yield f"{name} has unknown private states", _outside(side, count)
             finite = all(np.isfinite(part).all() for part in values)
             yield f"{name} has entries that are not finite", not finite
         unknown = _outside(terms.leaf, len(betting))
-        yield "a term's leaf is no public node", unknown
+        yield "a term's leaf is not a public node", unknown
         unknown = _outside(terms.matrix, len(self.payoff_matrices))
-        yield "a term's matrix is none", unknown
+        yield "a term's payoff matrix does not exist", unknown
         ends = betting.player[terms.leaf] == TERMINAL
         yield "a payoff is at a decision", not ends.all()
         rounds = np.array([matrix.round for matrix in self.payoff_matrices], int)

@@ -445,7 +445,7 @@ def test_games_that_nobody_declares():
     assert loading.declared(open_game(LIARS.format(1, 3)))
     for string in ("kuhn_poker", "phantom_ttt", "python_ii_goofspiel"):
         assert not loading.declared(open_game(string))
-        with pytest.raises(ValueError, match="nobody has declared its signals"):
+        with pytest.raises(ValueError, match="does not declare private states"):
             loading.public_tree_game(string)
 
 
