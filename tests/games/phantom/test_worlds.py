@@ -238,7 +238,7 @@ def test_rules_that_break_a_promise_are_refused(wrong, why, monkeypatch):
 
 
 def test_memory_is_refused_on_the_way():
-    with pytest.raises(GameTooLargeError, match="form of worlds takes more than"):
+    with pytest.raises(GameTooLargeError, match="phantom form needs more than"):
         phantom_game("phantom_ttt", memory_limit="450MB")
 
 
