@@ -1,15 +1,16 @@
-"""What all games of this package share: two players, turns, zero sum, paid at the end.
+"""Base classes of the games: two players, sequential, zero-sum, payoffs at the end.
 
-All of them offer every string and tensor of OpenSpiel. Their observers follow the same
+All games provide every string and tensor of OpenSpiel. Their observers follow the same
 conventions:
 
 * *Private* pieces belong to players. `PrivateInfoType.SINGLE_PLAYER` shows those of the
-  observing player and says who that is; `ALL_PLAYERS` shows those of both, whoever
-  asks; `NONE` shows no private piece. So what is public looks the same to everybody.
+  observing player, and its number; `ALL_PLAYERS` shows those of both players to any
+  observer; `NONE` shows no private piece. Public information therefore has the same
+  form for every observer.
 * *Public* pieces are shown if `public_info` is set.
-* With `perfect_recall` the pieces hold all that was ever seen, in order; without it,
-  what matters now.
-* The string and the tensor of an observer tell the same histories apart.
+* With `perfect_recall` the pieces contain everything that was ever observed, in order;
+  without it, only what matters now.
+* The string and the tensor of an observer distinguish the same histories.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ Pieces = Mapping[str, np.ndarray]
 
 
 class Shared:
-    """What never changes is shared, not copied, by the clones of a state."""
+    """Base class of constants, which clones of a state share and do not copy."""
 
     def __deepcopy__(self, memo: dict) -> Self:
         return self
@@ -43,10 +44,10 @@ def game_type(
     """Return the type to register a game with.
 
     Args:
-      short_name: what the game string begins with.
-      long_name: for people.
-      parameter_specification: every parameter and its default.
-      chance: whether there are chance nodes.
+      short_name: Name at the beginning of the game string.
+      long_name: Readable name.
+      parameter_specification: Every parameter and its default.
+      chance: Whether there are chance nodes.
     """
     kind = pyspiel.GameType
     modes = kind.ChanceMode
@@ -70,7 +71,7 @@ def game_type(
 
 
 class Game(pyspiel.Game):
-    """A game with its sizes; subclasses make states, batched rules, and observers."""
+    """A game with its sizes; subclasses make states, batched rules and observers."""
 
     def __init__(
         self,
@@ -85,12 +86,12 @@ class Game(pyspiel.Game):
         """Describe the game to OpenSpiel.
 
         Args:
-          kind: from `game_type`.
-          params: all parameters, from `parameters.merge`.
-          num_distinct_actions: actions of players, not of chance.
-          max_utility: of either player; what one wins at most, the other loses.
-          max_game_length: moves of players at most.
-          max_chance_outcomes: of a chance node.
+          kind: Type of the game, from `game_type`.
+          params: All parameters, from `parameters.merge`.
+          num_distinct_actions: Number of actions of players, without chance outcomes.
+          max_utility: Largest utility of a player, which the other player loses.
+          max_game_length: Largest number of moves of players.
+          max_chance_outcomes: Largest number of outcomes of a chance node.
         """
         info = pyspiel.GameInfo(
             num_distinct_actions=num_distinct_actions,
@@ -111,11 +112,11 @@ class Game(pyspiel.Game):
         """Return an observer.
 
         Args:
-          iig_obs_type: what it shows; None: what the observation tensor shows.
-          params: observer parameters; our games have none.
+          iig_obs_type: Information to show; None: that of the observation tensor.
+          params: Observer parameters, which these games do not support.
 
         Raises:
-          ValueError: parameters were given.
+          ValueError: If there are parameters.
         """
         if params:
             raise ValueError(
@@ -131,7 +132,7 @@ class Game(pyspiel.Game):
 
 
 class State(pyspiel.State):
-    """A state; subclasses have the moves and `_utility`."""
+    """A state; subclasses implement the moves and `_utility`."""
 
     def returns(self) -> list[float]:
         """Return both players' utilities; 0 before the end."""
@@ -144,12 +145,12 @@ class State(pyspiel.State):
 
 
 class Observer:
-    """One flat tensor seen through named pieces, and a string of the same content.
+    """One flat tensor with views for named pieces, and a string of the same content.
 
     Attributes:
       tensor: float32 [sum of the pieces' sizes].
-      dict: views of it by name. `player` [2], who observes, comes first where the
-        private pieces of one player are shown; where those of both are, they have a
+      dict: Views of the tensor by name. If the private pieces of one player are shown,
+        `player` [2], the observer, comes first; if those of both are shown, they have a
         leading axis of players.
     """
 
@@ -159,12 +160,12 @@ class Observer:
         private: Mapping[str, Shape],
         public: Mapping[str, Shape],
     ) -> None:
-        """Lay out the tensor.
+        """Allocate the tensor.
 
         Args:
-          shows: what is shown.
-          private: the shapes of one player's private pieces, in their order.
-          public: likewise of the public pieces, which come after them.
+          shows: Information to show.
+          private: Shapes of one player's private pieces, in order.
+          public: Shapes of the public pieces, which follow them.
         """
         kinds = pyspiel.PrivateInfoType
         self._recall = shows.perfect_recall
@@ -216,11 +217,11 @@ class Observer:
         return " ".join(texts)
 
     def _set_private(self, pieces: Pieces, state: Any, owner: int) -> None:
-        """Write a player's private pieces; they are zeros before."""
+        """Write a player's private pieces, which are zeros before."""
         raise NotImplementedError
 
     def _set_public(self, pieces: Pieces, state: Any) -> None:
-        """Write the public pieces; they are zeros before."""
+        """Write the public pieces, which are zeros before."""
         raise NotImplementedError
 
     def _private_text(self, state: Any, owner: int) -> str:
@@ -231,6 +232,6 @@ class Observer:
 
 
 def mark(rows: np.ndarray, numbers: Sequence[int]) -> None:
-    """Write a 1 into each of the first rows, at its number."""
+    """Write a 1 into each of the first rows, in the column of its number."""
     for row, number in enumerate(numbers):
         rows[row, number] = 1

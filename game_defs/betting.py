@@ -1,13 +1,13 @@
-"""The bets of poker games with limits: deals and bets, as tables.
+"""Bets of poker games with limits: deals and bets, as tables.
 
-The bets do not depend on the cards, so `betting_tree` lays out all sequences of deals
-and bets in advance. A state of a game is then a row of these tables and the cards
-dealt; a level of many states is expanded by indexing the tables with an array of rows.
+The bets do not depend on the cards, so `betting_tree` enumerates all sequences of deals
+and bets in advance. A state of a game is then a row of these tables and the dealt
+cards. A level of many states is expanded by indexing the tables with an array of rows.
 
-In each round player 0 opens. A player folds, calls (which is a check if there is
-nothing to call) or raises (which is a bet if there is nothing to call): it pays the
-round's amount more than the other has in the pot. A round ends when the second or a
-later action is a call; the game ends with a fold or with the last round.
+In each round player 0 acts first. A player folds, calls (a check if there is nothing to
+call) or raises (a bet if there is nothing to call). After a raise the player has the
+round's amount more in the pot than the other player. A round ends when the second or a
+later action is a call; the game ends with a fold or after the last round.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from game_defs.base import CHANCE, NUM_PLAYERS, TERMINAL, Shared
 
 
 class Action(enum.IntEnum):
-    """What a player can do; a deal has the number of the card instead."""
+    """Actions of a player; deals use the number of the card."""
 
     FOLD = 0
     CALL = 1
@@ -32,17 +32,17 @@ _DEAL = "d"
 
 
 class BettingRules(NamedTuple):
-    """What tells the bets of one game from those of another.
+    """Parameters of the bets of a game.
 
     Attributes:
-      ante: chips that each player pays at the start.
-      raises: chips of a raise, by round.
-      public_cards: cards dealt before each round but the first, before which each
-        player gets one.
-      max_raises: raises allowed in a round, both players' together.
-      stacks: chips of each player, the ante included. Who has too few to call calls
-        with all that it has, and the other gets the difference back.
-      free_folds: whether a player may fold if there is nothing to call.
+      ante: Chips that each player pays at the start.
+      raises: Chips of a raise, by round.
+      public_cards: Number of cards dealt before each round except the first, before
+        which each player gets one card.
+      max_raises: Largest number of raises in a round, of both players together.
+      stacks: Chips of each player, including the ante. A player with too few chips to
+        call calls with all of them, and the other player gets the difference back.
+      free_folds: Whether a player may fold if there is nothing to call.
     """
 
     ante: int
@@ -53,7 +53,7 @@ class BettingRules(NamedTuple):
     free_folds: bool
 
     def num_dealt(self) -> list[int]:
-        """Return how many cards have been dealt when each round begins."""
+        """Return the number of cards that have been dealt when each round begins."""
         counts = [NUM_PLAYERS]
         for number in self.public_cards:
             counts.append(counts[-1] + number)
@@ -61,15 +61,15 @@ class BettingRules(NamedTuple):
 
 
 class Bets(NamedTuple):
-    """What is public but the public cards: deals made and bets so far.
+    """Public information except public cards: number of deals, and bets so far.
 
     Attributes:
-      num_deals: cards dealt.
-      mover: player to move, or the OpenSpiel number of chance or of a terminal state.
-      chips: chips that each player has put into the pot and not got back.
-      raises: raises in this round.
-      folded: player that has folded, or -1.
-      text: all deals and bets in order, of the letters d, f, c, r.
+      num_deals: Number of dealt cards.
+      mover: Player to move, or OpenSpiel's number of chance or of a terminal state.
+      chips: Chips of each player in the pot, without those returned.
+      raises: Number of raises in this round.
+      folded: Player that has folded, or -1.
+      text: All deals and bets in order, as the letters d, f, c, r.
     """
 
     num_deals: int
@@ -86,21 +86,21 @@ class Bets(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BettingTree(Shared):
-    """All sequences of deals and bets; row 0 is the start, children follow parents.
+    """All sequences of deals and bets; row 0 is the start, and children follow parents.
 
     There is one object for each choice of rules, which all states share.
 
     Attributes:
-      rules: of the bets.
-      bets: what each row stands for.
-      mover: of each row, as in `Bets`.
-      legal: of each row, the actions of the mover; empty if that is no player.
-      children: of each row, the row after each of the three actions, -1 if it is not
-        legal; after a deal of any card it is the first.
+      rules: Rules of the bets.
+      bets: Bets of each row.
+      mover: Mover of each row; see `Bets`.
+      legal: Actions of the mover in each row; empty if it is not a player.
+      children: Row after each of the three actions, for each row; -1 if the action is
+        not legal. The row after a deal, whatever the card, is the first entry.
       num_actions: 1 plus the highest action of a player in any row.
-      num_deals: cards dealt in a game that nobody leaves by folding.
-      max_bets: actions of players in the longest sequence.
-      max_utility: most chips that can be won.
+      num_deals: Number of cards dealt in a game without folds.
+      max_bets: Largest number of actions of players in a sequence.
+      max_utility: Largest number of chips that can be won.
     """
 
     rules: BettingRules
@@ -114,7 +114,7 @@ class BettingTree(Shared):
     max_utility: int
 
     def __reduce__(self) -> tuple[Callable[..., "BettingTree"], tuple[BettingRules]]:
-        """Pickled as its rules, so that serialised states are small."""
+        """Pickle the rules only, so that serialised states are small."""
         return betting_tree, (self.rules,)
 
 
@@ -213,7 +213,7 @@ def money(bets: Bets) -> tuple[int, int, int]:
 
 
 def fold_sign(bets: Bets) -> int:
-    """Return 1 if player 1 has folded, -1 if player 0 has, 0 if nobody has."""
+    """Return 1 if player 1 has folded, -1 if player 0 has, and 0 otherwise."""
     return 0 if bets.folded < 0 else 2 * bets.folded - 1
 
 

@@ -1,10 +1,10 @@
 """The rules of `latent_tic_tac_toe`, as functions of one integer, the board.
 
-They take numpy arrays of int64 just as well, elementwise. The bits of a board, from the
-lowest: nine for the cells that player 0 marked first, nine for those of player 1, nine
-for the cells that player 0 marked later than player 1, nine for the opposite, nine for
-the last mark, the number of moves modulo 2. The empty board is 0; cell 3 * row + column
-is bit 3 * row + column.
+The functions also accept numpy arrays of int64, elementwise. The bits of a board are,
+from the lowest: nine for the cells that player 0 marked first, nine for those of player
+1, nine for the cells that player 0 marked later than player 1, nine for the reverse,
+nine for the last mark, and the number of moves modulo 2. The empty board is 0; cell 3 *
+row + column is bit 3 * row + column.
 """
 
 from typing import TypeVar
@@ -40,7 +40,7 @@ _Bits = TypeVar("_Bits", int, np.ndarray)
 
 
 def legal_cells(board: _Bits) -> _Bits:
-    """Return the cells that are empty as far as the player to move knows."""
+    """Return the cells that are empty in the information of the player to move."""
     player_shift = NUM_CELLS * (board >> TURN)
     player_cells = board >> player_shift
     other = board >> (NUM_CELLS - player_shift)
@@ -59,7 +59,7 @@ def play(board: _Bits, mark: _Bits) -> _Bits:
 
 
 def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
-    """Return the cells that belong to a player, hidden ones included."""
+    """Return the cells that belong to a player, including hidden ones."""
     first = board >> (NUM_CELLS * player)
     if keep:
         return (first | (first >> LATER)) & FULL
@@ -67,10 +67,11 @@ def cells_of(board: _Bits, player: int, keep: bool) -> _Bits:
 
 
 def visible_map(board: _Bits, player: int, keep: bool) -> _Bits:
-    """Return what the player to move has on its own map, in whatever order it came.
+    """Return the map of the player to move, without the order of moves.
 
-    Nine bits for its own cells, then nine for those of the opponent that it knows of. A
-    cell that both have marked is its own, if the variant lets it keep such a cell.
+    The map has nine bits for the player's cells, then nine for the opponent's cells
+    that the player has observed. A cell that both players have marked counts as the
+    player's own if the variant lets it keep such a cell.
     """
     player_cells = cells_of(board, player, keep)
     other = (public_part(board) >> (NUM_CELLS * (1 - player))) & FULL
@@ -85,7 +86,7 @@ def utility(board: _Bits, keep: bool) -> _Bits:
 
 
 def is_over(board: _Bits, keep: bool) -> _Bits:
-    """Return 1 if the game is over, else 0."""
+    """Return 1 if the game is over, otherwise 0."""
     cells0 = cells_of(board, 0, keep)
     cells1 = cells_of(board, 1, keep)
     # It is player 0's turn again once player 1 has replied.
@@ -100,7 +101,7 @@ def is_over(board: _Bits, keep: bool) -> _Bits:
 
 
 def public_part(board: _Bits) -> _Bits:
-    """Return the board without the last mark: what both players have seen."""
+    """Return the board without the last mark, which both players have observed."""
     before_last = NUM_CELLS * ((board >> TURN) ^ 1)
     last = (board >> _LAST) & FULL
     hidden = (last << before_last) | (last << (before_last + LATER))
@@ -108,7 +109,7 @@ def public_part(board: _Bits) -> _Bits:
 
 
 def _look_up(table: tuple[int, ...], cells: _Bits) -> _Bits:
-    """The entry of a table for a set of cells, or the entries for an array of them."""
+    """Return the entry of a table for each set of cells."""
     if isinstance(cells, int):
         return table[cells]
     return np.asarray(table)[cells]

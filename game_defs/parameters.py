@@ -1,9 +1,9 @@
-"""Reading of game parameters: defaults filled in, mistakes refused with a remedy.
+"""Parsing of game parameters: default values, and errors with a remedy.
 
-`pyspiel.load_game` fills in the defaults and checks names and types before it calls
-the constructor of a game; constructing the class directly does neither. Games call
-`merge` first, so that both ways lead to the same complete parameters, then check each
-value. An exception raised here inside `pyspiel.load_game` reaches the caller as it is.
+`pyspiel.load_game` adds default values and checks names and types before it calls the
+constructor of a game; direct construction of the class does neither. Games call `merge`
+first, so that both lead to the same complete parameters, and then check each value. An
+exception raised here inside `pyspiel.load_game` reaches the caller unchanged.
 """
 
 import difflib
@@ -21,12 +21,13 @@ def merge(
     params: Mapping[str, Any] | None,
     allowed: Mapping[str, Allowed],
 ) -> dict[str, Any]:
-    """Return `params` completed by the defaults of the game type.
+    """Return `params` with the defaults of the game type for missing parameters.
 
     Args:
-      game_type: whose `parameter_specification` maps every parameter to its default.
-      params: the parameters given; None means none.
-      allowed: values of parameters, by name.
+      game_type: Type whose `parameter_specification` has every parameter and its
+        default.
+      params: Parameters of the caller; None if there are none.
+      allowed: Allowed values of parameters, by name.
 
     Returns:
       A new dict with a value for each parameter of the game type, in its order.
@@ -72,12 +73,12 @@ def check(game: str, name: str, value: Any, allowed: Allowed) -> None:
 
 
 def _hint(value: str, names: Iterable[str]) -> str:
-    """Return a question about the one that was perhaps meant, or nothing."""
+    """Return a question that suggests a similar name, or an empty string."""
     close = difflib.get_close_matches(value, list(names), n=1)
     return f"did you mean {close[0]!r}? " if close else ""
 
 
 def _article(value: object) -> str:
-    """Return the kind of a parameter value in words, for an error message."""
+    """Return a description of the type of a parameter value, for an error message."""
     words = {bool: "a bool", int: "an int", float: "a float", str: "a string"}
     return words.get(type(value), f"of type {type(value).__name__}")

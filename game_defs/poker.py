@@ -1,6 +1,6 @@
-"""Poker games of one private card each: a game is a betting tree and a deck.
+"""Poker games with one private card each: a betting tree and a deck.
 
-`betting` has the bets, `poker_deck` the cards. What is here puts both together: states,
+`betting` contains the bets, `poker_deck` the cards. This module combines both: states,
 observers and the batched rules, which `leduc_poker` and `rhode_island_holdem` share.
 """
 
@@ -20,8 +20,8 @@ class PokerGame(base.Game):
     """A poker game; subclasses read parameters, and make the tree and the deck.
 
     Attributes:
-      tree: all sequences of deals and bets.
-      deck: the cards.
+      tree: All sequences of deals and bets.
+      deck: The cards.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class PokerGame(base.Game):
         """Describe the game to OpenSpiel.
 
         Args:
-          kind: from `base.game_type`.
-          params: all parameters, from `parameters.merge`.
-          tree: all sequences of deals and bets.
-          deck: the cards; as many public ones as the tree deals.
+          kind: Type of the game, from `base.game_type`.
+          params: All parameters, from `parameters.merge`.
+          tree: All sequences of deals and bets.
+          deck: The cards, with as many public ones as the tree deals.
         """
         super().__init__(
             kind,
@@ -70,14 +70,14 @@ class PokerState(base.State):
     """A state of a poker game.
 
     Attributes:
-      tree: all sequences of deals and bets.
-      deck: the cards of the game.
-      row: the row of the tree where the game is.
-      cards: the cards dealt, packed as `poker_deck` does.
+      tree: All sequences of deals and bets.
+      deck: The cards of the game.
+      row: Row of the tree.
+      cards: Dealt cards, packed as in `poker_deck`.
     """
 
     def __init__(self, game: PokerGame) -> None:
-        """Use `game.new_initial_state()` instead."""
+        """Initialise the state; use `game.new_initial_state()` instead."""
         super().__init__(game)
         self.tree = game.tree
         self.deck = game.deck
@@ -123,10 +123,10 @@ class PokerState(base.State):
         return betting.stake(bets) * sign
 
     def bucket_key(self, player: int) -> tuple[int, ...]:
-        """Return what a player knows but for the order of bets: imperfect recall.
+        """Return a player's information without the order of bets: imperfect recall.
 
-        That is its card, the public ones, both players' chips in the pot, and how often
-        there was a raise in this round, since only so many are allowed.
+        It consists of the player's card, the public cards, both players' chips in the
+        pot, and the number of raises in this round, which is limited.
         """
         seen = (poker_deck.card_of(self.cards, i) for i in _seen_by(player, self.deck))
         return *seen, *betting.money(self.bets())
@@ -140,18 +140,18 @@ class PokerState(base.State):
 
 
 class PokerObserver(base.Observer):
-    """Observer: private is the own card, public are deals, bets and public cards.
+    """Observer of a private card, and of public deals, bets and cards.
 
-    The pieces of the tensor, with C cards that can be dealt: `card` [C], private;
+    The pieces of the tensor, with C cards that can be dealt, are: `card` [C], private;
     `deals` [most deals + 1], the number of cards dealt; for each public card a piece
-    [C], as `public_card` or `flop_card`; for perfect recall `bets` [most bets in a
+    [C], such as `public_card` or `flop_card`; for perfect recall `bets` [most bets in a
     game, 3], all actions in order; otherwise `turn` [2], the player to act, `chips`
-    [2], what each player has in the pot, and `raises` [max_raises + 1], those in this
-    round.
+    [2], each player's chips in the pot, and `raises` [max_raises + 1], the raises in
+    this round.
 
-    In strings of perfect recall the bets are "d" for a deal, "f", "c" and "r" for fold,
-    call and raise; "p0 card 2 public 0 bets ddrcd" is what player 0 of Leduc poker
-    knows when it opens the second round.
+    In strings of perfect recall the bets are "d" for a deal, and "f", "c" and "r" for
+    fold, call and raise. For example, "p0 card 2 public 0 bets ddrcd" is the
+    information of player 0 of Leduc poker at the first decision of the second round.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class BatchedPoker:
     """
 
     def __init__(self, tree: BettingTree, deck: Deck) -> None:
-        """Use `game.batched_rules()` instead."""
+        """Store the tree and the deck; use `game.batched_rules()` instead."""
         self._tree = tree
         self._deck = deck
         width = max(len(betting.Action), len(deck.names))
@@ -261,7 +261,7 @@ class BatchedPoker:
         return probabilities
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """float64 [n, A], how many of each card are in the deck before a deal."""
+        """Return float64 [n, A], copies of each card in the deck before a deal."""
         left = np.repeat(self._full[None], len(states), axis=0)
         for number in range(self._tree.num_deals - 1):
             card = poker_deck.card_of(states[:, 1], number)
@@ -270,7 +270,7 @@ class BatchedPoker:
         return left
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Return the states after an action or a deal each."""
+        """Return the states after one action or deal each."""
         row = states[:, 0]
         after = np.empty_like(states)
         after[:, 0] = self._after[row, actions]
@@ -285,7 +285,7 @@ class BatchedPoker:
         return self._stake[row] * sign
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n]: the own card and the public ones, packed, and the row."""
+        """Return int64 [n]: the player's card and public ones, packed, and the row."""
         return states[:, 0] * self._row_place + (states[:, 1] & self._seen[player])
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
@@ -295,14 +295,14 @@ class BatchedPoker:
         return np.column_stack([*seen, self._money[row]])
 
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int32 [n]: the own card and the public ones, up to names of suits."""
+        """Return int32 [n]: the player's card and public ones, up to naming suits."""
         cards = states[:, 1]
         card = poker_deck.card_of(cards, player)
         public = cards >> (poker_deck.CARD_BITS * base.NUM_PLAYERS)
         return self._signal[card | public << poker_deck.CARD_BITS]
 
     def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """Return the own card and, after a bar, the public ones: "Kh | 5c 9d"."""
+        """Return the player's card and, after a bar, the public ones: "Kh | 5c 9d"."""
         deck, names = self._deck, []
         for cards in states[:, 1].tolist():
             dealt = [deck.text(cards, number) for number in _seen_by(player, deck)]
@@ -321,16 +321,17 @@ class BatchedPoker:
 
 
 def _seen_by(player: int, deck: Deck) -> list[int]:
-    """The numbers of the deals that a player sees: its own and the public ones."""
+    """Return the deals that a player observes: its own and the public ones."""
     return [player, *(base.NUM_PLAYERS + i for i in range(len(deck.public)))]
 
 
 @functools.cache
 def _signals(deck: Deck) -> np.ndarray:
-    """A number for what a player sees, by its own card and the public ones, packed.
+    """Return a number for each combination of a player's card and public cards, packed.
 
-    Suits are named in the order in which they appear, so that cards which differ by a
-    permutation of suits have one number; the own card counts most.
+    Suits are renamed in the order of appearance, so that cards which differ by a
+    permutation of suits have the same number; the player's card is the most
+    significant.
 
     Returns:
       int32 [2 ** (bits of a card * cards seen)].

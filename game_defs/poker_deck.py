@@ -28,26 +28,26 @@ def add_card(cards: _Cards, number: _Cards, card: _Cards) -> _Cards:
 
 
 def card_of(cards: _Cards, number: int) -> _Cards:
-    """Returns, plus 1, the card of player 0, of player 1 or, from 2 on, a public one.
+    """Return one plus the card of player 0, of player 1 or, from 2 on, a public card.
 
-    0 stands for a card that is not dealt.
+    The result is 0 if the card has not been dealt.
     """
     return (cards >> (CARD_BITS * number)) & _CARD_MASK
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Deck(Shared):
-    """The cards of a game and how they rank; there is one object for each deck.
+    """The cards of a game and their ranking; there is one object for each deck.
 
     Attributes:
-      names: of each card that can be dealt; at most `MAX_CARDS`.
-      copies: how often each of them is in the deck.
-      public: what the public cards are called, in the order of their deals.
-      strength: int, an axis for a player's card and one for each public card: who has
-        the higher one wins.
-      suits: card % suits is a card's suit, and no suit is better than another; 1: cards
-        have no suits.
-      source: a function and its arguments that return this deck; it is pickled as
+      names: Names of the cards that can be dealt; at most `MAX_CARDS`.
+      copies: Number of copies of each of them in the deck.
+      public: Names of the public cards' pieces, in the order of their deals.
+      strength: int, strength of hands, with an axis for a player's card and one for
+        each public card; the higher one wins.
+      suits: Number of suits, which are equivalent; the suit of a card is card % suits.
+        1 if cards have no suits.
+      source: Function and its arguments that return this deck. The deck is pickled as
         these, so that serialised states are small.
     """
 
@@ -59,7 +59,7 @@ class Deck(Shared):
     source: tuple[Callable[..., "Deck"], tuple[int, ...]]
 
     def __reduce__(self) -> tuple[Callable[..., "Deck"], tuple[int, ...]]:
-        """Pickled as what made it."""
+        """Pickle the function and arguments that made the deck."""
         return self.source
 
     def deal_probabilities(self, cards: int) -> list[tuple[int, float]]:
@@ -76,11 +76,11 @@ class Deck(Shared):
         """Return 1 if player 0 has the better cards, -1 if player 1 has, 0 if equal.
 
         Args:
-          cards: packed, all dealt; an integer, or int64 [n].
+          cards: Packed cards, all dealt; an integer, or int64 [n].
 
         Returns:
-          An integer, or int64 [n]. What it says of cards that are not all dealt means
-          nothing.
+          An integer, or int64 [n]. The result is undefined if a card has not been
+          dealt.
         """
         # A card that is not dealt becomes -1, the last one.
         deals = NUM_PLAYERS + len(self.public)
@@ -90,6 +90,6 @@ class Deck(Shared):
         return 1 * (strength0 > strength1) - 1 * (strength0 < strength1)
 
     def text(self, cards: int, number: int) -> str:
-        """Return the name of a packed card, or a dash as long as it is not dealt."""
+        """Return the name of a packed card, or a dash if it has not been dealt."""
         card = card_of(cards, number)
         return self.names[card - 1] if card else UNSEEN

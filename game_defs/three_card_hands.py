@@ -1,10 +1,10 @@
-"""The strengths of all hands of three cards, as one table.
+"""Table of the strengths of all hands of three cards.
 
-From high to low: straight flush, three of a kind, straight, flush, pair, high card.
-With three cards a straight is rarer than a flush, and three of a kind than both. In
-straights the ace is high or low, and low it makes the lowest one. Hands of a kind
-compare by the ranks that make the kind, then by the others from the highest down;
-suits do not matter.
+From high to low, the categories are straight flush, three of a kind, straight, flush,
+pair and high card. With three cards a straight is rarer than a flush, and three of a
+kind is rarer than both. In straights the ace is high or low; a straight with a low ace
+is the lowest one. Hands of one category are compared first by the ranks that form the
+category, then by the other ranks in descending order; suits do not matter.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ def strengths(num_ranks: int, num_suits: int) -> np.ndarray:
     """Return the strengths of all hands.
 
     Args:
-      num_ranks: ranks in the deck; the highest is the ace.
-      num_suits: suits in the deck.
+      num_ranks: Number of ranks in the deck; the highest is the ace.
+      num_suits: Number of suits in the deck.
 
     Returns:
-      int16 [C, C, C] for C = num_ranks * num_suits cards, a card being its rank *
-      num_suits + its suit: 0 for the weakest hands, one more for each stronger kind; -1
-      where a card is there twice.
+      int16 [C, C, C] for C = num_ranks * num_suits cards, where a card is its rank *
+      num_suits + its suit: 0 for the weakest hands, one more for each stronger class of
+      hands; -1 if a card occurs twice.
     """
     num_cards = num_ranks * num_suits
     cards = np.indices((num_cards,) * HAND_SIZE).reshape(HAND_SIZE, -1)
@@ -48,10 +48,10 @@ def categories(
     Args:
       ranks: int [3, n], from 0; num_ranks - 1 is the ace.
       suits: int [3, n].
-      num_ranks: ranks in the deck.
+      num_ranks: Number of ranks in the deck.
 
     Returns:
-      int [n], places in `CATEGORIES`; int [3, n], ranks to compare in turn.
+      int [n], indices into `CATEGORIES`, and int [3, n], ranks to compare in turn.
     """
     low, middle, high = np.sort(ranks, axis=0)
     flush = (suits[0] == suits[1]) & (suits[1] == suits[2])

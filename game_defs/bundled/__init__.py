@@ -1,10 +1,11 @@
-"""The rules of games that OpenSpiel bundles, as arrays.
+"""Batched rules of games that OpenSpiel bundles.
 
-OpenSpiel plays these games one state at a time. What is here plays the same games on
-many states at once, so that `spiel_cr` compiles and samples them in a fraction of the
-time. Each function takes a game that OpenSpiel has loaded, and returns its vectorised
-game, or None where its parameters are not supported. `public_tree_of_universal_poker`
-declares its game as a signal game instead, see `holdem`.
+OpenSpiel plays these games one state at a time. The functions of this package play the
+same games on many states at once, so that `spiel_cr` builds and samples them in a
+fraction of the time. Each function takes a game that OpenSpiel has loaded, and returns
+its batched rules, or None if its parameters are not supported.
+`public_tree_of_universal_poker` declares its game as a public-tree game instead; see
+`holdem`.
 """
 
 from game_defs.bundled.battleship import batched_battleship

@@ -1,8 +1,8 @@
-"""`battleship` on arrays of states.
+"""Batched rules of `battleship`.
 
-Both players place their ships in turn, without seeing the other's. Then they shoot in
-turn at the other's cells, and learn of each own shot whether it hit water, a ship, or
-the last cell of a ship. Ships that are sunk pay their values.
+Both players place their ships in turn, without observing the other's. Then they shoot
+in turn at the other's cells, and observe for each of their shots whether it hit water,
+a ship, or the last cell of a ship. Sunk ships pay their values.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,11 @@ _LETTERS = "WHS"
 
 
 def batched_battleship(game: pyspiel.Game) -> "BatchedBattleship | None":
-    """Return the rules of a game `battleship` on arrays.
+    """Return the batched rules of a game `battleship`, or None.
 
-    None where ships might be placed so that a later one does not fit: OpenSpiel forbids
-    that, and looks far ahead for it. The game has to be of zero sum.
+    The result is None if ships can be placed so that a later one does not fit, because
+    OpenSpiel forbids this with a long lookahead. It is also None if the game is not
+    zero-sum.
     """
     params = game.get_parameters()
     rows, columns = params["board_height"], params["board_width"]
@@ -43,10 +44,10 @@ def batched_battleship(game: pyspiel.Game) -> "BatchedBattleship | None":
 class BatchedBattleship:
     """Many states of battleship; the methods are those of `pyspiel.State`.
 
-    States are int16 [n, ...]: the moves so far; then, for each player, where its ships
-    were put, as actions plus 1; its shots, as 3 cell + result + 1; what stands on its
-    cells, ships from 1 on; whether its cells were shot at; and how many cells of each
-    ship were not.
+    States are int16 [n, ...]: the number of moves so far; then, for each player: the
+    placements of its ships, as actions plus 1; its shots, as 3 cell + result + 1; the
+    ship on each of its cells, from 1; whether each of its cells was shot at; and the
+    number of cells of each ship that were not hit.
     """
 
     def __init__(
@@ -59,15 +60,15 @@ class BatchedBattleship:
         *,
         repeats: bool,
     ) -> None:
-        """Use `batched_battleship` instead.
+        """Prepare the rules; use `batched_battleship` instead.
 
         Args:
-          rows: of the board.
-          columns: of the board.
-          sizes: of the ships.
-          values: of the ships.
-          num_shots: of each player.
-          repeats: a cell may be shot at again.
+          rows: Number of rows of the board.
+          columns: Number of columns of the board.
+          sizes: Sizes of the ships.
+          values: Values of the ships.
+          num_shots: Number of shots of each player.
+          repeats: Whether a cell may be shot at again.
         """
         self._rows, self._columns, self._cells = rows, columns, rows * columns
         self._ships, self._shots = len(sizes), num_shots
@@ -89,7 +90,7 @@ class BatchedBattleship:
         return self._first.copy()
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Return who is to place a ship or to shoot, or TERMINAL; int64 [n]."""
+        """Return the player to place a ship or to shoot, or TERMINAL; int64 [n]."""
         moves = states[:, 0].astype(np.int64)
         over = moves == 2 * (self._ships + self._shots)
         for parts in self._parts:
@@ -97,7 +98,7 @@ class BatchedBattleship:
         return np.where(over, base.TERMINAL, moves % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, 3 cells]: shots, ships laid across, ships laid down."""
+        """Return bool [n, 3 cells]: shots, horizontal ships, vertical ships."""
         cells = self._cells
         mask = np.zeros((len(states), 3 * cells), bool)
         for player, number, places in _groups(states):
@@ -136,14 +137,14 @@ class BatchedBattleship:
         cell: np.ndarray,
         number: int,
     ) -> None:
-        """Return shots of one player in some of the states, which are changed.
+        """Apply shots of one player to some of the states, in place.
 
         Args:
-          after: the states.
-          places: int64 [m], which of them.
-          player: who shoots.
-          cell: int [m], at which cells.
-          number: of the player's shots before.
+          after: The states.
+          places: int64 [m], indices of the states.
+          player: Player that shoots.
+          cell: int [m], cells of the shots.
+          number: Number of the player's shots before.
         """
         other = self._parts[1 - player]
         ship = after[places, other[2].start + cell] - 1
@@ -165,7 +166,7 @@ class BatchedBattleship:
         return second - first
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int16 [n, k]: moves, own ships and shots, cells of the other's."""
+        """Return int16 [n, k]: moves, own ships and shots, shots at own cells."""
         parts, opponent_parts = self._parts[player], self._parts[1 - player]
         shots = states[:, opponent_parts[1]]
         cells = np.where(shots > 0, (shots - 1) // 3 + 1, 0)
@@ -176,9 +177,9 @@ class BatchedBattleship:
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return OpenSpiel's tensors, bool [n, F].
 
-        They say whether the game is over, who looks and who is to move, where each own
-        ship was put and how, and of every shot whose it was, its cell, and of own ones
-        what it hit.
+        They contain whether the game is over, the observer and the player to move, the
+        placement of the observer's ships, and for every shot its player and cell; for
+        the observer's shots also the result.
         """
         parts, count = self._parts[player], len(states)
         moving = self.current_player(states)
@@ -245,7 +246,11 @@ def _one_hot(numbers: np.ndarray, count: int) -> np.ndarray:
 
 
 def _groups(states: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-    """States after equally many moves: who is to move, its moves so far, which."""
+    """Yield groups of states after the same number of moves.
+
+    Yields:
+      Player to move, the number of its moves so far, and the indices of the states.
+    """
     moves = states[:, 0]
     if len(moves) and (moves == moves[0]).all():
         # As in rollouts side by side: the usual case, at half the price.
@@ -257,8 +262,11 @@ def _groups(states: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
 
 
 def _covered(rows: int, columns: int, size: int) -> np.ndarray:
-    """bool [2 cells, cells]: what a ship covers that is laid across or down from a
-    cell; nothing where it does not fit, or is laid down and covers one cell."""
+    """Return bool [2 cells, cells], the cells of a horizontal or vertical ship.
+
+    The first axis is the direction, horizontal first, and the ship's first cell. A row
+    is empty if the ship does not fit, or if it is vertical and covers one cell.
+    """
     covers = np.zeros((2, rows, columns, rows, columns), bool)
     for row in range(rows):
         for column in range(columns):

@@ -1,9 +1,10 @@
-"""`goofspiel` with imperfect information, made turn-based, on arrays of states.
+"""Batched rules of turn-based `goofspiel` with imperfect information.
 
-Two players hold the cards 1 to N. In each round a point card is shown; both bid a card
-of their hands at the same time, and learn who won the point card but not the other's
-bid. Equal bids: nobody gets it. The last round of N is played without being asked. As a
-game of turns, player 0 bids first and player 1 does not see that bid.
+Two players have the cards 1 to N. In each round a point card is revealed. Both players
+bid a card of their hands at the same time. They observe who won the point card, but not
+the other player's bid. If the bids are equal, no player wins the point card. The last
+of N rounds is played automatically. In the turn-based game, player 0 bids first and
+player 1 does not observe that bid.
 """
 
 from collections.abc import Sequence
@@ -27,11 +28,11 @@ _MOST_CARDS = 15
 
 
 def batched_goofspiel(game: pyspiel.Game) -> "BatchedGoofspiel | None":
-    """Return the rules of a turn-based `goofspiel` on arrays.
+    """Return the batched rules of a turn-based `goofspiel`, or None.
 
-    None for perfect information, more than two players or 15 cards, total points
-    (which are not zero-sum), and for one round less than there are cards, where the
-    game of OpenSpiel 2.0.2 does not end.
+    The result is None for perfect information, more than two players or 15 cards, total
+    points (which are not zero-sum), and if the number of rounds is one less than the
+    number of cards, because the game of OpenSpiel 2.0.2 does not end then.
     """
     params = game.get_parameters()["game"]
     rounds = params["num_cards"] if params["num_turns"] == -1 else params["num_turns"]
@@ -49,18 +50,19 @@ def batched_goofspiel(game: pyspiel.Game) -> "BatchedGoofspiel | None":
 class BatchedGoofspiel:
     """Many states of goofspiel; the methods are those of `pyspiel.State`.
 
-    States are int64 [n, 8 + ...]: what happens next; the rounds played; player 0's bid
-    in this round, plus one, or 0; both players' points; the cards that each holds, and
-    the point cards not shown yet, as bits. Then, each plus one: the bids of player 0
-    and of player 1 in the rounds played, the point cards shown, and who won the rounds.
+    States are int64 [n, 8 + ...]: the next kind of move; the number of rounds played;
+    player 0's bid in this round, plus one, or 0; both players' points; each player's
+    cards and the hidden point cards, as bits. Then follow, each plus one: the bids of
+    player 0 and of player 1 in the rounds played, the revealed point cards, and the
+    winners of the rounds.
     """
 
     def __init__(self, params: dict[str, Any], rounds: int) -> None:
-        """Use `batched_goofspiel` instead.
+        """Prepare the rules; use `batched_goofspiel` instead.
 
         Args:
           params: Parameters of OpenSpiel's goofspiel.
-          rounds: that are played.
+          rounds: Number of rounds.
         """
         self._num_cards = params["num_cards"]
         self._rounds = rounds
@@ -96,7 +98,7 @@ class BatchedGoofspiel:
         return held[:, None] >> self._cards & 1 == 1
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, N], the same for each point card that is left."""
+        """Return float64 [n, N], equal probabilities of the hidden point cards."""
         left = states[:, _DECK, None] >> self._cards & 1
         return left / left.sum(axis=1, keepdims=True)
 
@@ -170,7 +172,7 @@ class BatchedGoofspiel:
         return difference / 2 if self._difference else np.sign(difference) * 1.0
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, k]: whose turn it is, own bids, point cards, who won."""
+        """Return int64 [n, k]: acting player, own bids, point cards, and winners."""
         phase = states[:, _PHASE, None]
         bid = states[:, _BID, None] if player == 0 else np.zeros_like(phase)
         columns = [states[:, self._bids[player]], states[:, self._point_cards]]
@@ -194,8 +196,8 @@ class BatchedGoofspiel:
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return OpenSpiel's tensors of the turn-based game, bool [n, F].
 
-        Who acts, who sees, points, own hand, who won, point cards, own bids; points,
-        cards and players are one of so many.
+        The parts are the acting player, the observer, points, own hand, winners, point
+        cards and own bids. Points, cards and players are one-hot.
         """
         count, rounds, size = len(states), self._rounds, self._num_cards
         acts = _NEXT_PLAYER[states[:, _PHASE]]
@@ -219,7 +221,7 @@ class BatchedGoofspiel:
         return np.concatenate([piece.reshape(count, -1) for piece in pieces], axis=1)
 
     def _text(self, player: int, row: Sequence[Any]) -> str:
-        """Return a string from what a row of `information_state_string` holds."""
+        """Return a string from a row of `information_state_string`."""
         acts, bid, hand, bids, cards, winners, points = row
         lines = [f"Current player: {acts}"]
         if bid:

@@ -1,8 +1,8 @@
-"""`liars_dice` on arrays of states.
+"""Batched rules of `liars_dice`.
 
 Both players roll their dice in secret, player 0 first. Then they bid in turn, each bid
-higher than the one before, until somebody calls the other one a liar. A bid says how
-many dice, of both players together, show a face; the highest face counts as every
+higher than the one before, until a player calls "liar". A bid claims that at least a
+number of dice, of both players together, show a face; the highest face counts as every
 face. The bidder wins if the bid was true. The winner gets 1 from the loser.
 """
 
@@ -16,7 +16,7 @@ from game_defs.bundled.packing import Packing
 
 
 def batched_liars_dice(game: pyspiel.Game) -> "BatchedLiarsDice | None":
-    """The rules of a game `liars_dice` on arrays; None for more than two players."""
+    """Return the batched rules of `liars_dice`; None for more than two players."""
     params = game.get_parameters()
     if params["players"] != base.NUM_PLAYERS:
         return None
@@ -27,19 +27,20 @@ def batched_liars_dice(game: pyspiel.Game) -> "BatchedLiarsDice | None":
 class BatchedLiarsDice:
     """Many states of liar's dice; the methods are those of `pyspiel.State`.
 
-    States are int64 [n, 4 + ...]: how many dice were rolled; how many bids were made,
-    "liar" included; the last bid, -1 before it; 1 if somebody called a liar. Then, for
-    each player, how many of its dice show each face; then the bids that were made, as
-    bits (bids only go up, so their order is known).
+    States are int64 [n, 4 + ...]: the number of rolled dice; the number of bids,
+    including "liar"; the last bid, or -1; 1 if a player has called "liar". Then follow,
+    for each player, the number of its dice that show each face, and finally all bids,
+    as bits (bids only increase, so their order is known).
     """
 
     def __init__(self, num_dice: int, sides: int, by_face: bool) -> None:
-        """Use `batched_liars_dice` instead.
+        """Prepare the rules; use `batched_liars_dice` instead.
 
         Args:
-          num_dice: of each player.
-          sides: of each die.
-          by_face: bids are ordered by quantity first ("reset-face"), or by face.
+          num_dice: Number of dice of each player.
+          sides: Number of sides of each die.
+          by_face: Order of bids. True: by quantity first ("reset-face"); False: by face
+            first.
         """
         self._num_dice = num_dice
         self._sides = sides
@@ -76,7 +77,7 @@ class BatchedLiarsDice:
         return np.where(rolling, self._actions < self._sides, higher)
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], the same for each face."""
+        """Return float64 [n, A], equal probabilities of the faces."""
         one = np.where(self._actions < self._sides, 1 / self._sides, 0.0)
         return np.broadcast_to(one, (len(states), len(one)))
 
@@ -112,7 +113,7 @@ class BatchedLiarsDice:
         return slice(start, start + self._faces.width)
 
     def _count(self, states: np.ndarray, face: np.ndarray | int) -> np.ndarray:
-        """Return how many dice of both players show a face, int64 [n]."""
+        """Return int64 [n], the number of dice of both players that show a face."""
         both = [
             self._faces.get(states[:, self._dice_columns(p)], face)
             for p in range(base.NUM_PLAYERS)
@@ -130,7 +131,7 @@ class BatchedLiarsDice:
         return np.where(true == (bidder == 0), 1, -1)
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, k]: own dice, and the bids."""
+        """Return int64 [n, k]: the player's dice, and the bids."""
         return np.concatenate(
             [states[:, self._dice_columns(player)], states[:, self._bid_columns]],
             axis=1,
@@ -152,15 +153,15 @@ class BatchedLiarsDice:
         return np.concatenate(pieces, axis=1)
 
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, k]: how many of the own dice show each face."""
+        """Return int64 [n, k], the number of the player's dice that show each face."""
         return states[:, self._dice_columns(player)]
 
     def payoff_key(self, states: np.ndarray) -> np.ndarray:
-        """Return int64 [n]: who made the last bid, and which."""
+        """Return int64 [n], the last bid and its player."""
         return states[:, 2] * base.NUM_PLAYERS + states[:, 1] % base.NUM_PLAYERS
 
     def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """Return the own dice in order, as "1 1 5"."""
+        """Return the player's dice in order, such as "1 1 5"."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         return [
             " ".join(str(face + 1) for face, n in enumerate(row) for _ in range(int(n)))
@@ -168,7 +169,7 @@ class BatchedLiarsDice:
         ]
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Return OpenSpiel's strings: own dice in order, then all bids."""
+        """Return OpenSpiel's strings: the player's dice in order, then all bids."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         bids_of_states = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)
         texts = []

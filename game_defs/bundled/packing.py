@@ -4,10 +4,10 @@ import numpy as np
 
 
 class Packing:
-    """Where the entries of a sequence stand: some bits each, several to a column.
+    """Positions of the entries of a sequence in columns, several per column.
 
     Attributes:
-      width: the number of columns.
+      width: Number of columns.
     """
 
     # The sign bit stays free.
@@ -17,8 +17,8 @@ class Packing:
         """Plan the columns.
 
         Args:
-          length: the most entries that a sequence has.
-          most: the largest entry; the least is 0.
+          length: Largest number of entries of a sequence.
+          most: Largest entry; the smallest is 0.
         """
         self._bits = max(1, most.bit_length())
         self._each = self._BITS // self._bits
@@ -30,7 +30,7 @@ class Packing:
         """Write entries at places that contain 0.
 
         Args:
-          columns: int64 [n, width], changed in place.
+          columns: int64 [n, width], modified in place.
           place: int64 [n], place of each entry.
           entry: int64 [n], entries to write.
         """
@@ -42,7 +42,7 @@ class Packing:
             columns[:, column] |= np.where(inside, entry, 0) << shift
 
     def get(self, columns: np.ndarray, place: np.ndarray | int) -> np.ndarray:
-        """The entries at some place, int64 [n]; `place` is a number or int64 [n]."""
+        """Return int64 [n], the entries at a place, which is a number or int64 [n]."""
         column, offset = np.divmod(np.asarray(place), self._each)
         chosen = columns[np.arange(len(columns)), column]
         return chosen >> offset * self._bits & (1 << self._bits) - 1

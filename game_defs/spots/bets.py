@@ -31,11 +31,12 @@ _MOST = 1e6
 
 
 class Size(NamedTuple):
-    """How much to bet.
+    """Size of a bet.
 
     Attributes:
       unit: "%" of the pot, "x" of the bet, "c" chips, or "allin".
-      amount: so many; of all-in, the largest part of the pot in % for which it counts.
+      amount: Number of units; for all-in, the largest size in % of the pot for which it
+        is allowed.
     """
 
     unit: str
@@ -43,12 +44,13 @@ class Size(NamedTuple):
 
 
 class BetSizes(NamedTuple):
-    """What may be bet.
+    """Allowed bet sizes.
 
     Attributes:
-      sizes: by street, player and kind of bet.
-      cap: bets and raises on a street, at most.
-      force: a bet that leaves at most this part of the pot behind is all-in; -1: none.
+      sizes: Sizes by street, player and kind of bet.
+      cap: Largest number of bets and raises on a street.
+      force: Fraction of the pot; a bet that leaves at most this part of the pot behind
+        is all-in. -1: never.
     """
 
     sizes: Mapping[tuple[str, ...], tuple[Size, ...]]
@@ -57,10 +59,10 @@ class BetSizes(NamedTuple):
 
 
 def read_bets(text: str) -> BetSizes:
-    """Read clauses.
+    """Parse clauses of bet sizes.
 
     Raises:
-      ValueError: one cannot be read; says which word, and what to write.
+      ValueError: If a clause cannot be parsed. The message names the word and a remedy.
     """
     table: dict[tuple[str, ...], tuple[Size, ...]] = {}
     table.update(dict.fromkeys(itertools.product(STREETS, PLAYERS, KINDS), ()))
@@ -89,7 +91,11 @@ def _number(words: list[str], pattern: str, example: str) -> float:
 
 
 def _places(words: list[str]) -> tuple[list[list[str]], list[str]]:
-    """Where a clause holds (streets, players, kinds of bets), and its other words."""
+    """Return the scope of a clause and its other words.
+
+    Returns:
+      Streets, players and kinds of bets; then the other words.
+    """
     chosen: list[list[str]] = [[], [], []]
     for number, word in enumerate(words):
         for keywords, options in zip(chosen, (STREETS, PLAYERS, KINDS), strict=True):
@@ -104,7 +110,13 @@ def _places(words: list[str]) -> tuple[list[list[str]], list[str]]:
 
 
 def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
-    """Return the sizes of a clause; `raises`: it holds for nothing else."""
+    """Return the sizes of a clause.
+
+    Args:
+      words: Words of the sizes.
+      clause: The clause, for messages.
+      raises: Whether the clause applies to raises only.
+    """
     if words == ["none"]:
         return ()
     if words in ([], [""]):

@@ -1,11 +1,11 @@
-"""Ranges of hands as poker players write them: "QQ+,AKs,A5s:0.5".
+"""Ranges of hands in the notation of poker players: "QQ+,AKs,A5s:0.5".
 
-A range is pieces with commas or spaces between them. A piece is a pair ("QQ"), two
-ranks ("AK": all suits, "AKs": one suit, "AKo": two), these with a plus ("QQ+", "ATs+":
-the lower card rises until it is just below the higher one) or as a span ("77-22",
-"A5s-A2s", "JTs-87s"), two cards ("AhKh"), or "random", all hands. Behind a colon stands
-its weight, from 0 to 1; without one it is 1. Of pieces that share a hand the last one
-counts, so "random,AA:0" leaves the aces out.
+A range consists of pieces, separated by commas or spaces. A piece is a pair ("QQ"), two
+ranks ("AK": all suits, "AKs": one suit, "AKo": two suits), one of these with a plus
+("QQ+", "ATs+": the lower card rises until it is just below the higher one) or a span
+("77-22", "A5s-A2s", "JTs-87s"), two cards ("AhKh"), or "random", which is all hands. A
+weight from 0 to 1 may follow after a colon; the default is 1. If pieces share a hand,
+the last one applies, so "random,AA:0" excludes aces.
 """
 
 import re
@@ -31,7 +31,7 @@ def read_range(text: str) -> np.ndarray:
     """Return the weight of each hand of `HANDS`, float64 [1326].
 
     Raises:
-      ValueError: If a piece cannot be read; says which one, and what to write.
+      ValueError: If a piece cannot be parsed. The message names it and a remedy.
     """
     weights = np.zeros(len(HANDS))
     for piece in re.split(r"[,\s]+", text.strip(", \t\n")):

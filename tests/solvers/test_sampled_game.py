@@ -221,7 +221,7 @@ def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
         ({"memory_limit": "none"}, "memory_limit='none'.*4GB"),
         ({"memory_limit": "10MB"}, "memory_limit.*raise the limit"),
         ({"game": "backgammon"}, "information_state_string"),
-        ({"game": "phantom_ttt", "workers": 2}, "workers=2.*leave workers out"),
+        ({"game": "phantom_ttt", "workers": 2}, "workers=2.*omit workers"),
     ],
 )
 def test_refused_before_the_work(monkeypatch, options, named):

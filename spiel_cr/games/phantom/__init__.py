@@ -1,10 +1,10 @@
-"""Games of hidden boards, whose payoffs factor through what has succeeded.
+"""Phantom games, whose payoffs factor through the successful moves.
 
-Where a failed attempt is seen by nobody but who made it, a history is what each player
-did and was told, and the *world*: the moves of both players that succeeded. What one
-player did is independent of what the other did, given the world. So the payoffs are
-two sparse incidence matrices and a number for each world
-(docs/explanation/representations.md).
+If a rejected move is only visible to the player that attempted it, a history consists
+of both players' attempts and answers, and of the *world*: the successful moves of both
+players. Given the world, the players' attempts are independent of each other. Therefore
+the payoffs are two sparse incidence matrices and one number for each world
+(docs/phantom-games.md).
 """
 
 from spiel_cr.games.phantom.game import PhantomGame, phantom_game

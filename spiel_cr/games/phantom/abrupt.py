@@ -1,24 +1,26 @@
-"""Boards on which a failed attempt ends the turn: too many worlds to keep, streamed.
+"""Phantom games in which a rejected move ends the turn; worlds are streamed.
 
-Players attempt cells in turn, and an attempt succeeds where nobody has a stone; its
-player alone is told. The *form* of a world is at which turns attempts succeeded. There
-are few forms, and each has its worlds side by side, one for each order of cells. What a
-player knows in a world is the outcomes of its attempts, which the form says, and an
-order of cells, whose number is arithmetic, for each way in which its failures may have
-met the other's stones. So the pairs of what a player knows and a world, five billion on
-3×3, are walked form by form as dense arrays. Nothing is looked up, numbered or kept.
+Players attempt cells in turn. An attempt succeeds if the cell has no stone, and only
+the player that made it observes the result. The *form* of a world is the set of turns
+at which attempts succeeded. There are few forms, and the worlds of a form are adjacent,
+one for each order of cells. A player's knowledge in a world is the outcomes of its
+attempts, which follow from the form, and an order of cells. The number of that order
+follows by arithmetic for each assignment of the player's rejected attempts to the other
+player's stones. Therefore the pairs of knowledge and world, five billion on a 3×3
+board, are enumerated form by form as dense arrays, without lookups or storage.
 
-A game says that it is one by a method of its batched rules:
+A game declares itself by a method of its batched rules:
 
     def abrupt_board(self) -> tuple[int, Callable] | None: ...
 
-the number C of cells, and `wins(stones, player)`, bool [n], of stones as bits, int64
-[n]. Whose stones win gets 1 from the other player; a full board is a draw.
+It returns the number C of cells, and `wins(stones, player)`, bool [n], a function of
+stones as bits, int64 [n]. A player whose stones win gets 1 from the other player; a
+full board is a draw.
 
-Legend for shapes: C cells; N_m orders of m cells out of C; n worlds of a form; k ways
-in which a player's failures may have met the other's stones. Outcomes are strings of S
-and F. Of one player, N_(m+1) sequences have outcomes of m attempts, and one attempt
-more.
+Legend for shapes: C cells; N_m orders of m cells out of C; n worlds of a form; k
+assignments of a player's rejected attempts to stones of the other player. Outcomes are
+strings of S (success) and F (failure). For each outcomes string of m attempts, a player
+has N_(m+1) sequences, which end with one more attempt.
 """
 
 import dataclasses
@@ -33,16 +35,16 @@ from spiel_cr.common import memory
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import Opened
 
-# Bytes of a sequence's reach and value; and of all else, fitted to a peak on CPUs.
+# Bytes of a sequence's reach and value; other memory, fitted to a peak on CPUs.
 _SEQUENCE, _WORKING = 16, 9e8
 
 
 class Attempts(NamedTuple):
-    """Orders of m cells, by number: those of an order's continuations are consecutive.
+    """Orders of m cells, by number; the continuations of an order are consecutive.
 
     Attributes:
       tried: int8 [N_m, m], the cells, in order.
-      free: int8 [N_m, C - m], the other ones, ascending.
+      free: int8 [N_m, C - m], the other cells, ascending.
       following: int32 [N_m, C], the number of the order with one more cell.
     """
 
@@ -52,14 +54,14 @@ class Attempts(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """What one player knows in the worlds of a form.
+    """One player's knowledge in the worlds of a form.
 
     Attributes:
-      outcomes: of its attempts.
-      rejected_by: For each of k ways, the numbers of the other player's stones that
-        rejected this player's moves.
-      orders: int32 [k, n], the order of its attempts.
-      reach: float64 [n], its reach, summed over these ways.
+      outcomes: Outcomes of the player's attempts.
+      rejected_by: For each of k assignments, the numbers of the other player's stones
+        that rejected this player's moves.
+      orders: int32 [k, n], the order of the player's attempts.
+      reach: float64 [n], the player's reach, summed over the assignments.
     """
 
     outcomes: str
@@ -69,13 +71,13 @@ class Knowledge(NamedTuple):
 
 
 class Form(NamedTuple):
-    """Worlds of a form on their way.
+    """Partially expanded worlds of one form.
 
     Attributes:
-      stones: int64 [2, n], of both players, as bits.
-      owners: whose each stone is, in order.
-      cells: int8 [stones, n], where they are.
-      knowledge: What each player knows.
+      stones: int64 [2, n], stones of both players, as bits.
+      owners: Players of the stones, in order.
+      cells: int8 [stones, n], cells of the stones.
+      knowledge: Knowledge of each player.
     """
 
     stones: np.ndarray
@@ -88,11 +90,11 @@ class Infosets(NamedTuple):
     """Infosets of one player that have the same outcomes.
 
     Attributes:
-      outcomes: of the attempts before.
+      outcomes: Outcomes of the attempts before.
       player_stones: int64 [N_m], the player's stones, as bits.
       rejected_by: int64 [N_m], the other player's stones that rejected moves, as bits.
-      possible: bool [N_m], which of these infosets there are.
-      spare: int8 [N_m], a cell for a stone that the other player must have besides.
+      possible: bool [N_m], whether each of these infosets exists.
+      spare: int8 [N_m], cell for an additional stone that the other player must have.
     """
 
     outcomes: str
@@ -104,15 +106,15 @@ class Infosets(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class AbruptGame:
-    """A game of hidden boards in which a failed attempt ends the turn.
+    """A phantom game in which a rejected move ends the turn.
 
     Attributes:
-      game: OpenSpiel's.
-      rules: its batched rules.
+      game: The OpenSpiel game.
+      rules: Batched rules of the game.
       cells: C.
       wins: bool [2, 2^C], whether a set of a player's stones wins.
-      free: int8 [2^C, C], the cells that are not in a set come first.
-      attempts: the orders of m cells, by m.
+      free: int8 [2^C, C], all cells, first those that are not in a set.
+      attempts: Orders of m cells, by m.
     """
 
     game: pyspiel.Game
@@ -123,7 +125,7 @@ class AbruptGame:
     attempts: tuple[Attempts, ...]
 
     def infosets(self, player: int) -> Iterator[Infosets]:
-        """A player's infosets, by outcomes, those before come first."""
+        """Yield a player's infosets by outcomes; prefixes of outcomes come first."""
         none = np.zeros(1, np.int64)
         above = [("", none, none)]
         for m in range(self.cells):
@@ -151,10 +153,11 @@ class AbruptGame:
         player_stones: np.ndarray,
         rejected_by: np.ndarray,
     ) -> Infosets:
-        """Which orders of attempts may have these outcomes before a decision.
+        """Return the infosets with these outcomes before a decision.
 
-        The other player may have met the player's stones at all turns but those at
-        which it put a stone that was met; and at one more, if it began.
+        The other player may have been rejected by the player's stones at all of its
+        turns except those at which it placed a stone that rejected a move, and at one
+        additional turn if it moves first.
         """
         possible = (
             ~self.wins[player][player_stones] & ~self.wins[1 - player][rejected_by]
@@ -174,15 +177,16 @@ class AbruptGame:
         return Infosets(outcomes, player_stones, rejected_by, possible, spare)
 
     def histories(self, player: int, some: Infosets, rows: np.ndarray) -> np.ndarray:
-        """int16 [r, L], OpenSpiel's actions to some infosets.
+        """Return int16 [r, L], OpenSpiel's actions that lead to some infosets.
 
-        The other player puts a stone only where it is met next, or must have one more;
-        at its other turns it meets the player's stones, in order.
+        The other player only places a stone if it rejects the next move, or if an
+        additional stone is necessary. At its other turns its moves are rejected by the
+        player's stones, in order.
 
         Args:
-          player: whose.
-          some: infosets with the same outcomes.
-          rows: int [r], of these.
+          player: Player whose infosets they are.
+          some: Infosets with the same outcomes.
+          rows: int [r], indices of these.
         """
         outcomes = some.outcomes
         tried = self.attempts[len(outcomes)].tried[rows].T
@@ -202,21 +206,22 @@ class AbruptGame:
 
 
 class Leaves:
-    """Both players' reach and, of what was walked, their leaf values.
+    """Reach of both players, and leaf values of the part that was enumerated.
 
     Attributes:
-      game: of which.
-      reach: for each player, by outcomes, float64 [N_(m+1)], of its sequences.
-      values: the same for what the player gets there, weighed by the other's reach.
-      flat: the same values, one after another.
-      iterations: pieces walked so far, of C².
-      seconds: spent walking.
+      game: The game.
+      reach: For each player, by outcomes, float64 [N_(m+1)], reach of its sequences.
+      values: For each player, by outcomes, the utility of its sequences, weighted by
+        the other player's reach.
+      flat: The same values in one array.
+      iterations: Number of pieces enumerated so far, of C².
+      seconds: Time spent on the enumeration.
     """
 
     def __init__(
         self, game: AbruptGame, reach: Sequence[dict[str, np.ndarray]]
     ) -> None:
-        """Has walked nothing."""
+        """Initialise the values, before any enumeration."""
         self.game, self.reach = game, reach
         self.flat = [
             np.zeros(sum(map(len, by_outcomes.values()))) for by_outcomes in reach
@@ -230,7 +235,7 @@ class Leaves:
         self.iterations, self.seconds = 0, 0.0
 
     def run(self, count: int) -> None:
-        """Walks so many more pieces, one for each pair of first attempts."""
+        """Enumerate some more pieces, one for each pair of first attempts."""
         start = time.perf_counter()
         knowledge = Knowledge("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
         board = np.zeros((2, 1), np.int64), (), np.zeros((0, 1), np.int8)
@@ -241,11 +246,11 @@ class Leaves:
         self.seconds += time.perf_counter() - start
 
     def _attempt(self, form: Form, only: tuple[int, ...] = ()) -> None:
-        """All attempts of the player who acts, and all that follows.
+        """Enumerate all attempts of the acting player, and everything that follows.
 
         Args:
-          form: before them.
-          only: the one attempt to follow, and at the next turns.
+          form: Worlds before the attempts.
+          only: The only attempt to follow, and those of the next turns; empty: all.
         """
         player = sum(len(knowledge.outcomes) for knowledge in form.knowledge) % 2
         self._succeed(form, player, only)
@@ -272,7 +277,7 @@ class Leaves:
             )
 
     def _succeed(self, form: Form, player: int, only: tuple[int, ...]) -> None:
-        """The attempts that succeed; see `_attempt`."""
+        """Enumerate the attempts that succeed; see `_attempt`."""
         game, actor, other = (
             self.game,
             form.knowledge[player],
@@ -308,12 +313,12 @@ class Leaves:
         self._attempt(Form(after, (*form.owners, player), cells, knowledge), only[1:])
 
     def value(self, player: int) -> float:
-        """What the policy gets in a player's seat."""
+        """Return the value of the policy as one player."""
         values, reach = self.values[player], self.reach[player]
         return float(sum(values[key] @ reach[key] for key in values))
 
     def best_value(self, player: int) -> float:
-        """What a best response gets in a player's seat."""
+        """Return the value of a best response as one player."""
         below: dict[str, np.ndarray] = {}
         for outcomes in sorted(self.values[player], key=len, reverse=True):
             total = self.values[player][outcomes].copy()
@@ -332,32 +337,32 @@ def _pair(
 
 
 def _add(totals: np.ndarray, places: np.ndarray, amounts: np.ndarray) -> None:
-    """Adds [n] to totals at each row of places [k, n]."""
+    """Add [n] to totals at each row of places [k, n]."""
     np.add.at(totals, places.ravel(), np.broadcast_to(amounts, places.shape).ravel())
 
 
 def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None:
-    """The game as such a board; None: it does not say that it is one.
+    """Return the game in this form, or None if its batched rules do not declare it.
 
     Args:
-      opened: the game.
-      limit: of the memory of the whole process.
+      opened: The game.
+      limit: Memory limit of the process.
 
     Raises:
-      GameTooLargeError: judging it takes more.
+      GameTooLargeError: If the evaluation of a policy needs more memory.
     """
     rules = opened.rules
     declared = getattr(rules, "abrupt_board", lambda: None)()
     if rules is None or declared is None:
         return None
     cells, wins = declared
-    # Player 0's first attempt succeeds; its other ones and all of player 1's may fail.
+    # Player 0's first attempt succeeds; all other attempts may be rejected.
     orders, sequences = [1.0], 0.0
     for m in range(cells):
         orders.append(orders[m] * (cells - m))
         sequences += orders[m + 1] * (max(1, 2**m / 2) + 2**m * (m < cells - 1))
     need = memory.BASE_BYTES + _WORKING + _SEQUENCE * sequences
-    purpose = f"judging a policy of {opened.game} exactly"
+    purpose = f"exact evaluation of a policy of {opened.game}"
     memory.check_need(purpose, need, limit, "choose ismcts, lbr or learned")
     sets = np.arange(1 << cells)
     table = np.stack([wins(sets, player) for player in range(2)])

@@ -1,9 +1,10 @@
-"""The sequence form of a hidden-board game: two incidence matrices, a payoff a world.
+"""Sequence form of a phantom game: two incidence matrices, and one payoff per world.
 
-With U_p[s, w] = 1 where the last sequence s of player p is consistent with the terminal
-world w, the payoff coupling is A = U_0 · diag(payoff) · U_1ᵀ, which is never made. A
-player's leaf values are U_p · (payoff · (U_oᵀ · reach of o)): two sparse products, the
-vector between them as short as there are terminal worlds, so that it stays in a cache.
+Let U_p[s, w] = 1 if the last sequence s of player p is consistent with the terminal
+world w. The payoff coupling is A = U_0 · diag(payoff) · U_1ᵀ, which is never computed.
+A player's leaf values are U_p · (payoff · (U_oᵀ · reach of opponent o)): two sparse
+products. The vector between them has one element per terminal world, so it stays in a
+processor's cache.
 
 Legend for shapes: W terminal worlds, S sequences, L sequences with terminal worlds.
 """
@@ -24,29 +25,30 @@ from spiel_cr.games.phantom.sides import Incidence, Side, by_world
 from spiel_cr.games.sequence_form import layout, packing, treeplex
 from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
 
-# What one more group of rows costs, in entries that are summed in the same time.
+# Cost of one more group of rows, in entries that are summed in the same time.
 _GROUP_OVERHEAD = 2000
-# Rows of indices that one step of a loop takes, measured.
+# Number of rows of indices per step of a loop, the fastest in measurements.
 _ROWS = 16
 # Gathers of single entries.
 _ENTRIES = lax.GatherDimensionNumbers((), (0,), (0,))
-# So many pairs of sequences are listed at most.
+# Largest number of pairs of sequences that are listed.
 _MOST_LISTED = 20_000_000
-# Sequences whose sums are made at once.
+# Number of sequences whose sums are computed at once.
 _CHUNK = 1 << 19
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class PhantomProduct:
-    """Leaf values by way of terminal worlds; see `treeplex.Coupling`.
+    """Leaf values through terminal worlds; see `treeplex.Coupling`.
 
     Attributes:
-      reach: int32 [k, n] each, the positions of the opponent's k sequences that are
-        consistent with each of n worlds; the groups' worlds are numbered one after
-        another.
-      payoff: float [W + 1], the owner's utility in each world; then 0, for padding.
-      rows: int32 [k, n] each, the k worlds of each of n own sequences.
+      reach: int32 [k, n] for each group of n worlds, positions of the opponent's k
+        sequences that are consistent with each of them; worlds are numbered group by
+        group.
+      payoff: float [W + 1], the player's utility in each world, and 0 for padding.
+      rows: int32 [k, n] for each group of n sequences of the player, the k worlds of
+        each.
     """
 
     reach: tuple[jax.Array, ...]
@@ -54,28 +56,28 @@ class PhantomProduct:
     rows: tuple[jax.Array, ...]
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [L]; see `Coupling`."""
+        """Return float [L], leaf values; see `Coupling`."""
         into = [_gathered(other_reach, places) for places in self.reach]
         none = jnp.zeros(self.payoff.size - sum(map(len, into)), other_reach.dtype)
         weighted = self.payoff * jnp.concatenate([*into, none])
         return jnp.concatenate([_gathered(weighted, places) for places in self.rows])
 
     def largest(self) -> float:
-        """The largest |payoff|."""
+        """Return the largest absolute payoff."""
         return float(np.abs(self.payoff).max(initial=0))
 
     def rescaled(self, exponent: int) -> "PhantomProduct":
-        """The same with payoffs over 2^exponent."""
+        """Return the same product with payoffs divided by 2^exponent."""
         return dataclasses.replace(self, payoff=treeplex.divide(self.payoff, exponent))
 
     @property
     def num_payoffs(self) -> int:
-        """Additions that an evaluation takes; see `treeplex.Coupling`."""
+        """Number of additions of an evaluation; see `treeplex.Coupling`."""
         return sum(places.size for places in (*self.reach, *self.rows))
 
     @property
     def written_out_rows(self) -> int:
-        """Rows that an evaluation has as operations of their own; see `Coupling`."""
+        """Number of rows that are separate operations; see `treeplex.Coupling`."""
         return sum(
             len(places) % _ROWS + min(len(places), _ROWS)
             for places in (*self.reach, *self.rows)
@@ -83,7 +85,7 @@ class PhantomProduct:
 
 
 def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
-    """float [n], sums over the first axis of a vector's entries at int32 [k, n]."""
+    """Return float [n], sums over the first axis of a vector at int32 [k, n]."""
 
     def add(total: jax.Array, rows: jax.Array) -> jax.Array:
         for row in rows:
@@ -107,11 +109,11 @@ def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
 
 
 def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
-    """Lays out both players' decision trees and the products of their coupling.
+    """Build the arrays of both players' trees and the products of the coupling.
 
     Args:
-      sides: both players'.
-      utility: float64 [W], player 0's in each terminal world.
+      sides: Both players' infosets and incidence.
+      utility: float64 [W], player 0's utility in each terminal world.
     """
 
     def place(player: int) -> tuple[layout.PositionMap, list[treeplex.Level]]:
@@ -149,13 +151,13 @@ def _product(
     positions: np.ndarray,
     utility: np.ndarray,
 ) -> tuple[PhantomProduct, np.ndarray]:
-    """One player's leaf values.
+    """Return one player's leaf values.
 
     Args:
-      incidence: the player's incidence.
-      opponent_incidence: the opponent's.
-      positions: int32 [S'], of the opponent's sequences.
-      utility: float64 [W], the player's.
+      incidence: The player's incidence.
+      opponent_incidence: The opponent's incidence.
+      positions: int32 [S'], positions of the opponent's sequences.
+      utility: float64 [W], the player's utility.
 
     Returns:
       The product, and int [L], the sequences that have leaf values.
@@ -177,16 +179,16 @@ def _product(
 def _grouped(
     starts: np.ndarray, entries: np.ndarray, overhead: float, padding: int | None
 ) -> tuple[tuple[jax.Array, ...], np.ndarray]:
-    """Rows of a sparse matrix in dense groups of like length.
+    """Divide the rows of a sparse matrix into dense groups of similar lengths.
 
     Args:
-      starts: int [n + 1], where each row's entries begin.
-      entries: int32, of row after row.
-      overhead: what one more group costs, in entries; 0: no row is padded.
-      padding: the entry to pad rows with.
+      starts: int [n + 1], start of each row's entries.
+      entries: int32, entries of all rows, row by row.
+      overhead: Cost of one more group, in entries; 0: rows are not padded.
+      padding: Entry that pads the rows.
 
     Returns:
-      int32 [k, n] for each group, on the device; and the rows' numbers in this order.
+      int32 [k, n] for each group, on the device, and the row numbers in this order.
     """
     lengths = np.diff(starts)
     ranked = np.argsort(-lengths, kind="stable")
@@ -212,13 +214,13 @@ def _treeplex(
     product: PhantomProduct,
     having: np.ndarray,
 ) -> treeplex.Treeplex:
-    """One player's arrays.
+    """Assemble one player's arrays.
 
     Args:
-      positions: where its sequences lie.
-      levels: of `layout.place`.
-      product: its leaf values.
-      having: int [L], the sequences that these are of.
+      positions: Positions of its sequences.
+      levels: Levels from `layout.place`.
+      product: Its leaf values.
+      having: int [L], the sequences of these leaf values.
     """
     rows = sum(places.shape[1] for places in product.rows)
     source = np.full(positions.size, rows, np.int32)
@@ -235,14 +237,14 @@ def _treeplex(
 
 
 def _thin(uniform: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A block's uniform strategy and tolerance, kept once where nothing is padded."""
+    """Return a block's uniform strategy and tolerance, compact without padding."""
     if np.isinf(tolerance).any():
         return uniform, tolerance
     return uniform[:, :1], tolerance[:1]
 
 
 def _summed(incidence: Incidence, numbers: np.ndarray) -> np.ndarray:
-    """float64 [S], sums of numbers [W] of terminal worlds by sequence."""
+    """Return float64 [S], sums of numbers [W] of terminal worlds by sequence."""
     starts, count = incidence.starts, len(incidence.starts) - 1
     total = np.zeros(count)
     for begin in range(0, count, _CHUNK):
@@ -254,7 +256,11 @@ def _summed(incidence: Incidence, numbers: np.ndarray) -> np.ndarray:
 
 
 def _list(sides: tuple[Side, Side], utility: np.ndarray) -> Payoffs:
-    """The coupling in coordinates; raises GameTooLargeError where that is too much."""
+    """Return the coupling in coordinates.
+
+    Raises:
+      GameTooLargeError: If there are too many pairs of sequences.
+    """
     starts, sequences = zip(
         *(by_world(side.incidence, len(utility)) for side in sides), strict=True
     )
@@ -262,8 +268,8 @@ def _list(sides: tuple[Side, Side], utility: np.ndarray) -> Payoffs:
     size = int((first * second).sum())
     if size > _MOST_LISTED:
         raise GameTooLargeError(
-            f"the payoffs of this game are {size:,} pairs of sequences, more than the "
-            f"{_MOST_LISTED:,} that are listed; take an algorithm that never lists "
+            f"the payoffs of this game are {size:,} pairs of sequences, but at most "
+            f"{_MOST_LISTED:,} can be listed; use an algorithm that does not list "
             f"them, such as cfr+"
         )
     world = np.repeat(np.arange(len(utility)), first * second)

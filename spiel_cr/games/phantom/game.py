@@ -1,4 +1,4 @@
-"""A hidden-board game as worlds, and where its states are found in them."""
+"""A phantom game as worlds, and the infosets of its states."""
 
 import dataclasses
 import functools
@@ -25,21 +25,22 @@ from spiel_cr.games.phantom.sides import Side, walk_side
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 
-# Infosets whose histories are made at once.
+# Number of infosets whose histories are computed at once.
 _CHUNK = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class PhantomGame:
-    """A game of hidden boards.
+    """A phantom game.
 
-    Infosets are what a player did and was told, whatever OpenSpiel's strings say.
+    An infoset consists of a player's attempts and the answers to them, independently of
+    OpenSpiel's information-state strings.
 
     Attributes:
-      game: OpenSpiel's.
-      rules: its batched rules.
-      worlds: all sequences of successes.
-      sides: both players'.
+      game: The OpenSpiel game.
+      rules: Batched rules of the game.
+      worlds: All sequences of successful moves.
+      sides: Infosets and incidence of both players.
     """
 
     __repr__ = short_repr
@@ -52,7 +53,7 @@ class PhantomGame:
 
     @property
     def utility(self) -> np.ndarray:
-        """float64 [W], player 0's in each terminal world."""
+        """float64 [W], player 0's utility in each terminal world."""
         return self.worlds.utility[self.worlds.player == TERMINAL]
 
     @functools.cached_property
@@ -62,7 +63,7 @@ class PhantomGame:
 
     @functools.cached_property
     def game_id(self) -> str:
-        """A hash that tells games apart by all that strategies depend on."""
+        """A hash of everything that strategies and their values depend on."""
         digest = hashlib.sha256()
         for part in (self.worlds.player, self.worlds.child, self.worlds.answer):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
@@ -83,13 +84,13 @@ class PhantomGame:
 
     @property
     def pairs(self) -> tuple[int, int]:
-        """Pairs of a terminal world and a last own sequence, of each player."""
+        """Number of pairs of a terminal world and a last sequence, of each player."""
         first, second = (len(side.incidence.worlds) for side in self.sides)
         return first, second
 
     @property
     def num_terminals(self) -> int:
-        """How many histories end the game."""
+        """Number of terminal histories."""
         worlds = len(self.utility)
         first, second = (
             np.bincount(side.incidence.worlds, minlength=worlds) for side in self.sides
@@ -114,7 +115,7 @@ class PhantomGame:
 
     @property
     def decisions(self) -> tuple[Decisions, Decisions]:
-        """Both players' decision points."""
+        """Decision points of both players."""
         first, second = (side.decisions for side in self.sides)
         return first, second
 
@@ -141,7 +142,7 @@ class PhantomGame:
         """Return the acting player at a state, and the number of its infoset.
 
         Raises:
-          ValueError: If no player acts there, or the state is of another game.
+          ValueError: If no player acts there, or the state belongs to a different game.
         """
         return self.infoset_after(state.history())
 
@@ -149,7 +150,7 @@ class PhantomGame:
         """Return the acting player after OpenSpiel's actions, and its infoset.
 
         Raises:
-          ValueError: If the actions are no history at which a player acts.
+          ValueError: If the actions do not lead to a decision.
         """
         world, sequence, answer = 0, [0, 0], [0, 0]
         for action in (*history, None):
@@ -172,18 +173,18 @@ class PhantomGame:
             after = int(self.worlds.child[action, world])
             world = world if after < 0 else after
         raise ValueError(
-            f"state: the actions {list(history)} lead to no decision of {self.game}; "
-            f"give it states of that game"
+            f"state: the actions {list(history)} do not lead to a decision of "
+            f"{self.game}; give a state of that game"
         )
 
     def actions(self, player: int, infoset: int) -> np.ndarray:
-        """int16 [A], OpenSpiel's legal actions at an infoset, ascending."""
+        """Return int16 [A], OpenSpiel's legal actions at an infoset, ascending."""
         first = int(self.first_sequences[player][infoset])
         count = int(self.sides[player].decisions.num_actions[infoset])
         return self.sides[player].actions[first - 1 : first - 1 + count]
 
     def histories(self, player: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """A history of each infoset, in which the other player never fails.
+        """Yield histories of infosets in which the other player's moves succeed.
 
         Yields:
           Infosets, and int16 [n, L], the actions to each, -1 after the last one.
@@ -204,11 +205,11 @@ class PhantomGame:
             )
 
     def with_failures(self, history: Sequence[int], player: int) -> list[int]:
-        """A history in which the other player first tries all that fails.
+        """Return a history in which the other player makes all rejected attempts first.
 
         Args:
-          history: one in which it never fails.
-          player: whose knowledge stays as it is.
+          history: History in which the other player's moves all succeed.
+          player: Player whose knowledge does not change.
         """
         world, result, tried = 0, list[int](), set[int]()
         for action in history:
@@ -229,14 +230,14 @@ class PhantomGame:
         last: np.ndarray,
         worlds: Worlds,
     ) -> np.ndarray:
-        """Own attempts and the successes of a world, one after the other.
+        """Merge a player's attempts with the successful moves of a world.
 
         Args:
-          player: whose attempts.
-          counts: int [n], how many each infoset has before it.
+          player: Player who makes the attempts.
+          counts: int [n], number of attempts before each infoset.
           attempts: int16 [n] each, the attempts, the last one first.
-          last: int32 [n], the worlds that are come to.
-          worlds: of the game.
+          last: int32 [n], worlds at the infosets.
+          worlds: Worlds of the game.
         """
         path: list[np.ndarray] = []
         at = last
@@ -258,7 +259,7 @@ class PhantomGame:
             going = ~acts | (tried < counts)
             if not going.any():
                 return np.stack([*steps, np.full(len(n), -1)], axis=1).astype(np.int16)
-            # Places of the last ones come first, so the first ones are the highest.
+            # Attempts are in reverse order, so the first ones have the highest places.
             attempt = np.where(
                 acts, tries[counts - 1 - tried, n], wins[depth - 1 - num_successes, n]
             )
@@ -270,13 +271,17 @@ class PhantomGame:
             tried += going & acts
 
 
+# The last game that `shared_phantom_game` returned, by its name.
+_SHARED: dict[str, PhantomGame] = {}
+
+
 class PhantomWorldRules:
     """Batched rules of a phantom game on its worlds and infosets.
 
-    States are int32 [n, 3]: the world, and the infosets where the players act next;
+    States are int32 [n, 3]: the world, and the infosets at which the players act next;
     -1 for a player who never acts again. Strategies are therefore looked up by infoset
-    without searching for it, and players distinguish all that they did and learnt,
-    whatever OpenSpiel's strings contain. For the methods see `BatchedRules`.
+    without a search, and players distinguish all of their attempts and answers,
+    independently of OpenSpiel's strings. For the methods see `BatchedRules`.
 
     Attributes:
       worlds: The phantom game.
@@ -331,7 +336,7 @@ class PhantomWorldRules:
         return states[:, 1 + player]
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        raise NotImplementedError("hidden boards have no chance")
+        raise NotImplementedError("phantom games have no chance nodes")
 
     def probabilities(
         self, behaviour: np.ndarray, states: np.ndarray, player: int
@@ -353,28 +358,42 @@ class PhantomWorldRules:
 
 
 def _rank(legal: np.ndarray) -> np.ndarray:
-    """int64 [n, A], the place of each legal action among the legal ones, from 0."""
+    """Return int64 [n, A], the index of each legal action among the legal ones."""
     return np.cumsum(legal, axis=1) - 1
+
+
+def shared_phantom_game(
+    opened: Opened, memory_limit: memory.Limit = None
+) -> PhantomGame:
+    """Return `phantom_game`, cached for the next call with the same game.
+
+    Both players of a match, and all policies that are evaluated in turn, share it.
+    """
+    name = str(opened.game)
+    if name not in _SHARED:
+        _SHARED.clear()
+        _SHARED[name] = phantom_game(opened, memory_limit=memory_limit)
+    return _SHARED[name]
 
 
 def phantom_game(
     game: Openable, *, memory_limit: memory.Limit = None, progress: bool = False
 ) -> PhantomGame:
-    """Builds the worlds of a hidden-board game.
+    """Build the worlds of a phantom game.
 
-    A game says that it is one by its batched rules, see `hidden`.
+    A game declares that it is a phantom game by its batched rules; see `hidden`.
 
     Args:
       game: OpenSpiel game string, game or open game: two players, zero-sum.
-      memory_limit: as for `build_tree`.
-      progress: say on stderr what is done.
+      memory_limit: Memory limit; see `build_tree`.
+      progress: Whether to report the steps on stderr.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game.
-      GameTooLargeError: its form takes more memory than the limit.
-      InvalidGameError: what it says of itself is not true; says where.
-      ValueError: it is not two-player zero-sum, or does not say that it is of hidden
-        boards.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+      GameTooLargeError: If the form needs more memory than the limit.
+      InvalidGameError: If the declaration contradicts the game. The message says where.
+      ValueError: If the game is not two-player zero-sum, or does not declare that it is
+        a phantom game.
     """
     opened = open_game(game)
     rules = phantom_rules(opened.rules)

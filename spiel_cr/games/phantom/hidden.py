@@ -1,20 +1,20 @@
-"""The worlds of a hidden-board game, from its batched rules.
+"""The worlds of a phantom game, from its batched rules.
 
-A game of hidden boards declares itself by one more method of its batched rules (see
+A phantom game declares itself by one more method of its batched rules (see
 `opening.batched_rules`):
 
     def attempts(self, states) -> tuple[np.ndarray, np.ndarray] | None: ...
 
-It gives, for n states that no attempt failed before, bool [n, A]: whether each attempt
-of the player who acts would succeed; and integers [n, A], from 0 on: what that player,
-and nobody else, would be told. None: the game's parameters are not of this shape. The
-promises are:
+For n states without any rejected move before, the method returns two arrays: bool
+[n, A], whether each attempt of the acting player would succeed, and integers [n, A],
+from 0, the answer that only this player would receive. It returns None if the game is
+not a phantom game with its parameters. The rules must satisfy these conditions:
 
-- There is no chance. After a success `child` says who acts; after a failure the same
-  player goes on, and nothing has changed for anybody but that player.
+- There are no chance nodes. After a success, `child` determines the acting player;
+  after a rejected move the same player continues, and nothing has changed for the other
+  player.
 - A player may make each attempt once in a game, at any of its decisions.
-- Players see nothing but what they are told after their own attempts, and that it is
-  their turn.
+- Players only observe the answers to their own attempts, and that it is their turn.
 
 Legend for shapes: W worlds, A attempts, n some of them.
 """
@@ -29,23 +29,23 @@ from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules
 
-# Attempts that a player has made are bits of an int64.
+# A player's attempts are bits of an int64.
 MOST_ATTEMPTS = 62
-# Bytes that a world takes with each attempt, and for itself.
+# Bytes of a world for each attempt, and other bytes of a world.
 _ENTRY, _WORLD = 5, 64
-# Passes of an estimate, and how far above the limit it refuses.
+# Number of passes of an estimate, and its ratio to the limit that is an error.
 _PASSES, _CLEARLY = 300, 2.0
 
 
 class PhantomRules(BatchedRules, Protocol):
-    """The rules of a hidden-board game on arrays; see above."""
+    """Batched rules of a phantom game; see the module's documentation."""
 
     def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Whether each attempt would succeed, and what its player would be told."""
+        """Return whether each attempt would succeed, and the answer to it."""
 
 
 def phantom_rules(rules: BatchedRules | None) -> PhantomRules | None:
-    """The rules, if they are of a hidden-board game with these parameters."""
+    """Return the rules if they are those of a phantom game; otherwise None."""
     attempts = getattr(rules, "attempts", None)
     if rules is None or not callable(attempts):
         return None
@@ -55,16 +55,16 @@ def phantom_rules(rules: BatchedRules | None) -> PhantomRules | None:
 
 
 class Worlds(NamedTuple):
-    """All sequences of successes, by their number; a world's own come after it.
+    """All sequences of successful moves; each one precedes its continuations.
 
     Attributes:
-      player: int8 [W], who acts, or TERMINAL.
-      utility: float64 [W], player 0's at the end, else 0.
+      player: int8 [W], the acting player, or TERMINAL.
+      utility: float64 [W], player 0's utility in terminal worlds, otherwise 0.
       parent: int32 [W], the world before the last success; -1 at the first one.
       action: int16 [W], the last success; -1 at the first one.
-      child: int32 [A, W], the world after each attempt; -1 where it fails, and where
-        the game is over.
-      answer: int8 [A, W], what its player learns from it.
+      child: int32 [A, W], the world after each attempt; -1 if it is rejected, or if the
+        world is terminal.
+      answer: int8 [A, W], answer to the player that makes the attempt.
     """
 
     player: np.ndarray
@@ -79,23 +79,23 @@ class Worlds(NamedTuple):
 
     @property
     def num_answers(self) -> int:
-        """How many different things a player may be told."""
+        """Number of different answers."""
         return 1 + int(self.answer.max(initial=0))
 
 
 def walk_worlds(
     game: pyspiel.Game, rules: PhantomRules, memory_limit: memory.Limit = None
 ) -> Worlds:
-    """Visits all worlds, level by level.
+    """Enumerate all worlds, level by level.
 
     Args:
-      game: for messages.
-      rules: its rules.
-      memory_limit: as for `build_tree`.
+      game: OpenSpiel game, for messages.
+      rules: Batched rules of the game.
+      memory_limit: Memory limit; see `build_tree`.
 
     Raises:
-      GameTooLargeError: they take more memory than the limit.
-      InvalidGameError: the rules are not those of a hidden-board game.
+      GameTooLargeError: If the worlds need more memory than the limit.
+      InvalidGameError: If the rules are not those of a phantom game.
     """
     room = memory.parse_limit(memory_limit)
 
@@ -104,7 +104,7 @@ def walk_worlds(
         if size > clearly * room or count >= clearly * 2**31:
             raise memory.too_large(
                 game,
-                f"has more than {min(count, 1e15):,.0f} worlds, which take "
+                f"has more than {min(count, 1e15):,.0f} worlds, which need "
                 f"{memory.describe_bytes(size)}",
                 *(memory_limit, room),
             )
@@ -118,8 +118,8 @@ def walk_worlds(
         player = np.asarray(rules.current_player(states)).astype(np.int8)
         if not np.isin(player, (0, 1, TERMINAL)).all():
             raise InvalidGameError(
-                f"{game}: a game of hidden boards has no moves of chance; leave "
-                f"`attempts` out of its batched rules"
+                f"{game}: a phantom game must not have chance nodes; remove "
+                f"`attempts` from its batched rules"
             )
         over = player == TERMINAL
         utility = np.zeros(len(states))
@@ -144,7 +144,7 @@ def walk_worlds(
 
 
 def estimate_phantom_worlds(game: pyspiel.Game, rules: PhantomRules) -> float:
-    """About how many worlds there are, by random passes (Knuth 1975), unbiased."""
+    """Return an unbiased estimate of the number of worlds (Knuth 1975)."""
     random = np.random.default_rng(0)
     states = np.repeat(rules.new_initial_states(), _PASSES, axis=0)
     weight, total = np.full(_PASSES, 1 / _PASSES), 1.0
@@ -163,7 +163,7 @@ def estimate_phantom_worlds(game: pyspiel.Game, rules: PhantomRules) -> float:
 def _attempts(
     game: pyspiel.Game, rules: PhantomRules, states: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What `attempts` gives, checked."""
+    """Return the checked result of `attempts`."""
     most = min(MOST_ATTEMPTS, game.num_distinct_actions())
     shape = len(states), game.num_distinct_actions()
     if not len(states):
@@ -173,16 +173,16 @@ def _attempts(
     succeeds, learnt = map(np.asarray, answer)
     if succeeds.shape != shape or succeeds.dtype != bool or shape[1] > most:
         raise InvalidGameError(
-            f"{game}: attempts of the batched rules gives {succeeds.dtype} "
-            f"{list(succeeds.shape)}; it must give bool {list(shape)}, with at most "
+            f"{game}: attempts of the batched rules returns {succeeds.dtype} "
+            f"{list(succeeds.shape)}; it must return bool {list(shape)}, with at most "
             f"{MOST_ATTEMPTS} attempts"
         )
     if learnt.shape != shape or learnt.dtype.kind not in "iub" or (learnt < 0).any():
         raise InvalidGameError(
-            f"{game}: attempts of the batched rules says that players learn "
-            f"{learnt.dtype} {list(learnt.shape)}; it must give integers "
+            f"{game}: attempts of the batched rules returns answers "
+            f"{learnt.dtype} {list(learnt.shape)}; they must be integers "
             f"{list(shape)}, at least 0"
         )
     if (learnt > np.iinfo(np.int8).max).any():
-        raise InvalidGameError(f"{game}: players learn more than 127 things")
+        raise InvalidGameError(f"{game}: attempts returns answers above 127")
     return succeeds, learnt

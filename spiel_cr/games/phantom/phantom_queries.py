@@ -11,7 +11,7 @@ from spiel_cr.games.phantom.abrupt import AbruptGame
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.query_batch import QueryBatch
 
-# Infosets of each part of a game at which a policy is queried a second time.
+# Number of infosets of each part of a game at which a policy is queried twice.
 _QUERIED_TWICE = 64
 
 
@@ -75,15 +75,15 @@ def path_batch(
     paths: np.ndarray,
     first_sequence: np.ndarray,
 ) -> QueryBatch:
-    """Make a batch of infosets from a history of each.
+    """Make a batch of infosets from one history of each.
 
     Args:
       game: The game.
-      player: The player who acts after all histories.
-      counts: int [n], the number of legal actions at each infoset.
-      actions: int [m], the legal actions at all infosets.
+      player: Player who acts after all histories.
+      counts: int [n], number of legal actions at each infoset.
+      actions: int [m], legal actions at all infosets.
       paths: int16 [n, L], OpenSpiel's actions to each infoset, then -1.
-      first_sequence: int [n], the sequence of each infoset's first action.
+      first_sequence: int [n], sequence of each infoset's first action.
     """
     rules = game.rules
 

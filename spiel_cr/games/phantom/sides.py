@@ -1,11 +1,12 @@
-"""What one player may have done and been told, and in which worlds.
+"""Infosets of one player of a phantom game, and their consistent worlds.
 
-A side is made by walking all pairs (what the player knows, world): its own attempts one
-by one, of the other player the successes only. What a player knows is numbered without
-sorting: known · attempt · answer are marked in an array of bytes, and counted.
+A side is computed by enumerating all pairs (knowledge of the player, world): the
+player's attempts one by one, and only the successful moves of the other player.
+Knowledge is numbered without sorting: triples of knowledge, attempt and answer are
+marked in an array of bytes, and the marks are counted.
 
 Legend for shapes: W worlds, A attempts, I infosets, S sequences, P pairs of a terminal
-world and a last own sequence.
+world and a last sequence of the player.
 """
 
 import dataclasses
@@ -20,17 +21,17 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.phantom.hidden import Worlds
 from spiel_cr.games.sequence_form.decisions import Decisions
 
-# Pairs that are taken at once.
+# Number of pairs that are processed at once.
 _CHUNK = 1 << 19
 
 
 @dataclasses.dataclass(frozen=True)
 class Incidence:
-    """In which terminal worlds a player's sequences are its last ones.
+    """Terminal worlds that are consistent with a player's last sequences.
 
     Attributes:
-      starts: int64 [S + 1], where each sequence's worlds begin.
-      worlds: int32 [P], of sequence after sequence: numbers among the terminal worlds.
+      starts: int64 [S + 1], start of each sequence's worlds.
+      worlds: int32 [P], worlds of all sequences, as numbers among the terminal worlds.
     """
 
     starts: np.ndarray
@@ -39,15 +40,15 @@ class Incidence:
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """One player of a hidden-board game.
+    """One player of a phantom game.
 
     Attributes:
-      decisions: its infosets, by the number of attempts before them, then by parent
-        sequence and answer.
-      answer: int8 [I], what the player was told last; 0 at the first one.
-      actions: int16 [S - 1], the attempt that ends each sequence but the empty one.
-      world: int32 [I], a world in which each infoset may be.
-      incidence: its sequences in terminal worlds.
+      decisions: The player's infosets, by the number of attempts before them, then by
+        parent sequence and answer.
+      answer: int8 [I], the last answer; 0 at the first infoset.
+      actions: int16 [S - 1], last attempt of each sequence except the empty one.
+      world: int32 [I], a world that is consistent with each infoset.
+      incidence: Terminal worlds of the player's sequences.
     """
 
     decisions: Decisions
@@ -59,14 +60,14 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class _Ahead:
-    """Worlds of a kind that come next, for each world; see `_ahead`."""
+    """Next worlds of a kind after each world; see `_ahead`."""
 
     count: np.ndarray
     start: np.ndarray
     targets: np.ndarray
 
     def of(self, worlds: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Each key as often as worlds come next, and these worlds."""
+        """Return each key once per next world, and these worlds."""
         counts = self.count[worlds]
         some = np.flatnonzero(counts)
         counts, starts = counts[some], self.start[worlds[some]]
@@ -74,9 +75,10 @@ class _Ahead:
 
 
 def _ahead(worlds: Worlds, player: int) -> tuple[_Ahead, _Ahead]:
-    """Where a player's next decisions, and the ends before them, may be.
+    """Return the worlds of a player's next decisions, and terminal worlds before them.
 
-    Of worlds at which the player acts, and of ends, these are the worlds themselves.
+    For worlds at which the player acts, and for terminal ones, these are the worlds
+    themselves.
     """
     origin = np.arange(len(worlds), dtype=np.int32)
     at = origin
@@ -101,22 +103,22 @@ def _ahead(worlds: Worlds, player: int) -> tuple[_Ahead, _Ahead]:
 
 
 class _Level:
-    """The infosets after equally many own attempts, on the way."""
+    """The infosets after the same number of the player's attempts."""
 
     def __init__(self, worlds: Worlds, tried: np.ndarray, first: int) -> None:
-        """Numbers the level's sequences.
+        """Number the level's sequences.
 
         Args:
-          worlds: all of them.
-          tried: int64 [n], for each infoset the attempts made, as bits.
-          first: the first sequence's number.
+          worlds: All worlds.
+          tried: int64 [n], attempts made before each infoset, as bits.
+          first: Number of the first sequence.
         """
         width = len(worlds.child)
         legal = (tried[:, None] >> np.arange(width) & 1) == 0
         self.tried, self.width = tried, width
         self.num_actions = legal.sum(axis=1).astype(np.int32)
         flat = legal.reshape(-1)
-        # By infoset and attempt; means nothing where the attempt was made before.
+        # By infoset and attempt; undefined for attempts that were made before.
         self.sequence = np.cumsum(flat, dtype=np.int32) + np.int32(first - 1)
         self.actions = (np.flatnonzero(flat) % width).astype(np.int16)
         self.legal = np.ascontiguousarray(legal.T)
@@ -131,13 +133,13 @@ class _Level:
 
 
 def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> Side:
-    """Walks all pairs of one player.
+    """Enumerate all pairs of one player.
 
     Args:
-      worlds: of the game.
-      player: 0 or 1.
-      take: told of each piece of the walk how many pairs at ends and sequences it met;
-        raises where that is too much.
+      worlds: Worlds of the game.
+      player: The player, 0 or 1.
+      take: Function that is called with the numbers of pairs at terminal worlds and of
+        sequences of each part of the walk; raises an error if there are too many.
     """
     decisions, ends = _ahead(worlds, player)
     start = np.zeros(1, np.int32)
@@ -156,8 +158,8 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
         actions.append(level.actions)
         if not level.num_actions.all():
             raise InvalidGameError(
-                f"player {player} has made every attempt and is to act; a game of "
-                f"hidden boards must be over there, or somebody else must act; correct "
+                f"player {player} acts after it has made every attempt; the game "
+                f"must be over there, or the other player must act; correct "
                 f"`attempts` of its batched rules"
             )
         some = np.empty(len(tried), np.int32)
@@ -211,18 +213,20 @@ def _attempt(
     in_world: np.ndarray,
     attempt: int,
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[np.ndarray, np.ndarray]]:
-    """One attempt of the player, at some pairs.
+    """Process one attempt of the player, at some pairs.
 
     Args:
-      worlds, decisions, ends: of `_ahead`.
-      level: of the pairs; what is met next is marked there.
+      worlds: All worlds.
+      decisions: Worlds of the next decisions, from `_ahead`.
+      ends: Terminal worlds before them, from `_ahead`.
+      level: Level of the pairs, in which new knowledge is marked.
       infosets: int32 [n], infosets by number in the level.
       in_world: int32 [n], worlds.
-      attempt: which.
+      attempt: The attempt.
 
     Returns:
-      Pairs (mark, world) at the player's next decisions; pairs (sequence, world) at
-      ends.
+      Pairs (mark, world) at the player's next decisions, and pairs (sequence, world) at
+      terminal worlds.
     """
     may = np.flatnonzero(level.legal[attempt].take(infosets))
     infosets, in_world = infosets.take(may), in_world.take(may)
@@ -244,7 +248,7 @@ def _attempt(
 def _incidence(
     worlds: Worlds, pairs: list[tuple[np.ndarray, np.ndarray]], num_sequences: int
 ) -> Incidence:
-    """Sorts pairs (sequence, world) by sequence, in linear time."""
+    """Sort pairs (sequence, world) by sequence, in linear time."""
     terminal = np.cumsum(worlds.player == TERMINAL, dtype=np.int32) - np.int32(1)
     sequence = np.concatenate([some for some, _ in pairs])
     world = terminal[np.concatenate([some for _, some in pairs])]
@@ -254,7 +258,7 @@ def _incidence(
 
 
 def _sorted(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each label begins, and the order of items by labels, stable."""
+    """Return the start of each label, and a stable order of items by labels."""
     items = np.arange(len(labels) + 1, dtype=np.int32)
     one_each = np.ones(len(labels), bool)
     matrix = sparse.csr_array((one_each, labels, items), shape=(len(labels), count))
@@ -263,7 +267,11 @@ def _sorted(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each terminal world's sequences begin, int [count + 1], and these."""
+    """Return the sequences of each terminal world.
+
+    Returns:
+      int [count + 1], the start of each world's sequences, and the sequences.
+    """
     starts, pairs = incidence.starts, incidence.worlds
     one_each = np.ones(len(pairs), bool)
     matrix = sparse.csr_array((one_each, pairs, starts), (len(starts) - 1, count))

@@ -1,7 +1,7 @@
-"""A two-player zero-sum game in sequence form: decision trees and payoffs.
+"""Sequence form of two-player zero-sum games: decision trees and payoffs.
 
-Two trees of decisions and a sparse payoff coupling (von Stengel 1996) are all that a
-solver needs; `build` lays them out for JAX.
+Solvers only need two trees of decisions and a sparse payoff coupling (von Stengel
+1996). `layout.build` arranges them in arrays for JAX.
 """
 
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs

@@ -1,7 +1,7 @@
-"""What a game in sequence form is: two trees of decisions and the payoffs between them.
+"""Parts of a game in sequence form: two trees of decisions, and payoffs between them.
 
-Everything here is in logical numbers (see `games.tree.tree`); `layout` says where it
-lies in the solvers' arrays.
+All numbers are logical (see `games.tree.tree`). `layout` maps them to positions in the
+solvers' arrays.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ class Decisions:
     """One player's decision points, in logical numbers.
 
     Attributes:
-      parent: int32 [I], the last own sequence before each infoset.
-      num_actions: int32 [I], at least 1 each.
+      parent: int32 [I], the player's last sequence before each infoset.
+      num_actions: int32 [I], number of actions, at least 1.
     """
 
     __repr__ = short_repr
@@ -33,7 +33,7 @@ class Decisions:
 
     @property
     def num_sequences(self) -> int:
-        """The empty sequence and one for each action of each infoset."""
+        """Number of sequences: the empty one, and one per action of each infoset."""
         return 1 + int(self.num_actions.sum())
 
     @property
@@ -49,7 +49,7 @@ class Decisions:
         return np.append(np.int32(-1), np.repeat(infosets, self.num_actions))
 
     def levels(self) -> np.ndarray:
-        """int32 [I], own decisions before each infoset."""
+        """Return int32 [I], the number of the player's decisions before infosets."""
         # Rounds of pointer doubling: `ancestor` is 1, 2, 4, ... infosets above, and
         # `level` counts the infosets on the way; I stands for "above the root".
         root = len(self)
@@ -62,7 +62,7 @@ class Decisions:
         return level[:-1]
 
     def downwards(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The infosets of each level and their sequences, the first level first.
+        """Return the infosets of each level and their sequences, the first level first.
 
         Both are in ascending order, so the sequences of an infoset are contiguous.
         """
@@ -76,7 +76,7 @@ class Decisions:
         return list(zip(*parts, strict=True))
 
     def upwards(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The infosets of each level and their sequences, the last level first."""
+        """Yield the infosets of each level and their sequences, last level first."""
         return reversed(self.downwards())
 
 
@@ -98,7 +98,7 @@ class Payoffs(NamedTuple):
 
 
 def sum_payoffs(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> Payoffs:
-    """Adds up `values` over equal pairs (row, column)."""
+    """Add up `values` over equal pairs (row, column)."""
     order = order_pairs(rows, columns)
     rows, columns, values = rows[order], columns[order], values[order]
     begins = np.ones(len(order), bool)

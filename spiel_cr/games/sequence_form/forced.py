@@ -1,8 +1,9 @@
-"""Games laid out without their forced moves, where nothing is to be decided.
+"""Sequence forms without forced moves, which involve no decision.
 
-An infoset with one action is worth what that action is, and its sequence is reached as
-often as the own sequence before it. So payoffs of the one can be paid at the other: the
-same game with fewer infosets, of which liar's dice has half.
+The value of an infoset with one action is the value of that action, and the action's
+reach is that of the player's previous sequence. Therefore its payoffs can be moved to
+the previous sequence, which results in the same game with fewer infosets. In liar's
+dice, half of the infosets are forced.
 """
 
 import functools
@@ -15,15 +16,15 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payof
 
 
 class Free(NamedTuple):
-    """What is left of a game.
+    """A game without its forced moves.
 
     Attributes:
-      decisions: each player's decision points with several actions, numbered anew.
-      payoffs: between the sequences of these.
-      sizes: for each player float64, the sum of |payoff| of each of these sequences
-        before payoffs were added up: what rounding errors are measured by.
-      numbers: for each player int32 [S], what each logical sequence is numbered now:
-        forced moves as the sequence before them.
+      decisions: Each player's decision points with several actions, with new numbers.
+      payoffs: Payoffs between the sequences of these decision points.
+      sizes: For each player float64, the sum of the absolute payoffs of each of these
+        sequences before payoffs were added up, which determines rounding errors.
+      numbers: For each player int32 [S], new number of each logical sequence; for
+        forced moves, that of the sequence before them.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -33,11 +34,11 @@ class Free(NamedTuple):
 
 
 def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
-    """Leaves forced moves out.
+    """Remove forced moves from a game.
 
     Args:
-      decisions: each player's decision points, logical.
-      payoffs: pairs of logical sequences with player 0's utility times chance.
+      decisions: Each player's decision points, in logical numbers.
+      payoffs: Pairs of logical sequences with player 0's utility times chance.
     """
     (first, first_numbers), (second, second_numbers) = map(_free, decisions)
     rows, columns = first_numbers[payoffs.rows], second_numbers[payoffs.columns]
@@ -50,7 +51,7 @@ def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
 
 
 def _free(decisions: Decisions) -> tuple[Decisions, np.ndarray]:
-    """One player's part of `Free`."""
+    """Return one player's part of `Free`."""
     is_forced = decisions.num_actions == 1
     # What stands for each sequence: itself, or what is before a forced move.
     stands = np.arange(decisions.num_sequences, dtype=np.int32)
@@ -64,11 +65,11 @@ def _free(decisions: Decisions) -> tuple[Decisions, np.ndarray]:
 
 
 def without(form: layout.SequenceForm) -> layout.SequenceForm:
-    """A game as solvers go through it, without its forced moves.
+    """Return a game in the form for solvers, without its forced moves.
 
     Args:
-      form: the game; where nothing is forced, or where it is locked or its payoffs are
-        not listed, it is given back.
+      form: The game. It is returned unchanged if it has no forced moves, if it has node
+        locks, or if its payoffs are not listed.
     """
     if not form.is_listed or any(rows is not None for rows in form.locks):
         return form
@@ -84,20 +85,21 @@ def lay_out(
     free: Free,
     capacity: layout.PaddedShapes | None = None,
 ) -> layout.SequenceForm:
-    """Lays out what is left of a game, to be read by its logical numbers.
+    """Build the arrays of a game without its forced moves, with its logical numbers.
 
-    Decisions and payoffs are those of the game, the arrays what is left of it. A forced
-    move has the position of the sequence before it, where its reach is read. Its
-    infoset has none, so values of infosets are asked of the game itself.
+    Decisions and payoffs are those of the complete game; the arrays do not contain
+    forced moves. A forced move has the position of the sequence before it, whose reach
+    is the same. Its infoset has no position, so values of infosets must be computed
+    from the complete game.
 
     Args:
-      decisions: each player's decision points, logical.
-      payoffs: pairs of logical sequences with player 0's utility times chance.
-      free: of these, by `leave_out`.
-      capacity: of what is left, see `layout.build`.
+      decisions: Each player's decision points, in logical numbers.
+      payoffs: Pairs of logical sequences with player 0's utility times chance.
+      free: Result of `leave_out` for these.
+      capacity: Shapes to which the arrays are padded; see `layout.build`.
 
     Raises:
-      ValueError: what is left does not fit into the capacity.
+      ValueError: If the game without forced moves does not fit into the capacity.
     """
     form = layout.build(
         free.decisions, free.payoffs, capacity=capacity, below=free.sizes
@@ -114,7 +116,7 @@ def lay_out(
 def _read_by(
     positions: layout.PositionMap, numbers: np.ndarray, decisions: Decisions
 ) -> layout.PositionMap:
-    """A layout by the logical numbers that were before moves were left out."""
+    """Return a position map by the logical numbers of the complete game."""
     forced = decisions.first_sequence[decisions.num_actions == 1]
     arrays = functools.partial(
         layout.constant, (positions.sequences[numbers], positions.infosets)

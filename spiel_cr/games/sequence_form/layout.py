@@ -1,16 +1,18 @@
-"""The game as full-width solvers see it: two decision trees and a payoff coupling.
+"""Arrays of a game for full-width solvers: two decision trees and a payoff coupling.
 
 In a two-player zero-sum game with perfect recall, player p's counterfactual values
 depend on the opponent only through its reach of sequences:
-`leaf values = ±A · reach(other)` with `A[s0, s1]` the sum of chance · utility over the
-terminals whose last own sequences are s0 and s1 (von Stengel 1996, "Efficient
-computation of behavior strategies"). Solvers, subgames and gadgets all speak this form.
+`leaf values = ±A · reach(opponent)`. `A[s0, s1]` is the sum of chance · utility over
+the terminal nodes at which the players' last sequences are s0 and s1 (von Stengel 1996,
+"Efficient computation of behavior strategies"). Solvers, subgames and gadgets all use
+this form.
 
-Logical numbers (see `games.tree.tree`) are for people and other modules. Solvers see a
-player's sequences by *position*: the empty sequence first, then level by level (a level
-is the number of own decisions before an infoset), within a level block by block. A
-block holds infosets of similar action counts as a dense [A, n] array, actions major, so
-that sums over actions are sums of rows, which compilers vectorise.
+Logical numbers (see `games.tree.tree`) are for users and other modules. Solvers use a
+player's sequences by *position*: the empty sequence first, then level by level (the
+level is the number of the player's decisions before an infoset), and within a level
+block by block. A block contains infosets with similar numbers of actions as a dense
+[A, n] array. Actions are the major axis, so that sums over actions are sums of rows,
+which compilers vectorise.
 """
 
 import dataclasses
@@ -27,7 +29,7 @@ from spiel_cr.common.messages import short_repr
 from spiel_cr.games.sequence_form import packing, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 
-# What one more block, or one more group of payoff rows, costs in a solver's step,
+# Cost of one more block, or one more group of payoff rows, in a solver's step,
 # measured in array elements processed in the same time. Fewer, more padded blocks also
 # compile faster.
 _BLOCK_OVERHEAD = 1000
@@ -44,14 +46,14 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclasses.dataclass(frozen=True)
 class PositionMap:
-    """Where one player's logical sequences and infosets lie in the solver's arrays.
+    """Positions of one player's logical sequences and infosets in the solver's arrays.
 
     Attributes:
-      arrays: gives `sequences` and `infosets`; those of large games of signals are made
-        when they are asked for, and not kept.
-      size: length of vectors over positions; more than S where blocks are padded.
-      forced: int32 [k], sequences that share the position of the one before them (see
-        `forced.lay_out`); None: each has its own.
+      arrays: Function that returns `sequences` and `infosets`; large public-tree games
+        compute them in each call and do not store them.
+      size: Length of vectors over positions; more than S if blocks are padded.
+      forced: int32 [k], sequences that share the position of the sequence before them
+        (see `forced.lay_out`); None if each has a separate position.
     """
 
     arrays: Callable[[], tuple[np.ndarray, np.ndarray]]
@@ -68,21 +70,31 @@ class PositionMap:
         """int32 [I], position of each logical infoset in vectors over infosets.
 
         Raises:
-          ValueError: forced moves were left out, so some have none.
+          ValueError: If forced moves were left out, because their infosets have no
+            position.
         """
         if self.forced is not None:
-            raise ValueError("infosets of forced moves have no position")
+            raise ValueError(
+                "infosets of forced moves have no position; use the complete game"
+            )
         return self.arrays()[1]
 
     def behaviour(self, by_position: np.ndarray) -> np.ndarray:
-        """[S], action probabilities by logical sequence, from those by position."""
+        """Return [S], action probabilities by logical sequence.
+
+        Args:
+          by_position: Action probabilities by position.
+        """
         played = by_position[self.sequences]
         if self.forced is not None:
             played[self.forced] = 1
         return played
 
     def by_position(self, values: np.ndarray, padding: float = 0.0) -> np.ndarray:
-        """[size], numbers of sequences [S]; of those that share a place the first's."""
+        """Return [size], values of sequences [S] by position.
+
+        If sequences share a position, the value of the first one is used.
+        """
         positions = np.full(self.size, padding, values.dtype)
         places = self.sequences
         if self.forced is not None:
@@ -93,7 +105,7 @@ class PositionMap:
 
 
 def constant(arrays: Any) -> Any:
-    """What it is given; with `functools.partial` it goes to other processes."""
+    """Return the argument; with `functools.partial` this can be pickled."""
     return arrays
 
 
@@ -102,12 +114,13 @@ class SequenceForm:
     """A two-player zero-sum game in sequence form.
 
     Attributes:
-      list_decisions: gives each player's decision points, logical.
-      list_payoffs: lists the coupling in coordinates.
-      layouts: logical numbers to positions, for each player.
-      arrays: what the jitted passes of `treeplex.py` take, for each player; numpy.
-      locks: for each player float64 [S], by logical sequence, the probabilities of
-        locked infosets, NaN at free ones (see `locking`); None where all are free.
+      list_decisions: Function that returns each player's decision points, in logical
+        numbers.
+      list_payoffs: Function that lists the coupling in coordinates.
+      layouts: Positions of logical numbers, for each player.
+      arrays: Arrays of the functions of `treeplex.py`, for each player; numpy.
+      locks: For each player float64 [S], by logical sequence, the probabilities of
+        locked infosets, NaN at free ones (see `locking`); None if all are free.
     """
 
     __repr__ = short_repr
@@ -120,12 +133,12 @@ class SequenceForm:
 
     @functools.cached_property
     def decisions(self) -> tuple[Decisions, Decisions]:
-        """Each player's decision points, logical."""
+        """Each player's decision points, in logical numbers."""
         return self.list_decisions()
 
     @property
     def is_listed(self) -> bool:
-        """Whether the coupling is kept in coordinates; then `payoffs` costs nothing."""
+        """Whether the coupling is stored in coordinates, so that `payoffs` is free."""
         parts = self.arrays[0].coupling
         return all(isinstance(part, treeplex.RowGroup) for part in parts)
 
@@ -134,17 +147,18 @@ class SequenceForm:
         """The coupling in coordinates, player 0's utility.
 
         Raises:
-          GameTooLargeError: it is not kept so, and too large to be listed.
+          GameTooLargeError: If it is not stored in coordinates, and is too large to be
+            listed.
         """
         return self.list_payoffs()
 
 
 class PaddedShape(NamedTuple):
-    """The shapes of one player's arrays, padded: games that fit in share a program.
+    """Padded shapes of one player's arrays; games that fit share a compiled function.
 
     Attributes:
-      levels: for each level int [n], the actions of each of its infosets, descending.
-      rows: int [r], the payoffs of each sequence that has any, descending.
+      levels: For each level int [n], numbers of actions of its infosets, descending.
+      rows: int [r], numbers of payoffs of the sequences that have any, descending.
     """
 
     levels: tuple[np.ndarray, ...]
@@ -155,7 +169,7 @@ PaddedShapes = tuple[PaddedShape, PaddedShape]
 
 
 def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> PaddedShapes:
-    """Each player's shapes without padding."""
+    """Return each player's shapes without padding."""
     result = []
     for points, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
         lengths = np.bincount(ends, minlength=1)
@@ -165,7 +179,7 @@ def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Padde
 
 
 def common_shapes(needs: Sequence[PaddedShapes]) -> PaddedShapes:
-    """The smallest capacity in which each of several games fits."""
+    """Return the smallest capacity in which each of several games fits."""
     result = []
     none = np.zeros(0, np.int64)
     for sizes in zip(*needs, strict=True):
@@ -176,7 +190,7 @@ def common_shapes(needs: Sequence[PaddedShapes]) -> PaddedShapes:
 
 
 def _cover(descending: Sequence[np.ndarray]) -> np.ndarray:
-    """The largest first, second, third, ... of several descending sequences."""
+    """Return the elementwise maximum of descending sequences of different lengths."""
     cover = np.zeros(max(len(counts) for counts in descending), np.int64)
     for counts in descending:
         cover[: len(counts)] = np.maximum(cover[: len(counts)], counts)
@@ -184,7 +198,7 @@ def _cover(descending: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def fits(need: PaddedShapes, capacity: PaddedShapes) -> bool:
-    """Whether a game with these needs can be laid out in a capacity."""
+    """Return whether a game with these shapes can be built in a capacity."""
     for size, constant in zip(need, capacity, strict=True):
         if len(size.levels) > len(constant.levels):
             return False
@@ -204,23 +218,26 @@ def build(
     capacity: PaddedShapes | None = None,
     below: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> SequenceForm:
-    """Lays out both players' decision trees and the coupling for the solvers.
+    """Build the solvers' arrays of both players' decision trees and the coupling.
 
     Args:
-      decisions: each player's decision points, in any order.
-      payoffs: pairs of logical sequences with player 0's utility times chance.
-      capacity: shapes to pad to, so that games with the same capacity have arrays of
-        equal shapes and share a compiled program; None: the shapes that they need.
-      below: for each player float64 [S], the sum of |payoff| of each sequence, which
-        says how large rounding errors are; None: as `payoffs` has them.
+      decisions: Each player's decision points, in any order.
+      payoffs: Pairs of logical sequences with player 0's utility times chance.
+      capacity: Shapes to pad to, so that games with the same capacity have arrays of
+        equal shapes and share a compiled function. If None, the arrays are as small as
+        possible.
+      below: For each player float64 [S], the sum of absolute payoffs of each sequence,
+        which determines the size of rounding errors. If None, computed from `payoffs`.
 
     Raises:
-      ValueError: the game does not fit into the capacity.
+      ValueError: If the game does not fit into the capacity.
     """
     need = shapes_of(decisions, payoffs)
     capacity = need if capacity is None else capacity
     if not fits(need, capacity):
-        raise ValueError("the game does not fit into the capacity")
+        raise ValueError(
+            "capacity: the game does not fit into these shapes; use larger ones"
+        )
     if below is None:
         below = sizes_of(decisions, payoffs)
     (layout0, levels0), (layout1, levels1) = (
@@ -242,7 +259,7 @@ def build(
 
 
 def _level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:
-    """For each level int [n], the actions of each of its infosets, descending."""
+    """Return for each level int [n], the actions of its infosets, descending."""
     return tuple(
         np.sort(decisions.num_actions[infosets])[::-1]
         for infosets, _ in decisions.downwards()
@@ -264,7 +281,7 @@ def is_deep(levels: Sequence[np.ndarray]) -> bool:
 
 
 def _merged(levels: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """The action counts of each level; of a deep tree, those of all levels in one."""
+    """Return the action counts of each level; of a deep tree, in one level."""
     if not is_deep(levels):
         return levels
     return (np.sort(np.concatenate(levels))[::-1],)
@@ -276,7 +293,7 @@ def _ancestors(
     shape: PaddedShape,
     tree: treeplex.Treeplex,
 ) -> tuple[treeplex.Slices, ...]:
-    """`treeplex.Treeplex.ancestors` of one player's tree."""
+    """Return `treeplex.Treeplex.ancestors` of one player's tree."""
     if not is_deep(shape.levels):
         return ()
     n = tree.levels[0].num_infosets
@@ -297,16 +314,17 @@ def place(
     below: np.ndarray,
     capacity: Sequence[np.ndarray] | None = None,
 ) -> tuple[PositionMap, list[treeplex.Level]]:
-    """Chooses blocks and positions for one player's infosets.
+    """Choose blocks and positions for one player's infosets.
 
     Args:
-      decisions: the player's.
-      below: float64 [S], the sum of |payoff| of each sequence; is changed.
-      capacity: for each level the numbers of actions to pad its infosets to, or one
-        array for all levels of a deep tree; None: those that the levels have.
+      decisions: The player's decision points.
+      below: float64 [S], the sum of absolute payoffs of each sequence; modified in
+        place.
+      capacity: Numbers of actions to which the infosets of each level are padded, or
+        one array for all levels of a deep tree. If None, those of the levels.
 
     Returns:
-      The layout, and the levels, whose `source` is left to be filled in.
+      The positions, and the levels, in which `source` is still to be set.
     """
     first, depths = decisions.first_sequence, decisions.levels()
     scale = _scales(decisions, below)
@@ -372,15 +390,15 @@ def _couple(
     values: np.ndarray,
     capacity: np.ndarray,
 ) -> treeplex.Treeplex:
-    """Puts one player's arrays together.
+    """Assemble one player's arrays.
 
     Args:
-      levels: from `place`.
-      layout: likewise.
+      levels: Levels from `place`.
+      layout: Positions from `place`.
       sequences: int32 [nnz], positions of the player's sequences in the coupling.
-      other: int32 [nnz], positions of the opponent's.
+      other: int32 [nnz], positions of the opponent's sequences.
       values: float64 [nnz], the player's utility times chance.
-      capacity: int [r], the numbers of payoffs to pad its sequences to.
+      capacity: int [r], numbers of payoffs to which the sequences are padded.
     """
     order = order_pairs(sequences, other)
     # What positions without payoffs read comes last: a payoff of zero.
@@ -415,7 +433,7 @@ def _couple(
 def sizes_of(
     decisions: tuple[Decisions, Decisions], payoffs: Payoffs
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each player float64 [S], the sum of |payoff| of each sequence."""
+    """Return for each player float64 [S], the absolute payoffs of sequences."""
     first, second = (
         np.bincount(ends, np.abs(payoffs.values), points.num_sequences)
         for points, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True)
@@ -424,8 +442,11 @@ def sizes_of(
 
 
 def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
-    """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
-    rounding error in units of the last place, is larger."""
+    """Return float64 [I], the sum of absolute payoffs below each infoset.
+
+    This is an upper bound of counterfactual values, and of rounding errors in units of
+    the last place.
+    """
     scale, owner = np.zeros(len(decisions)), decisions.owner
     for infosets, members in decisions.upwards():
         np.add.at(scale, owner[members], below[members])
@@ -434,7 +455,7 @@ def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
 
 
 def _tolerance(legal: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """float64 [A, n], the size of regrets that mean nothing; infinite at padding."""
+    """Return float64 [A, n], the size of negligible regrets; infinite at padding."""
     tolerance = np.full(legal.shape, np.inf)
     tolerance[:, : len(scale)] = _ROUNDING * scale
     return np.where(legal, tolerance, np.inf)

@@ -1,9 +1,9 @@
-"""Locks: infosets whose strategies are fixed, in any game in sequence form.
+"""Node locks: infosets with fixed strategies, for any game in sequence form.
 
-A locked game is a game like others. Its locked infosets play what they are locked to,
-to the last bit, in solvers of the CFR family, linear programs and best responses. The
-NashConv of a locked form therefore counts only what the players gain at unlocked
-infosets. For the NashConv of the whole game, use the form that `lifted` returns.
+A locked game is used like other games. At locked infosets, all CFR solvers, linear
+programs and best responses play exactly the locked probabilities. The NashConv of a
+locked form therefore only counts the players' gains at unlocked infosets. For the
+NashConv of the whole game, use the form that `lifted` returns.
 """
 
 import dataclasses
@@ -18,11 +18,11 @@ Rows = tuple[np.ndarray | None, np.ndarray | None]
 
 
 def locked(form: layout.SequenceForm, rows: Rows) -> layout.SequenceForm:
-    """The game with some infosets locked; locks that it has already are lifted.
+    """Return the game with some infosets locked; existing locks are removed.
 
     Args:
-      form: the game.
-      rows: what is kept.
+      form: The game.
+      rows: Locked probabilities.
     """
     first, second = (
         _locked(tree, positions, kept)
@@ -34,7 +34,7 @@ def locked(form: layout.SequenceForm, rows: Rows) -> layout.SequenceForm:
 def _locked(
     tree: treeplex.Treeplex, position_map: layout.PositionMap, kept: np.ndarray | None
 ) -> treeplex.Treeplex:
-    """One player's tree with its infosets locked."""
+    """Return one player's tree with its infosets locked."""
     if kept is None:
         levels = [level._replace(locked=()) for level in tree.levels]
         return tree._replace(levels=tuple(levels))
@@ -60,13 +60,13 @@ def lifted(form: layout.SequenceForm) -> layout.SequenceForm:
 
 
 def kept(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> np.ndarray:
-    """A player's strategy [S] with what is locked in its place."""
+    """Return a player's strategy [S] with locked probabilities inserted."""
     rows = form.locks[player]
     return behaviour if rows is None else np.where(np.isnan(rows), behaviour, rows)
 
 
 def infosets(form: layout.SequenceForm, player: int) -> np.ndarray:
-    """bool [I], which infosets of a player are locked."""
+    """Return bool [I], whether each infoset of a player is locked."""
     decisions, rows = form.decisions[player], form.locks[player]
     if rows is None:
         return np.zeros(len(decisions), bool)

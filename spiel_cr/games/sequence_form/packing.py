@@ -1,4 +1,4 @@
-"""Which rows share a dense block: padding is traded for fewer blocks."""
+"""Choice of the rows that share a dense block: padding in exchange for fewer blocks."""
 
 import functools
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 
-# Groups of so many rows at most are remembered: padded shapes are met again and again.
+# Largest number of rows whose groups are cached, because padded shapes recur.
 _FEW = 1 << 15
 
 
 def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The largest first, second, third, ... size that any owner has.
+    """Return the largest first, second, third, ... size over all owners.
 
     Args:
-      owner: int [n], whom each size belongs to.
+      owner: int [n], owner of each size.
       sizes: int [n], in any order.
 
     Returns:
@@ -31,17 +31,19 @@ def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
-    """Puts rows of various lengths into few groups, padded to the longest of each.
+    """Divide rows of different lengths into few groups, padded to the longest of each.
 
-    Minimises padded elements + overhead · groups by dynamic programming over the
-    distinct lengths. Rows of length one stay alone: they need no padding and no work.
+    The groups minimise padded elements + overhead · groups, by dynamic programming over
+    the distinct lengths. Rows of length one form a separate group, because they need
+    neither padding nor sums.
 
     Args:
-      lengths: int [n], descending; rows of length zero join no group.
-      overhead: what one more group costs, in padded elements.
+      lengths: int [n], descending; rows of length zero are in no group.
+      overhead: Cost of one more group, in padded elements.
 
     Returns:
-      The places of each group and its largest size; groups of small sizes first.
+      The slice of rows and the largest length of each group; groups of small lengths
+      first.
     """
     if len(lengths) > _FEW:
         return _groups(lengths, overhead)

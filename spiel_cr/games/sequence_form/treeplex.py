@@ -1,10 +1,10 @@
-"""JAX passes over one player's decision tree: strategy → reach, leaf values → values.
+"""JAX functions on one player's decision tree: reach from strategies, and values.
 
-The kernels are plain functions of arrays; callers jit them. Reach of a player is a
-vector over its positions (see `layout`), the product of its own action
-probabilities. Values are counterfactual: weighted by the reach of opponent and chance,
-from the owner's perspective, in the units of the tree's payoffs (solvers divide them by
-a power of two, see `exponent_of`).
+These are plain functions of arrays; callers jit them. The reach of a player is a vector
+over its positions (see `layout`), the product of its own action probabilities. Values
+are counterfactual: weighted by the reach of opponent and chance, from the perspective
+of the tree's player, in the units of the tree's payoffs (solvers divide them by a power
+of two, see `exponent_of`).
 """
 
 import dataclasses
@@ -35,17 +35,17 @@ Blocks = tuple[tuple[jax.Array, ...], ...]
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Slices:
-    """Where equal slices of a vector begin, one after another.
+    """Starts of slices of equal width in a vector.
 
-    In a game of signals (see `games.public_tree.form`) what belongs to one public node
-    lies side by side, signal by signal, and moves as one slice. Elsewhere slices have
-    one element, and this is an array of indices.
+    In a public-tree game (see `games.public_tree.form`) the elements of one public node
+    are adjacent, one for each private state, and are moved as one slice. In other games
+    slices have one element, so this is an array of indices.
 
     Attributes:
-      starts: int32 [k].
-      width: elements per slice.
-      offset: all slices begin so many elements after a multiple of `width`; -1 where
-        they do not, or where that is not known.
+      starts: int32 [k], first element of each slice.
+      width: Number of elements per slice.
+      offset: Remainder of all starts modulo `width`; -1 if they differ, or if it is
+        unknown.
     """
 
     starts: jax.Array
@@ -56,7 +56,7 @@ class Slices:
         return self.starts.shape[0] * self.width
 
     def take(self, vector: jax.Array) -> jax.Array:
-        """The slices of a vector, joined: [k · width]."""
+        """Return the slices of a vector, concatenated: [k · width]."""
         if isinstance(vector, np.ndarray):
             places = np.asarray(self.starts)[:, None] + np.arange(self.width)
             return cast(jax.Array, vector[places.reshape(-1)])
@@ -68,7 +68,7 @@ class Slices:
         return cast(jax.Array, unfused(_slices, self, rows, vector)).reshape(-1)
 
     def add_to(self, vector: jax.Array, values: jax.Array) -> jax.Array:
-        """The vector with values [k · width] added to its slices."""
+        """Return the vector with values [k · width] added to its slices."""
         numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
         if self.width > 1:
             numbers = lax.ScatterDimensionNumbers((1,), (), (0,))
@@ -80,7 +80,7 @@ class Slices:
 
 
 def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
-    """vector[places], with less to trace, since no place is negative."""
+    """Return vector[places]; indices must not be negative, which shortens tracing."""
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     return lax.gather(
         *(vector, places[..., None], numbers, (1,)),
@@ -89,7 +89,7 @@ def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
 
 
 def _slices(slices: Slices, rows: jax.Array, vector: jax.Array) -> jax.Array:
-    """Slices [k, width], from the rows [k] or the starts [k, 1] of all."""
+    """Return slices [k, width], from the rows [k] or the starts [k, 1]."""
     offset, width = slices.offset, slices.width
     if offset >= 0:
         end = len(vector) - (len(vector) - offset) % width
@@ -106,7 +106,7 @@ def _product(above: jax.Array, block: jax.Array) -> jax.Array:
 
 
 def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
-    """All slices of a vector, joined."""
+    """Return all slices of a vector, concatenated."""
     parts = [some.take(vector) for some in slices]
     if isinstance(vector, np.ndarray):
         return cast(jax.Array, np.concatenate(parts))
@@ -114,28 +114,28 @@ def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
 
 
 def is_wide(slices: Sequence[Slices]) -> bool:
-    """Whether some slices have several elements, as in games of signals."""
+    """Return whether some slices have several elements, as in public-tree games."""
     return any(some.width > 1 for some in slices)
 
 
 class Level(NamedTuple):
-    """The infosets with equally many own decisions before them.
+    """The infosets with the same number of the player's decisions before them.
 
-    A block of n infosets with A actions has a uniform strategy [A, n], or [A, 1] where
-    nothing is padded, and a tolerance [A, n], or [1, n] there.
+    A block of n infosets with A actions has a uniform strategy [A, n] and a tolerance
+    [A, n]. Without padding, their shapes are [A, 1] and [1, n].
 
     Attributes:
-      parent: n elements, each infoset's parent sequence: its index among the sequences
-        of the level above (0 at the first level: the empty sequence).
-      source: m elements, where `leaf_values` puts the value of each of the level's
-        sequences, block after block, each block actions-major.
-      uniform: for each block the uniform strategy, 0 at padding.
-      tolerance: for each block how large a regret rounding alone can leave in one
-        iteration; infinite at padding.
-      more: where some of the level's sequences (the first) have another leaf value (the
-        second) to add to that of their `source`.
-      locked: for each block the probabilities [A, n] that infosets keep whatever is
-        gained, negative at free ones; None where all are free. Empty: all blocks are.
+      parent: n elements, index of each infoset's parent sequence among the sequences of
+        the level above (0 at the first level: the empty sequence).
+      source: m elements, positions in the result of `leaf_values` of the level's
+        sequences, block by block, with actions as the major axis of each block.
+      uniform: Uniform strategy of each block, 0 at padding.
+      tolerance: Largest regret that rounding errors alone can cause in one iteration,
+        for each block; infinite at padding.
+      more: Additional leaf values: pairs of sequences of the level, and positions of
+        the values that are added to those of their `source`.
+      locked: Locked probabilities [A, n] of each block, negative at free infosets; None
+        for blocks without locks. Empty if no block has locks.
     """
 
     parent: tuple[Slices, ...]
@@ -147,7 +147,7 @@ class Level(NamedTuple):
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Actions and infosets of each block."""
+        """Numbers of actions and infosets of each block."""
         return [
             (uniform.shape[0], tolerance.shape[1])
             for uniform, tolerance in zip(self.uniform, self.tolerance, strict=True)
@@ -159,11 +159,11 @@ class Level(NamedTuple):
 
     @property
     def num_sequences(self) -> int:
-        """Places of sequences, padding included."""
+        """Number of positions of sequences, including padding."""
         return sum(actions * n for actions, n in self.shapes)
 
     def split(self, values: jax.Array) -> list[jax.Array]:
-        """Cuts values of all sequences into the blocks [A, n]."""
+        """Divide values of all sequences into the blocks [A, n]."""
         blocks, begin = [], 0
         for actions, n in self.shapes:
             end = begin + actions * n
@@ -173,11 +173,11 @@ class Level(NamedTuple):
 
 
 def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
-    """Cuts a vector by position into its levels, without the empty sequence.
+    """Divide a vector by position into its levels, without the empty sequence.
 
     Args:
-      levels: L, in order.
-      vector: [S, ...], of numpy or JAX.
+      levels: L levels, in order.
+      vector: [S, ...], a numpy or JAX array.
 
     Returns:
       L arrays.
@@ -191,39 +191,39 @@ def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
 
 
 class Coupling(Protocol):
-    """Some rows of the payoff coupling: leaf values from the opponent's reach."""
+    """Rows of the payoff coupling, which map the opponent's reach to leaf values."""
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [r], the rows' values; opponent's reach by position."""
+        """Return float [r], leaf values from the opponent's reach by position."""
 
     def largest(self) -> float:
-        """The largest |payoff|; of numpy arrays."""
+        """Return the largest absolute payoff; arrays must be numpy arrays."""
 
     def rescaled(self, exponent: int) -> "Coupling":
-        """The same with payoffs over 2^exponent; numpy arrays."""
+        """Return the same rows with payoffs over 2^exponent, as numpy arrays."""
 
     @property
     def num_payoffs(self) -> int:
-        """Multiplications that an evaluation takes."""
+        """Number of multiplications of an evaluation."""
 
     @property
     def written_out_rows(self) -> int:
-        """Rows of arrays that an evaluation has as operations of their own."""
+        """Number of rows of arrays that are separate operations of an evaluation."""
 
 
 class RowGroup(NamedTuple):
-    """Rows of the payoff coupling with similar numbers of entries, padded to equal.
+    """Rows of the payoff coupling with similar numbers of entries, padded.
 
     Attributes:
       columns: int32 [w, r], positions of the opponent's sequences.
-      values: float [w, r], the owner's utility times chance; 0 at padding.
+      values: float [w, r], the player's utility times chance; 0 at padding.
     """
 
     columns: jax.Array
     values: jax.Array
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [r]; see `Coupling`."""
+        """Return float [r]; see `Coupling`."""
         if self.columns.shape[0] > _UNROLLED_ROWS:
             return (self.values * _gather(other_reach, self.columns)).sum(axis=0)
         # Gather row by row, so that each product fuses with its gather.
@@ -234,11 +234,11 @@ class RowGroup(NamedTuple):
         return functools.reduce(operator.add, terms)
 
     def largest(self) -> float:
-        """The largest |payoff|."""
+        """Return the largest absolute payoff."""
         return float(np.abs(self.values).max(initial=0))
 
     def rescaled(self, exponent: int) -> "RowGroup":
-        """The same with payoffs over 2^exponent."""
+        """Return the same rows with payoffs divided by 2^exponent."""
         return self._replace(values=divide(self.values, exponent))
 
     @property
@@ -255,15 +255,16 @@ class Treeplex(NamedTuple):
     """One player's decision tree and its rows of the payoff coupling.
 
     Attributes:
-      levels: top to bottom.
-      coupling: the rows with at least one entry, in groups.
-      root_source: int32 [k], where `leaf_values` puts what adds up to the empty
-        sequence's value.
-      zeros: float [Z], zeros, which `leaf_values` puts last for sequences without
-        payoffs; as many as the widest slice has elements.
-      ancestors: empty, unless the tree is deep. A deep tree has a single level, which
-        holds all infosets, and `Level.parent` counts all positions. Entry k is
-        [n + 1]: the infoset 2^k infosets above each infoset, n if there is none.
+      levels: Levels from top to bottom.
+      coupling: Rows with at least one entry, in groups.
+      root_source: int32 [k], positions in the result of `leaf_values` that add up to
+        the value of the empty sequence.
+      zeros: float [Z], zeros at the end of leaf values, for sequences without payoffs;
+        as many as the widest slice has elements.
+      ancestors: Ancestors of the infosets of a deep tree; otherwise empty. A deep tree
+        has a single level of all infosets, and `Level.parent` counts all positions.
+        Entry k is [n + 1]: the infoset 2^k infosets above each infoset, n if there is
+        none.
     """
 
     levels: tuple[Level, ...]
@@ -274,7 +275,7 @@ class Treeplex(NamedTuple):
 
 
 def written_out_rows(tree: Treeplex) -> int:
-    """How many rows of arrays a pass over a tree has as operations of their own."""
+    """Return the number of rows of arrays that are separate operations in a pass."""
     blocks = [block for level in tree.levels for block in level.uniform]
     # Of a longer sum only the rows before it would be written out one by one.
     rows = [min(len(block), _UNROLLED_ROWS + 1) for block in blocks]
@@ -282,36 +283,36 @@ def written_out_rows(tree: Treeplex) -> int:
 
 
 def sum_rows(rows: jax.Array) -> jax.Array:
-    """Sums [k, n] over its first axis."""
+    """Sum [k, n] over its first axis."""
     if rows.shape[0] > _UNROLLED_ROWS:
         return rows.sum(axis=0)
     return functools.reduce(operator.add, [rows[i] for i in range(rows.shape[0])])
 
 
 def leaf_values(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
-    """Sums terminal payoffs by own sequence: the product of coupling and reach.
+    """Compute leaf values of the player's sequences: the product of coupling and reach.
 
     Args:
-      tree: the player's treeplex.
+      tree: The player's treeplex.
       other_reach: float [S'], the opponent's reach by position.
 
     Returns:
-      float [R + Z], values of the rows that have payoffs, in the order that
-      `Level.source` refers to, then zeros.
+      float [R + Z], values of the rows that have payoffs, in the order of
+      `Level.source`, followed by zeros.
     """
     parts = [group.leaf_values(other_reach) for group in tree.coupling]
     return join([*parts, tree.zeros], wide=tree.zeros.size > 1)
 
 
 def root_value(tree: Treeplex, leaves: jax.Array) -> jax.Array:
-    """The empty sequence's own value, float scalar, from `leaf_values`."""
+    """Return the leaf value of the empty sequence, a scalar, from `leaf_values`."""
     if tree.root_source.shape[0] == 1:
         return leaves[tree.root_source[0]]
     return leaves[tree.root_source].sum()
 
 
 def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
-    """float [m], the own leaf values of a level's sequences, from `leaf_values`."""
+    """Return float [m], the leaf values of a level's sequences, from `leaf_values`."""
     values = take(level.source, leaves)
     for into, source in level.more:
         values = into.add_to(values, source.take(leaves))
@@ -319,15 +320,16 @@ def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
 
 
 def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> jax.Array:
-    """Multiplies action probabilities down the tree.
+    """Multiply action probabilities down the tree.
 
     Args:
-      tree: the player's treeplex.
-      strategy: behaviour strategy, one [A, n] a block.
-      root: float [1], what the empty sequence has; None: 1.
+      tree: The player's treeplex.
+      strategy: Behaviour strategy, one [A, n] per block.
+      root: float [1], reach of the empty sequence; None: 1.
 
     Returns:
-      float [S], the player's own reach of every position; 1 at the empty sequence.
+      float [S], the player's reach of every position; 1 at the empty sequence by
+      default.
     """
     # numpy arrays stay numpy arrays: initial states need no compiled program.
     namespace = tree.root_source.__array_namespace__()
@@ -349,12 +351,12 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
 
 
 def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.Array:
-    """float [m], own reach of a level's sequences.
+    """Return float [m], the player's reach of a level's sequences.
 
     Args:
-      level: the level.
-      blocks: its strategies [A, n].
-      into: float [n], own reach of its infosets.
+      level: The level.
+      blocks: Its strategies [A, n].
+      into: float [n], the player's reach of its infosets.
     """
     namespace = into.__array_namespace__()
     wide = namespace is jnp and is_wide(level.source)
@@ -370,12 +372,12 @@ def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.A
 def _steps(
     tree: Treeplex, blocks: Sequence[jax.Array], *, above_root: float
 ) -> jax.Array:
-    """float [n + 1], the probability of the own action before each infoset.
+    """Return float [n + 1], the probability of the player's action before each infoset.
 
     Args:
-      tree: a deep tree.
-      blocks: strategies [A, n].
-      above_root: Last element, which stands for what is above the first infosets.
+      tree: A deep tree.
+      blocks: Strategies [A, n].
+      above_root: Last element, for the empty sequence above the first infosets.
     """
     namespace = blocks[0].__array_namespace__()
     one = namespace.ones(1, dtype=blocks[0].dtype)
@@ -386,24 +388,24 @@ def _steps(
 def expected_values(
     tree: Treeplex, strategy: Blocks, leaves: jax.Array
 ) -> tuple[list[list[jax.Array]], list[list[jax.Array]], list[jax.Array]]:
-    """Counterfactual values if the player plays a strategy.
+    """Compute counterfactual values of a strategy.
 
-    In a deep tree, v = u + W v, where u is what an infoset's sequences are paid without
-    further decisions and W[i, j] is the probability of the action at infoset i
-    that leads to its child j. Hence v = (1 + W^(2^K)) ... (1 + W^2) (1 + W) own, where
-    each power of W has at most one entry a column: the reach of an infoset from the
+    In a deep tree, v = u + W v, where u contains the payoffs of an infoset's sequences
+    without further decisions, and W[i, j] is the probability of the action at infoset i
+    that leads to its child j. Hence v = (1 + W^(2^K)) ... (1 + W^2) (1 + W) u, where
+    each power of W has at most one entry per column: the reach of an infoset from the
     ancestor 2^k infosets above it (pointer jumping, Wyllie 1979, "The complexity of
     parallel computations"). Only sums and products of probabilities occur, so rounding
-    is that of a pass level by level.
+    errors are those of a pass level by level.
 
     Args:
-      tree: the player's treeplex.
-      strategy: behaviour strategy, one [A, n] a block.
-      leaves: from `leaf_values`.
+      tree: The player's treeplex.
+      strategy: Behaviour strategy, one [A, n] per block.
+      leaves: Leaf values from `leaf_values`.
 
     Returns:
-      By level, from the first: values of actions, [A, n] a block; values of infosets,
-      [n] a block; the latter joined.
+      For each level, from the first: values of actions, [A, n] per block, and values of
+      infosets, [n] per block; then the latter concatenated.
     """
     if tree.ancestors:
         (level,), (blocks,) = tree.levels, strategy
@@ -436,7 +438,12 @@ def expected_values(
 def infoset_values(
     strategy: Sequence[jax.Array], actions: Sequence[jax.Array]
 ) -> list[jax.Array]:
-    """Values [n] of infosets by block, from strategies and action values [A, n]."""
+    """Return values [n] of infosets by block.
+
+    Args:
+      strategy: Strategies [A, n] of the blocks.
+      actions: Action values [A, n] of the blocks.
+    """
     return [
         action[0]
         if len(action) == 1
@@ -455,12 +462,12 @@ def _mean(probability: jax.Array, action: jax.Array) -> jax.Array:
 def values_below(
     level: Level, leaves: jax.Array, child: Level | None, child_values: jax.Array | None
 ) -> list[jax.Array]:
-    """Counterfactual value of every action of a level.
+    """Return the counterfactual value of every action of a level.
 
     Args:
-      level: the level.
-      leaves: from `leaf_values`.
-      child: the level below, None at the last one.
+      level: The level.
+      leaves: Leaf values from `leaf_values`.
+      child: The level below; None at the last one.
       child_values: float [n of child], values of its infosets.
 
     Returns:
@@ -472,11 +479,11 @@ def values_below(
 def with_children(
     values: jax.Array, child: Level | None, child_values: jax.Array | None
 ) -> jax.Array:
-    """Adds values of infosets to those of the sequences that they follow.
+    """Add values of infosets to those of their parent sequences.
 
     Args:
-      values: float [m], of a level's sequences.
-      child: the level below, None at the last one.
+      values: float [m], values of a level's sequences.
+      child: The level below; None at the last one.
       child_values: float [n of child], values of its infosets.
     """
     if child is not None and child_values is not None:
@@ -489,20 +496,23 @@ def with_children(
 
 
 def exponent_of(payoffs: Iterable[float]) -> int:
-    """The e for which 2^e is just above the largest payoff; 0 where all are zero.
+    """Return the e for which 2^e is just above the largest payoff; 0 if all are zero.
 
-    Solvers divide payoffs by 2^e, so that no size of payoffs can overflow or vanish in
-    their arithmetic. A power of two changes no other bit: whatever else solvers
-    compute is products, sums and comparisons of payoffs.
+    Solvers divide payoffs by 2^e, so that their arithmetic does not overflow or
+    underflow for any size of payoffs. A power of two does not change the significant
+    digits, because solvers only multiply, add and compare payoffs.
 
     Args:
-      payoffs: the largest |payoff| of each part of a game.
+      payoffs: The largest absolute payoff of each part of a game.
     """
     return math.frexp(max(payoffs, default=0.0))[1]
 
 
 def rescale(tree: Treeplex, exponent: int) -> Treeplex:
-    """The treeplex with payoffs and tolerances over 2^exponent; numpy arrays."""
+    """Return the treeplex with payoffs and tolerances over 2^exponent.
+
+    The tree must contain numpy arrays, and so does the result.
+    """
     levels = tuple(
         level._replace(
             tolerance=tuple(divide(block, exponent) for block in level.tolerance)
@@ -514,17 +524,17 @@ def rescale(tree: Treeplex, exponent: int) -> Treeplex:
 
 
 def largest_payoff(tree: Treeplex) -> float:
-    """The largest |payoff|; of numpy arrays."""
+    """Return the largest absolute payoff of a treeplex of numpy arrays."""
     return max((group.largest() for group in tree.coupling), default=0.0)
 
 
 def divide(payoffs: jax.Array, exponent: int) -> jax.Array:
-    """Payoffs over 2^exponent; numpy arrays, exact but for numbers that vanish."""
+    """Return payoffs over 2^exponent as numpy arrays, exact except for underflow."""
     return cast(jax.Array, np.ldexp(np.asarray(payoffs), -exponent))
 
 
 def uniform_strategy(tree: Treeplex) -> Blocks:
-    """The uniform behaviour strategy, but at locked infosets."""
+    """Return the uniform behaviour strategy, with locked infosets as locked."""
     namespace = tree.root_source.__array_namespace__()
     return tuple(
         keep_locked(
@@ -541,7 +551,7 @@ def uniform_strategy(tree: Treeplex) -> Blocks:
 
 
 def keep_locked(level: Level, blocks: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
-    """A level's strategies [A, n], with those of locked infosets in their places."""
+    """Return a level's strategies [A, n], with locked probabilities inserted."""
     if not level.locked:
         return tuple(blocks)
     return tuple(
@@ -553,12 +563,12 @@ def keep_locked(level: Level, blocks: Sequence[jax.Array]) -> tuple[jax.Array, .
 
 
 def join(parts: Sequence[jax.Array], *, wide: bool = False) -> jax.Array:
-    """Concatenates vectors; a single one is passed through.
+    """Concatenate vectors; a single one is returned unchanged.
 
     Args:
-      parts: the vectors.
-      wide: whether they are slices. Long ones are written first and copied then, which
-        is faster than to compute them number by number in their place.
+      parts: Vectors to concatenate.
+      wide: Whether the vectors are slices. Long vectors are then computed separately
+        and copied, which is faster than computing each element at its destination.
     """
     if len(parts) == 1:
         return parts[0]

@@ -1,4 +1,4 @@
-"""Games played move by move: by compiled trees, batched rules, OpenSpiel's states."""
+"""Simulation of games by game trees, batched rules or OpenSpiel states."""
 
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.games.simulation.rules_source import RulesSource

@@ -1,9 +1,9 @@
-"""Games of bets, hands and boards whose rules put hands into buckets.
+"""Games of bets, hands and boards whose rules assign hands to buckets.
 
-Who acts and what may be done depends on the bets alone. Given a board for all rounds,
-all hands can be looked at together: numbers float32 [places, hands], one place for each
-node of the tree of bets. Those below a group of like decisions lie side by side, first
-by action, then by decision.
+The acting player and the legal actions depend on the bets alone. Given a board for all
+rounds, all hands can be processed together: as numbers float32 [places, hands], with
+one place for each node of the tree of bets. The nodes below a group of similar
+decisions are adjacent, ordered first by action, then by decision.
 """
 
 from collections.abc import Iterator
@@ -15,15 +15,16 @@ from spiel_cr.games.histories import TERMINAL
 
 
 class Bets(Protocol):
-    """Nodes of the tree of bets, P of them; each one's children by actions, ascending.
+    """Nodes of the tree of bets, P of them; children are in ascending order of actions.
 
     Attributes:
-      player: int8 [P], who acts: 0, 1 or TERMINAL.
-      parent: int32 [P], before the node; -1 at the root, which is the first.
-      action: int32 [P], the action of the game that leads here; -1 at the root.
+      player: int8 [P], the acting player, 0 or 1, or TERMINAL.
+      parent: int32 [P], an earlier node; -1 at the root, which is the first.
+      action: int32 [P], action of the game that leads to the node; -1 at the root.
       round: int8 [P], from 0.
-      stake: float64 [P], at ends what player 0 gets if it wins, or if somebody folded.
-      showdown: bool [P].
+      stake: float64 [P], at terminal nodes player 0's utility if it wins, or if a
+        player has folded.
+      showdown: bool [P], whether the hands are compared.
     """
 
     player: np.ndarray
@@ -38,10 +39,10 @@ class BoardRules(Protocol):
     """Batched rules with `information_state` [node, bucket], and H hands.
 
     Attributes:
-      bets: all of them.
-      counts: buckets of each round, or more.
-      sizes: how many cards the board has in each round.
-      held: float32 [H, cards], 1 where a hand has a card; each has one or two.
+      bets: All nodes of the tree of bets.
+      counts: Number of buckets of each round, or an upper bound.
+      sizes: Number of board cards in each round.
+      held: float32 [H, cards], 1 if a hand has a card; each hand has one or two.
     """
 
     bets: Bets
@@ -52,22 +53,23 @@ class BoardRules(Protocol):
     def draw_board(
         self, random: np.random.Generator, first: np.ndarray | None = None
     ) -> np.ndarray:
-        """Cards of a whole board, int64 [n], in the order in which they are dealt.
+        """Return the cards of a complete board, int64 [n], in the order of the deal.
 
         Args:
-          random: advanced.
-          first: cards that it begins with; all boards with these are as likely.
+          random: Random generator.
+          first: First cards of the board; all boards that begin with them have the same
+            probability.
         """
 
     def buckets(self, board: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [H], in round `number`; bool [H], whether the board leaves a hand."""
+        """Return int64 [H], buckets in a round, and bool [H], possible hands."""
 
     def beats(self, board: np.ndarray) -> np.ndarray:
-        """Which hands win on a whole board.
+        """Return the results of all pairs of hands on a complete board.
 
         Returns:
-          float32 [H, H]: 1 where the first hand is stronger, -1 where it is weaker, 0
-          where they are equal, share a card, or the board has one of theirs.
+          float32 [H, H]: 1 if the first hand is stronger, -1 if it is weaker, 0 if they
+          are equal, share a card, or have a card of the board.
         """
 
 
@@ -75,11 +77,11 @@ class Group(NamedTuple):
     """The n decisions at one depth with one player, round and number of actions A.
 
     Attributes:
-      player, round: of all.
-      nodes: int64 [n].
-      below: slice of the A n places of the nodes after them.
-      table: slice of the A n B numbers that they have in a table of B buckets.
-      shape: (A, n, B).
+      player, round: Common values of all decisions.
+      nodes: int64 [n], nodes of the decisions.
+      below: Slice of the A n places of the nodes after them.
+      table: Slice of their A n B entries in a table of B buckets.
+      shape: The tuple (A, n, B).
     """
 
     player: int
@@ -94,16 +96,16 @@ class BetTree:
     """The tree of bets, in groups.
 
     Attributes:
-      bets: its nodes.
-      groups: of all decisions, from the root on.
-      place: int64 [P], of each node; 0 is the root's.
+      bets: Nodes of the tree.
+      groups: Groups of all decisions, from the root down.
+      place: int64 [P], place of each node; 0 for the root.
       own: int64 [2, P], the place after each player's last action before a node.
-      folds, shown: int64, the ends of both kinds.
-      children: int64 of each node, by actions.
+      folds, shown: int64, terminal nodes after a fold, and with a showdown.
+      children: int64, children of each node, by actions.
     """
 
     def __init__(self, rules: BoardRules) -> None:
-        """Lays it out."""
+        """Build the groups and places."""
         self.bets = bets = rules.bets
         self.place = np.zeros(len(bets.player), np.int64)
         self.own = np.zeros((2, len(bets.player)), np.int64)
@@ -116,7 +118,7 @@ class BetTree:
         self.shown = np.flatnonzero(ends & bets.showdown)
 
     def _grouped(self, counts: tuple[int, ...]) -> Iterator[Group]:
-        """The groups; numbers places on the way."""
+        """Yield the groups, and number the places."""
         player = self.bets.player
         actions = np.array([len(below) for below in self.children])
         level, place, entry = np.zeros(1, np.int64), 1, 0
@@ -144,20 +146,20 @@ class BetTree:
         beats: np.ndarray,
         value: np.ndarray,
     ) -> None:
-        """Counterfactual values at all ends.
+        """Compute counterfactual values at all terminal nodes.
 
         Args:
-          player: whose.
-          reach: float32 [P, h], the other player's, by place.
-          held, beats: of the h hands, see `BoardRules`.
-          value: float32 [P, h], filled at the places of ends.
+          player: Player whose values are computed.
+          reach: float32 [P, h], the other player's reach, by place.
+          held, beats: Cards and results of the h hands; see `BoardRules`.
+          value: float32 [P, h], written at the places of terminal nodes.
         """
         other, stake = self.own[1 - player], self.bets.stake[:, None].astype(np.float32)
         value[self.place[self.shown]] = (
             reach[other[self.shown]] @ beats.T * stake[self.shown]
         )
         folded = reach[other[self.folds]]
-        # Of hands that share no card, by inclusion and exclusion.
+        # Sums over hands that share no card, by inclusion and exclusion.
         disjoint = folded.sum(axis=1, keepdims=True) - (folded @ held) @ held.T
         disjoint += (held[0].sum() - 1) * folded
         value[self.place[self.folds]] = (1 - 2 * player) * stake[self.folds] * disjoint

@@ -1,4 +1,4 @@
-"""How keys of a game are made: who steps it, and a hash that tells that apart."""
+"""Kinds of keys, their simulators, and a hash that distinguishes games and versions."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,24 +17,25 @@ from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.simulation.workers import Workers
 
-# What keys are hashes of: information as batched rules give it, OpenSpiel's
+# Content of the keys: information states of batched rules, OpenSpiel's
 # information-state strings, or, as in "buckets 169-200-200-200", bets and buckets.
 RULES, STRINGS, BUCKETS = KINDS = "rules", "strings", "buckets"
-# Matches that are looked at for a fingerprint, and the most moves of each.
+# Number of matches in a fingerprint, and their largest number of moves.
 _MATCHES, _MOVES = 8, 200
-# Parameters that say where a game lies, and not what it is.
+# Parameters that locate a game and do not change it.
 _PLACES = ("filename",)
 
 
 def kind_for(
     opened: Opened, *, use_rules: bool = True, buckets: str | None = None
 ) -> str:
-    """How keys of a game are made by default.
+    """Return the default kind of keys of a game.
 
     Args:
-      opened: the game.
-      use_rules: take its batched rules, if it has them.
-      buckets: of private cards, at most so many in each round: "169-200-200-200".
+      opened: The game.
+      use_rules: Whether to use the game's batched rules, if it has them.
+      buckets: Maximum numbers of buckets of private cards in each round, such as
+        "169-200-200-200".
     """
     if buckets is not None:
         return f"{BUCKETS} {buckets}"
@@ -48,19 +49,20 @@ def make_source(
     workers: int = 1,
     arrays: Mapping[str, np.ndarray] | None = None,
 ) -> Simulator:
-    """What steps a game's histories.
+    """Make the simulator of a game.
 
     Args:
-      opened: the game.
-      kind: of its keys, as `kind_for` says.
-      workers: processes that step OpenSpiel's states; 1: this one does.
-      arrays: of buckets, from `bucket_arrays`; None: buckets are made, which takes
-        minutes in hold'em.
+      opened: The game.
+      kind: Kind of keys, as returned by `kind_for`.
+      workers: Number of processes that simulate OpenSpiel's states; 1: this process.
+      arrays: Arrays of buckets from `bucket_arrays`; None: buckets are computed, which
+        takes minutes in hold'em.
 
     Raises:
-      ValueError: a game without batched rules is to be played by them; or these are
-        to be played by several processes; or they know no such buckets.
-      WorkerFailedError: a process ended.
+      ValueError: If the kind needs batched rules that the game does not have, if
+        several processes are combined with batched rules, or if the rules do not
+        support these buckets.
+      WorkerFailedError: If a process ended.
     """
     kind, _, budget = kind.partition(" ")
     check_choice(kind, "kind", KINDS)
@@ -68,9 +70,9 @@ def make_source(
     if kind != STRINGS:
         if workers > 1:
             raise ValueError(
-                f"workers={workers} step OpenSpiel's states, and {game} is played by "
-                f"batched rules, in one process; leave workers out, or turn these "
-                f"rules off (batched_rules=False, --no-batched-rules)"
+                f"workers={workers}: workers simulate OpenSpiel's states, but {game} "
+                f"uses batched rules, in one process; omit workers, or disable these "
+                f"rules (batched_rules=False, --no-batched-rules)"
             )
         if kind == RULES:
             return RulesSource(game, opened.rules)
@@ -78,8 +80,8 @@ def make_source(
         plain: Any = opened.rules
         if not hasattr(plain, "bucketed"):
             raise ValueError(
-                f"hand_buckets={budget}: {game} has no rules that put hands into "
-                f"buckets; limit hold'em has (universal_poker with betting=limit)"
+                f"hand_buckets={budget}: {game} has no rules that assign hands to "
+                f"buckets; use limit hold'em (universal_poker with betting=limit)"
             )
         if arrays is None:
             announce("putting hands into buckets")
@@ -90,20 +92,21 @@ def make_source(
 
 
 def bucket_arrays(source: Simulator) -> dict[str, np.ndarray]:
-    """The buckets of a source; nothing where it has none."""
+    """Return the arrays of a simulator's buckets; an empty dict if it has none."""
     arrays = getattr(getattr(source, "rules", None), "bucket_arrays", dict)
     tables: dict[str, np.ndarray] = arrays()
     return tables
 
 
 def fingerprint(source: Simulator) -> str:
-    """A hash of a game's name and parameters, and of some matches, always the same.
+    """Return a hash of a game's name and parameters, and of some fixed random matches.
 
-    In these it takes in keys, actions, the probabilities of chance and returns. They
-    tell two versions of a game apart, and files from which games are read.
+    The hash includes keys, actions, chance probabilities and returns of these matches.
+    It therefore distinguishes versions of a game, and contents of files from which
+    games are read.
 
     Args:
-      source: of the game.
+      source: Simulator of the game.
     """
     random, digest = np.random.default_rng(0), hashlib.sha256()
     digest.update(repr(_settings(source.game)).encode())
@@ -128,7 +131,7 @@ def fingerprint(source: Simulator) -> str:
 
 
 def _settings(game: pyspiel.Game) -> tuple[str, list[tuple[str, str]]]:
-    """A game's name, and its parameters with those that were left out."""
+    """Return a game's name and its parameters, including default values."""
     kind = game.get_type()
     parameters = {**kind.parameter_specification, **game.get_parameters()}
     return kind.short_name, sorted(

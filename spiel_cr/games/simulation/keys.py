@@ -1,7 +1,7 @@
-"""What a player knows becomes a key of 128 bits, which tables are looked up by.
+"""Keys of 128 bits of the players' information, for table lookups.
 
-Two infosets of one table have equal keys with a probability of about n^2 / 2^129: with
-10^9 infosets about 10^-21. So no information is kept to compare, and none is compared.
+Two infosets of one table have equal keys with a probability of about n^2 / 2^129: about
+10^-21 for 10^9 infosets. Therefore tables do not store the information for comparison.
 Keys are the same in every process and on every machine.
 """
 
@@ -23,11 +23,12 @@ _BYTES = 16
 
 
 def of_rows(rows: np.ndarray, player: int) -> np.ndarray:
-    """Keys of information that is given as rows of integers.
+    """Return the keys of information that is given as rows of integers.
 
     Args:
-      rows: int64 [n, k], what the player knows; equal rows are the same information.
-      player: 0 or 1, who knows it.
+      rows: int64 [n, k], information of the player; equal rows are the same
+        information.
+      player: The player, 0 or 1.
 
     Returns:
       uint64 [n, 2].
@@ -47,11 +48,11 @@ def of_rows(rows: np.ndarray, player: int) -> np.ndarray:
 
 
 def of_bytes(texts: Iterable[bytes], player: int) -> np.ndarray:
-    """Keys of information that is given as bytes, such as encoded strings.
+    """Return the keys of information that is given as bytes, such as encoded strings.
 
     Args:
-      texts: n of them; equal bytes are the same information.
-      player: 0 or 1, who knows it.
+      texts: Bytes of n pieces of information; equal bytes are the same information.
+      player: The player, 0 or 1.
 
     Returns:
       uint64 [n, 2].
@@ -66,7 +67,7 @@ def of_bytes(texts: Iterable[bytes], player: int) -> np.ndarray:
 
 
 def _mix(numbers: np.ndarray, half: int) -> np.ndarray:
-    """uint64 [n], a permutation of all numbers in which each bit turns on all."""
+    """Return uint64 [n], a permutation in which each bit affects all bits."""
     first, second, third = _SHIFTS[half]
     numbers = (numbers ^ numbers >> first) * _MULTIPLY[half][0]
     numbers = (numbers ^ numbers >> second) * _MULTIPLY[half][1]

@@ -1,6 +1,6 @@
-"""A game played from any of its histories, many at a time, for partial trees.
+"""Simulation of many histories at a time from any history, for lookahead trees.
 
-What players know there gets numbers, by which histories are told apart.
+Pieces of the players' information have numbers, by which histories are distinguished.
 """
 
 from collections.abc import Hashable, Sequence
@@ -15,21 +15,22 @@ from spiel_cr.games.simulation.simulator import Listing
 
 
 class Nodes(NamedTuple):
-    """Some histories.
+    """A batch of histories.
 
     Attributes:
-      states: [n, ...], of the game: objects, or rows of the batched rules.
-      action: int32 [n], the action that leads here; -1 where there is none.
-      player: int8 [n], who acts.
-      label: int32 [n], a number for the acting player's information, equal exactly
-        where the information is; it never changes while the simulator lives. -1:
-        nobody decides.
-      observation: int32 [n], the same for the player who does not act; -1 also where
-        the game does not provide it.
-      factor: float64 [n], probability of the chance move that leads here, else 1.
-      utility: float64 [n], player 0's at terminals, else 0.
-      num_actions: int32 [n], legal actions, or outcomes of positive probability; 0 at
-        terminals.
+      states: [n, ...], states of the game: objects, or rows of the batched rules.
+      action: int32 [n], the action that leads to the history; -1 at the root.
+      player: int8 [n], the acting player.
+      label: int32 [n], number of the acting player's information, equal exactly if the
+        information is equal; it does not change during the life of the simulator. -1 if
+        no player acts.
+      observation: int32 [n], the same for the player who does not act; -1 also if the
+        game does not provide it.
+      factor: float64 [n], probability of the chance outcome that leads to the history,
+        otherwise 1.
+      utility: float64 [n], player 0's utility at terminal histories, otherwise 0.
+      num_actions: int32 [n], number of legal actions, or of outcomes of positive
+        probability; 0 at terminal histories.
     """
 
     states: np.ndarray
@@ -42,23 +43,23 @@ class Nodes(NamedTuple):
     num_actions: np.ndarray
 
     def select(self, chosen: np.ndarray) -> "Nodes":
-        """Some of the histories, by index or mask."""
+        """Return some of the histories, by index or mask."""
         return Nodes(*(column[chosen] for column in self))
 
 
 class Labels(dict[Hashable, int]):
-    """Numbers for information, from 0 in the order in which it is met."""
+    """Numbers of information, from 0, in the order of first occurrence."""
 
     def __missing__(self, key: Hashable) -> int:
         return self.setdefault(key, len(self))
 
     def forget(self, count: int) -> None:
-        """Keeps the first `count` labels."""
+        """Remove all labels except the first `count`."""
         while len(self) > count:
             self.popitem()
 
     def of_rows(self, keys: np.ndarray) -> np.ndarray:
-        """int32 [n], of rows of integers [n] or [n, k], or of strings, objects [n]."""
+        """Return int32 [n], labels of rows [n] or [n, k], or of strings [n]."""
         if keys.dtype == object:
             return np.array([self[text] for text in keys.tolist()], np.int32)
         ranks = arrays.ranks([keys])
@@ -70,22 +71,22 @@ class Labels(dict[Hashable, int]):
 
 
 class LabelledSimulator:
-    """A game that is played from any of its histories; information has numbers.
+    """Simulator of a game from any history, which numbers the players' information.
 
     Attributes:
-      source: lists the children of histories.
-      observations: whether the observations of players who do not act were found
-        everywhere so far.
-      acting_labels, other_labels: for each player the labels of its information where
-        it acts, and where it does not.
+      source: Simulator that lists the children of histories.
+      observations: Whether the observations of players who do not act have been
+        available everywhere so far.
+      acting_labels, other_labels: For each player the labels of its information at its
+        decisions, and at other histories.
     """
 
     def __init__(self, source: Listing, *, observations: bool) -> None:
-        """Knows no information yet.
+        """Initialise the simulator, without any labels.
 
         Args:
-          source: of the game.
-          observations: also look for the observations of players who do not act.
+          source: Simulator of the game.
+          observations: Whether to compute the observations of players who do not act.
         """
         self.source, self.observations = source, observations
         self.acting_labels = Labels(), Labels()
@@ -98,7 +99,7 @@ class LabelledSimulator:
 
     @property
     def rules(self) -> BatchedRules | pyspiel.Game:
-        """Whose states `Nodes.states` are: the game's batched rules, or the game."""
+        """Owner of the states in `Nodes.states`: the batched rules, or the game."""
         return self.source.rules
 
     @property
@@ -107,17 +108,17 @@ class LabelledSimulator:
         return *self.acting_labels, *self.other_labels
 
     def root(self) -> Nodes:
-        """The start of the game."""
+        """Return the initial history."""
         return self._nodes(*self.source.root(observations=self.observations))
 
     def children(
         self, states: np.ndarray, player: np.ndarray
     ) -> tuple[Nodes, np.ndarray]:
-        """The children of histories that are not terminal, those of one together.
+        """Return the children of non-terminal histories; siblings are adjacent.
 
         Args:
-          states: [n, ...], of the histories.
-          player: int8 [n], who acts.
+          states: [n, ...], states of the histories.
+          player: int8 [n], acting players.
 
         Returns:
           The children, and int64, the index of the parent of each, ascending.
@@ -127,7 +128,7 @@ class LabelledSimulator:
         return self._nodes(below, visit), visit.parent
 
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """Information-state strings of a player at some histories."""
+        """Return information-state strings of a player at some histories."""
         return self.source.strings(states, player)
 
     def _nodes(self, states: np.ndarray, visit: Visit) -> Nodes:

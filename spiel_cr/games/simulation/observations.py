@@ -1,4 +1,4 @@
-"""What a player saw and did along a history."""
+"""A player's observations and actions along a history."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,12 +7,12 @@ import pyspiel
 
 
 class Stage(NamedTuple):
-    """What a player saw between two of its decisions.
+    """A player's observations between two of its decisions.
 
     Attributes:
-      seen: its information-state strings at the nodes after its own last action, each
-        once while it stays the same; the last one is that of its next decision.
-      action: what it did there; None where it is to act now.
+      seen: The player's information-state strings at the nodes after its last action,
+        without consecutive repetitions; the last one is that of its next decision.
+      action: The player's action at that decision; None at the current decision.
     """
 
     seen: tuple[str, ...]
@@ -22,22 +22,23 @@ class Stage(NamedTuple):
 def observations(
     state: pyspiel.State, player: int, *, waiting: bool = True
 ) -> list[Stage]:
-    """What a player has seen on the way to its decision at `state`.
+    """Return a player's observations up to its decision at `state`.
 
     Args:
-      state: the player is to act. Only what its information-state strings tell, and its
-        own actions, is used.
-      player: whose view.
-      waiting: also look at the strings where it does not act.
+      state: Decision of the player. Only the player's information-state strings and
+        actions are used.
+      player: Player whose observations are returned.
+      waiting: Whether to include the strings at nodes where the player does not act.
 
     Raises:
-      ValueError: the player is not to act.
-      pyspiel.SpielError: the game has no strings where the player does not act.
+      ValueError: If the player does not act at the state.
+      pyspiel.SpielError: If the game has no strings at nodes where the player does not
+        act.
     """
     if state.current_player() != player:
         raise ValueError(
-            f"state: player {state.current_player()} is to act there; a belief is "
-            f"formed at player {player}'s own decisions"
+            f"state: player {state.current_player()} acts there; give a decision of "
+            f"player {player}, because beliefs are computed at its decisions"
         )
     replay = state.get_game().new_initial_state()
     stages: list[Stage] = []
@@ -57,9 +58,10 @@ def observations(
 
 
 def continues(earlier: Sequence[Stage], stages: Sequence[Stage]) -> bool:
-    """Whether a view goes on from an earlier one of the same match.
+    """Return whether observations continue earlier ones of the same match.
 
-    What the player did at the last decision of the earlier view was not known then.
+    The player's action at the last decision of the earlier observations is not
+    compared.
     """
     last = len(earlier) - 1
     return last < 0 or (
@@ -70,16 +72,16 @@ def continues(earlier: Sequence[Stage], stages: Sequence[Stage]) -> bool:
 
 
 def place_in(seen: Sequence[str], above: int, text: str) -> int:
-    """How far in the strings of a stage a view is, one node further.
+    """Return the position in the strings of a stage after one more node.
 
     Args:
-      seen: of the stage.
-      above: how far the view was; -1: at the beginning of the stage.
-      text: the player's string one node further.
+      seen: Strings of the stage.
+      above: Position before the node; -1: at the beginning of the stage.
+      text: The player's string at the node.
 
     Returns:
-      `above` where nothing has changed, the next place where the next string is seen,
-      else -1: the view is another one.
+      `above` if the string has not changed, the next position if the next string is
+      observed, otherwise -1: the observations differ.
     """
     if above >= 0 and seen[above] == text:
         return above

@@ -1,32 +1,34 @@
-"""Games whose information states are none are refused before the work, by matches."""
+"""Checks by random matches that information states are valid, before a run starts."""
 
 import numpy as np
 
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
 from spiel_cr.games.simulation.simulator import Positions, Simulator, play
 
-# Matches that are played, side by side, and decisions after which no more are.
+# Number of parallel matches, and number of decisions after which no more are played.
 _MATCHES, _DECISIONS = 2048, 100_000
 _SIDE_BY_SIDE = 512
-# Actions at all decisions of matches side by side, at most.
+# Largest number of actions at all decisions of parallel matches.
 _ACTIONS = 1 << 22
-# Columns of what is noted: a key, that of the player's decision before and the action
+# Columns of a record: key, key of the player's previous decision, and the action
 # there (from 1; zeros: none before), and the number of legal actions.
 _COLUMNS, _KEY, _BEFORE = 6, slice(0, 2), slice(2, 5)
 
 
 def check_source(source: Simulator, *, exact: bool) -> None:
-    """Plays random matches, and holds information states to what they promise.
+    """Play random matches, and check that information states are consistent.
 
-    That finds what is common. What is rare is found by sampling, when it is met.
+    This detects frequent violations. Rare ones are detected when a run encounters them.
 
     Args:
-      source: of the game; its matches have a seed of their own.
-      exact: averages are exact, so players must remember their own actions.
+      source: Simulator of the game; the matches have a separate seed.
+      exact: Whether averages are exact, so that players must remember their own
+        actions.
 
     Raises:
-      ImperfectRecallError: one comes after different own actions.
-      InvalidGameError: one has different numbers of legal actions.
+      ImperfectRecallError: If an information state follows different actions of its
+        player.
+      InvalidGameError: If an information state has different numbers of legal actions.
     """
     random = np.random.default_rng(0)
     noted: list[np.ndarray] = []
@@ -52,7 +54,7 @@ def check_source(source: Simulator, *, exact: bool) -> None:
 def _noted(
     source: Simulator, matches: int, random: np.random.Generator, most: int
 ) -> list[np.ndarray]:
-    """What some matches note at each depth, uint64 [n, 6]; some more than `most`."""
+    """Return records of matches at each depth, uint64 [n, 6]; about `most`."""
     before = np.zeros((matches, 2, 3), np.uint64)
     noted: list[np.ndarray] = []
 
@@ -63,7 +65,7 @@ def _noted(
             return None
         count = positions.num_actions[live]
         action: np.ndarray = (random.random(len(live)) * count).astype(np.int64)
-        # With one legal action nothing is decided.
+        # Decisions with one legal action need no record.
         decides = np.flatnonzero(count > 1)
         actors, acts = match[decides], positions.player[live[decides]]
         key, legal = positions.key[live[decides]], count[decides].astype(np.uint64)
@@ -79,17 +81,18 @@ def _noted(
 def check_promises(
     source: Simulator, *, same_actions: np.ndarray, same_sequence: np.ndarray | bool
 ) -> None:
-    """Refuses games whose information states are none of perfect recall.
+    """Raise an error for games whose information states are not of perfect recall.
 
     Args:
-      source: of the game.
+      source: Simulator of the game.
       same_actions: bool, whether an information state has as many legal actions as
         before.
-      same_sequence: bool, whether it comes after the same own action as before; True
-        where averages are sampled, for then what was before may be forgotten.
+      same_sequence: bool, whether it follows the same action of the player as before;
+        True for sampled averages, because these do not need the player's history.
 
     Raises:
-      ImperfectRecallError, InvalidGameError: as `check_source`.
+      ImperfectRecallError: As in `check_source`.
+      InvalidGameError: As in `check_source`.
     """
     if not same_actions.all():
         raise InvalidGameError(
@@ -99,6 +102,6 @@ def check_promises(
     if not np.all(same_sequence):
         raise ImperfectRecallError(
             f"{source.game}: imperfect recall: an information state of a player is "
-            f"reached after different own actions, and exact averages need to know "
-            f"after which; give the algorithm the parameter averaging=sampled"
+            f"reached after different own actions, which exact averages do not "
+            f"support; use the parameter averaging=sampled of the algorithm"
         )

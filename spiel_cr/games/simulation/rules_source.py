@@ -1,4 +1,4 @@
-"""Histories by a game's own batched rules (`games.opening.batched_rules`)."""
+"""Simulation by a game's own batched rules (`games.opening.batched_rules`)."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,17 @@ from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.simulator import Positions
 
-# States after histories that were asked for, so that the next question of the same
-# match plays one move and not all of them. Beyond this many all are forgotten.
+# Largest number of cached states after histories, which is then cleared. The cache
+# shortens later queries of a match to one move.
 _MOST_KEPT = 1 << 12
 
 
 class States:
-    """States and their legal actions, to be indexed together.
+    """States and their legal actions, which are indexed together.
 
     Attributes:
-      rows: as the rules give them, [n, ...].
-      legal: bool [n, A]; nothing at the end of the game.
+      rows: States of the rules, [n, ...].
+      legal: bool [n, A]; undefined at terminal states.
     """
 
     def __init__(self, rows: np.ndarray, legal: np.ndarray) -> None:
@@ -33,32 +33,32 @@ class States:
 
 
 class RulesSource:
-    """A `Simulator` that plays by a game's vectorised rules.
+    """A `Simulator` that uses a game's batched rules.
 
     Attributes:
-      game: the game.
-      rules: its vectorised rules.
-      max_actions: the most actions of a decision.
-      state_bytes: 0, states are numbers in arrays.
+      game: The game.
+      rules: Batched rules of the game.
+      max_actions: Largest number of actions of a decision.
+      state_bytes: 0, because states are numbers in arrays.
     """
 
     state_bytes = 0
 
     def __init__(self, game: pyspiel.Game, rules: BatchedRules | None = None) -> None:
-        """Asks for the game's rules.
+        """Store the batched rules of a game.
 
         Args:
-          game: a sequential game, from `load_game`.
-          rules: its vectorised rules; by default its own.
+          game: Sequential game, from `load_game`.
+          rules: Batched rules of the game; by default those of its class.
 
         Raises:
-          ValueError: the game has no vectorised rules.
+          ValueError: If the game has no batched rules.
         """
         rules = batched_rules.of_game(game) if rules is None else rules
         if rules is None:
             raise ValueError(
-                f"game={game} has no batched rules (docs/how-to/batched-rules.md); "
-                f"step its states instead"
+                f"game={game} has no batched rules (docs/batched-rules.md); "
+                f"simulate its states instead"
             )
         self.game, self.rules = game, rules
         self._checked = batched_rules.CheckedRules(game, rules)
@@ -66,14 +66,14 @@ class RulesSource:
         self._kept: dict[tuple[int, ...], np.ndarray] = {}
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
-        """See `Simulator`."""
+        """Return the first decisions; see `Simulator`."""
         rows = np.repeat(self.rules.new_initial_states(), count, axis=0)
         return self._positions(rows, random)
 
     def step(
         self, states: States, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        """See `Simulator`."""
+        """Apply actions; see `Simulator`."""
         width = states.legal.shape[1]
         # All legal actions in one row, those of each state one after another.
         flat = np.flatnonzero(states.legal)
@@ -82,31 +82,31 @@ class RulesSource:
         return self._positions(self.rules.child(states.rows, actions), random)
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """See `Simulator`."""
+        """Return the key of a state; see `Simulator`."""
         player = state.current_player()
         rows = self._after(tuple(state.history()))
         return self.keys_of(rows, player)[0]
 
     def keys_of(self, rows: np.ndarray, player: int) -> np.ndarray:
-        """uint64 [n, 2], the keys of what a player knows at states, by the rules."""
+        """Return uint64 [n, 2], keys of a player's information at some states."""
         information = self.rules.information_state(rows, player)
         return keys.of_rows(information.reshape(len(rows), -1), player)
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
-        """See `Listing`."""
+        """Return the initial state; see `Listing`."""
         visits = batched_rules.visits(self.game, self.rules, observations=observations)
         return self.rules.new_initial_states(), next(visits)
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
     ) -> tuple[np.ndarray, Visit]:
-        """See `Listing`."""
+        """Return the children of histories; see `Listing`."""
         return batched_rules.below(
             self.game, self.rules, states, player, observations=observations
         )
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
-        """See `Listing`."""
+        """Return numbers of legal actions or outcomes; see `Listing`."""
         counts = np.zeros(len(states), np.int32)
         goes_on = np.flatnonzero(visit.player != TERMINAL)
         if not len(goes_on):
@@ -127,25 +127,25 @@ class RulesSource:
         return counts
 
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """See `Listing`.
+        """Return information-state strings; see `Listing`.
 
         Raises:
-          ValueError: the rules make none.
+          ValueError: If the rules do not compute them.
         """
         make = getattr(self.rules, "information_state_strings", None)
         if make is None:
             raise ValueError(
-                f"{self.game}: its batched rules make no information_state_strings; "
-                f"give batched_rules=False"
+                f"{self.game}: its batched rules have no information_state_strings; "
+                f"use batched_rules=False"
             )
         return make(states, player)
 
     def close(self) -> None:
-        """Forgets the states that are kept."""
+        """Clear the cache of states."""
         self._kept.clear()
 
     def _after(self, history: tuple[int, ...]) -> np.ndarray:
-        """One state, after all actions of a history, those of chance included."""
+        """Return the state after a history, which includes chance outcomes."""
         kept = len(history)
         while kept and history[:kept] not in self._kept:
             kept -= 1
@@ -160,7 +160,7 @@ class RulesSource:
         return rows
 
     def _positions(self, rows: np.ndarray, random: np.random.Generator) -> Positions:
-        """Plays chance, and asks all that is to be known."""
+        """Draw chance outcomes, and return the properties of decisions."""
         rows, player = self._play_chance(rows, random)
         count = len(rows)
         over = player == TERMINAL
@@ -187,7 +187,7 @@ class RulesSource:
     def _play_chance(
         self, rows: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The states after chance, and int8 [n], who acts there."""
+        """Return the states after chance, and int8 [n], the acting players."""
         player = self.rules.current_player(rows).astype(np.int8)
         draws = np.flatnonzero(player == CHANCE)
         if len(draws):
@@ -203,7 +203,7 @@ class RulesSource:
         return rows, player
 
     def _draw(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """int64 [n], an outcome of chance each, by its probability."""
+        """Return int64 [n], random chance outcomes by their probabilities."""
         return choose(
             self._checked.chance_probabilities(rows), random.random(len(rows))
         )

@@ -1,9 +1,10 @@
-"""Many matches of a game side by side, from decision to decision; chance plays between.
+"""Parallel simulation of many matches of a game, from decision to decision.
 
-A `Simulator` has one of three sources: a compiled tree (`tree_source`), a game's rules
-on arrays (`rules_source`), or OpenSpiel's states (`state_source`; `workers` steps these
-in processes of their own). What its states are is its own business; samplers index
-them, and no more. The last two also list the children of histories, see `Listing`.
+A `Simulator` plays chance between decisions. It has one of three sources: a game tree
+(`tree_source`), batched rules (`rules_source`), or OpenSpiel's states (`state_source`;
+`workers` simulates these in separate processes). The type of its states depends on the
+source; samplers only index them. The last two sources also list the children of
+histories; see `Listing`.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,15 +18,15 @@ from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
 
 
 class Positions(NamedTuple):
-    """Decisions and ends of n matches.
+    """Decisions and terminal states of n matches.
 
     Attributes:
-      states: opaque; `states[index]` with int64 [m] gives m of them.
-      player: int8 [n], who acts: 0, 1 or `TERMINAL`; never chance.
-      key: uint64 [n, 2], the key of what the acting player knows (see `keys.py`);
-        anything at the end.
-      num_actions: int32 [n], legal actions; 0 at the end.
-      utility: float64 [n], player 0's at the end, else 0.
+      states: Opaque states; `states[index]` with int64 [m] returns m of them.
+      player: int8 [n], the acting player, 0 or 1, or `TERMINAL`; never chance.
+      key: uint64 [n, 2], key of the acting player's information (see `keys.py`);
+        undefined at terminal states.
+      num_actions: int32 [n], number of legal actions; 0 at terminal states.
+      utility: float64 [n], player 0's utility at terminal states, otherwise 0.
     """
 
     states: Any
@@ -36,109 +37,112 @@ class Positions(NamedTuple):
 
 
 class Simulator(Protocol):
-    """Plays many matches of one game side by side."""
+    """Parallel simulation of many matches of one game."""
 
     @property
     def game(self) -> pyspiel.Game:
-        """The game, sequential."""
+        """The sequential OpenSpiel game."""
 
     @property
     def max_actions(self) -> int:
-        """The most legal actions of any decision, or more."""
+        """Largest number of legal actions of a decision, or an upper bound."""
 
     @property
     def state_bytes(self) -> int:
-        """What the state of a position takes, besides numbers in arrays."""
+        """Size of the state of a position in bytes, without numbers in arrays."""
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
-        """The first decisions of `count` matches; chance has played.
+        """Return the first decisions of matches, after chance.
 
         Args:
-          count: how many.
-          random: advanced, by what chance draws.
+          count: Number of matches.
+          random: Random generator for chance.
         """
 
     def step(
         self, states: Any, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        """Plays one action at each of some states, and then chance.
+        """Apply one action at each of some states, and then chance outcomes.
 
         Args:
-          states: m of decisions, indexed from `Positions.states`; they stay as they
-            are, and may repeat.
-          action: int64 [m], which of the legal actions, in ascending order, counted
-            from 0.
-          random: advanced, by what chance draws.
+          states: States of m decisions, indexed from `Positions.states`; they are not
+            modified, and may repeat.
+          action: int64 [m], index of each action among the legal ones in ascending
+            order.
+          random: Random generator for chance.
 
         Returns:
-          m positions, each the next decision or the end.
+          m positions, each the next decision or a terminal state.
         """
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """uint64 [2], the key of what the player to act knows at a state.
+        """Return uint64 [2], the key of the acting player's information at a state.
 
         Args:
-          state: a decision of the game.
+          state: Decision of the game.
         """
 
     def close(self) -> None:
-        """Gives back what the source holds (processes, files)."""
+        """Release the resources of the source (processes, files)."""
 
 
 class Listing(Protocol):
-    """Lists the children of histories, chance's moves included, for partial trees.
+    """Lists of the children of histories, including chance nodes, for lookahead trees.
 
-    Its states are bare: rows of the rules, or OpenSpiel's states, [n, ...].
+    States are rows of the batched rules, or OpenSpiel's states, [n, ...].
     """
 
     @property
     def game(self) -> pyspiel.Game:
-        """The game, sequential."""
+        """The sequential OpenSpiel game."""
 
     @property
     def rules(self) -> BatchedRules | pyspiel.Game:
-        """Whose states they are: the game's batched rules, or the game."""
+        """Owner of the states: the game's batched rules, or the game."""
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
-        """The start of the game; as `below`."""
+        """Return the initial history, in the form of `below`."""
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
     ) -> tuple[np.ndarray, Visit]:
-        """The children of histories that go on, those of each in the order of actions.
+        """Return the children of non-terminal histories, in the order of actions.
 
         Args:
-          states: [n, ...], of the histories.
-          player: int8 [n], who acts.
-          observations: also what the player who does not act has observed.
+          states: [n, ...], states of the histories.
+          player: int8 [n], acting players.
+          observations: Whether to include observations of the player who does not act.
 
         Returns:
-          The children, and what is to be known of them; `parent` is ascending.
+          The children, siblings together, and their properties; `parent` is ascending.
         """
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
-        """int32 [n], legal actions, or outcomes of positive probability; 0 at ends.
+        """Return int32 [n], numbers of legal actions or outcomes; 0 at the end.
 
         Raises:
-          InvalidGameError: there are none where the game goes on.
+          InvalidGameError: If a history that is not terminal has none.
         """
 
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """Information-state strings of a player at some histories."""
+        """Return information-state strings of a player at some histories."""
 
 
 class FixedPlayer(Protocol):
-    """Draws the actions of a player who does not learn."""
+    """Source of actions of a player that does not learn."""
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
-        """int64 [m], an action each, counted among the legal ones, in ascending order.
+        """Draw an action for each decision.
 
         Args:
-          positions: of the source.
+          positions: Positions of the simulator.
           places: int64 [m], indices of decisions, all of one player.
-          random: advanced.
+          random: Random generator.
+
+        Returns:
+          int64 [m], indices among the legal actions in ascending order.
         """
 
 
@@ -148,15 +152,15 @@ def play(
     random: np.random.Generator,
     act: Callable[[Positions, np.ndarray, np.ndarray], np.ndarray | None],
 ) -> np.ndarray:
-    """Plays matches side by side to their ends; the one such loop over a simulator.
+    """Play matches in parallel until they end.
 
     Args:
-      simulator: of the game.
-      count: of matches.
-      random: advanced, by what chance draws.
-      act: called with positions, int64 [m], the decisions among them, and int64 [m],
-        whose matches these are; gives int64 [m], actions counted among the legal ones.
-        None: all stop here.
+      simulator: Simulator of the game.
+      count: Number of matches.
+      random: Random generator for chance.
+      act: Function of positions, int64 [m], the decisions among them, and int64 [m],
+        their matches. It returns int64 [m], indices among the legal actions, or None to
+        stop all matches.
 
     Returns:
       float64 [count], player 0's utility; 0 in matches that were stopped.

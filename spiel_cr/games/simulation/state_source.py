@@ -1,7 +1,7 @@
-"""A game that is sampled, by OpenSpiel's own states, stepped one by one.
+"""Simulation by OpenSpiel's states, one by one.
 
-For games without batched rules, and where these are turned off. Keys are hashes of
-information-state strings.
+It is used for games without batched rules, and if these are disabled. Keys are hashes
+of information-state strings.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from spiel_cr.games.opening.batched_rules import Visit
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.simulator import Positions
 
-# What is to be known of a state; see `Positions`.
+# Properties of a state; see `Positions`.
 FACTS = np.dtype(
     [
         ("player", np.int8),
@@ -33,10 +33,10 @@ _MASK = (1 << 64) - 1
 
 
 class Decision(NamedTuple):
-    """A state at which a player acts, and its actions.
+    """State at which a player acts, and its actions.
 
     Attributes:
-      state: it; nobody may change it.
+      state: OpenSpiel's state, which must not be modified.
       legal: OpenSpiel's actions, ascending.
     """
 
@@ -45,29 +45,29 @@ class Decision(NamedTuple):
 
 
 def key_of(state: pyspiel.State) -> np.ndarray:
-    """uint64 [2], the key of the information state of the player who acts."""
+    """Return uint64 [2], the key of the acting player's information state."""
     player = state.current_player()
     return keys.of_bytes([_information(state, player)], player)[0]
 
 
 class StateSource:
-    """Steps OpenSpiel's states in this process.
+    """A `Simulator` that uses OpenSpiel's states in this process.
 
     Attributes:
-      game: the (sequential) game.
-      max_actions: no decision has more actions.
-      state_bytes: of an OpenSpiel state with its actions, about.
+      game: The (sequential) game.
+      max_actions: Upper bound of the number of actions of a decision.
+      state_bytes: Approximate size of an OpenSpiel state with its actions.
     """
 
     state_bytes = STATE_BYTES
 
     def __init__(self, game: pyspiel.Game) -> None:
-        """Steps a sequential game, as from `load_game`."""
+        """Initialise the simulation of a sequential game, from `load_game`."""
         self.game = game
         self.max_actions: int = self.game.num_distinct_actions()
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
-        """See `Simulator`; `random` is advanced as by `draws`."""
+        """Return the first decisions; see `Simulator`. Seeds come from `draws`."""
         return _in_objects(*first(self.game, draws(self.game, count, random)))
 
     def step(
@@ -76,7 +76,7 @@ class StateSource:
         action: np.ndarray,
         random: np.random.Generator,
     ) -> Positions:
-        """See `Simulator`; `random` is advanced as by `draws`."""
+        """Apply actions; see `Simulator`. Seeds come from `draws`."""
         drawn = draws(self.game, len(action), random)
         return _in_objects(*after(states, action, drawn))
 
@@ -84,18 +84,18 @@ class StateSource:
 
     @property
     def rules(self) -> pyspiel.Game:
-        """The game, whose states are stepped."""
+        """The game, to which the states belong."""
         return self.game
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
-        """See `Listing`."""
+        """Return the initial state; see `Listing`."""
         state = self.game.new_initial_state()
         return _visited([state], [-1], [1.0], np.full(1, -1), observations)
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
     ) -> tuple[np.ndarray, Visit]:
-        """See `Listing`."""
+        """Return the children of histories; see `Listing`."""
         children: list[pyspiel.State] = []
         actions: list[int] = []
         probabilities: list[float] = []
@@ -118,7 +118,7 @@ class StateSource:
         return _visited(children, actions, probabilities, parent, observations)
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
-        """See `Listing`."""
+        """Return numbers of legal actions or outcomes; see `Listing`."""
         counts = np.zeros(len(states), np.int32)
         for place, acts in enumerate(visit.player.tolist()):
             if acts == CHANCE:
@@ -130,22 +130,22 @@ class StateSource:
         return counts
 
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
-        """See `Listing`."""
+        """Return information-state strings; see `Listing`."""
         return [state.information_state_string(player) for state in states]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because no resource is open."""
 
 
 def draws(game: pyspiel.Game, count: int, random: np.random.Generator) -> np.ndarray:
-    """uint64 [count], a seed of chance for each history; zeros in a game without it.
+    """Return uint64 [count], a seed of chance per history; zeros without chance.
 
-    Drawn in one place, so that results do not depend on who steps the states.
+    All seeds are drawn here, so that results do not depend on the number of workers.
 
     Args:
-      game: a sequential game.
-      count: of histories.
-      random: consumed where the game has chance.
+      game: Sequential game.
+      count: Number of histories.
+      random: Random generator, which is only used if the game has chance nodes.
     """
     if game.get_type().chance_mode == pyspiel.GameType.ChanceMode.DETERMINISTIC:
         return np.zeros(count, np.uint64)
@@ -155,11 +155,11 @@ def draws(game: pyspiel.Game, count: int, random: np.random.Generator) -> np.nda
 def first(
     game: pyspiel.Game, drawn: np.ndarray
 ) -> tuple[list[Decision | None], np.ndarray]:
-    """The first decisions of some histories, and their facts; as `after`.
+    """Return the first decisions of some histories, and their facts, as `after` does.
 
     Args:
-      game: a sequential game.
-      drawn: uint64 [n], see `draws`.
+      game: Sequential game.
+      drawn: uint64 [n], seeds; see `draws`.
     """
     root = game.new_initial_state()
     return _settled([root.clone() for _ in range(len(drawn))], drawn)
@@ -168,35 +168,36 @@ def first(
 def after(
     before: Sequence[Decision], action: np.ndarray, drawn: np.ndarray
 ) -> tuple[list[Decision | None], np.ndarray]:
-    """What follows actions at decisions, chance played on.
+    """Return the decisions after actions, with chance outcomes drawn between them.
 
     Args:
-      before: decisions [m].
+      before: The m decisions before the actions.
       action: int64 [m], indices among their actions.
-      drawn: uint64 [m], see `draws`.
+      drawn: uint64 [m], seeds; see `draws`.
 
     Returns:
-      Decisions [m], None where the game is over; and `FACTS` [m].
+      m decisions, None where the game is over, and `FACTS` [m].
 
     Raises:
-      InvalidGameError: the game breaks a promise; names the history.
+      InvalidGameError: If the game violates its declared type. The message names the
+        history.
     """
     moves = zip(before, action.tolist(), strict=True)
     return _settled([at.state.child(at.legal[index]) for at, index in moves], drawn)
 
 
 def _in_objects(decisions: list[Decision | None], facts: np.ndarray) -> Positions:
-    """Positions whose states are decisions in an array of objects."""
+    """Return positions whose states are decisions in an array of objects."""
     states = np.fromiter(decisions, object, len(decisions))
     return as_positions(states, facts)
 
 
 def as_positions(states: Any, facts: np.ndarray) -> Positions:
-    """Positions of `FACTS` [n].
+    """Convert `FACTS` [n] to positions.
 
     Args:
-      states: whatever they belong to.
-      facts: of the states.
+      states: States of any type.
+      facts: Facts of the states.
     """
     return Positions(
         states,
@@ -210,7 +211,7 @@ def as_positions(states: Any, facts: np.ndarray) -> Positions:
 def _settled(
     states: list[pyspiel.State], drawn: np.ndarray
 ) -> tuple[list[Decision | None], np.ndarray]:
-    """As `after`, of new states, which are changed."""
+    """Return the result of `after` for new states, which are modified."""
     facts = np.zeros(len(states), FACTS)
     decisions: list[Decision | None] = [None] * len(states)
     player = np.full(len(states), TERMINAL, np.int8)
@@ -239,7 +240,11 @@ def _settled(
 
 
 def _play_chance(state: pyspiel.State, seed: int) -> int:
-    """Plays a state on until somebody acts or the game is over; who acts."""
+    """Apply chance outcomes until a player acts or the game ends.
+
+    Returns:
+      The acting player, or TERMINAL.
+    """
     acts: int = state.current_player()
     while acts == CHANCE:
         seed = (seed + _GAMMA) & _MASK
@@ -252,17 +257,17 @@ def _play_chance(state: pyspiel.State, seed: int) -> int:
 
 
 def _outcome(outcomes: list[tuple[int, float]], left: float) -> int:
-    """The outcome at a number of [0, 1), probabilities laid side by side."""
+    """Return the outcome whose interval of cumulative probability contains a number."""
     for outcome, probability in outcomes:
         left -= probability
         if left < 0:
             return outcome
-    # Rounded sums may leave a little.
+    # The sum may be slightly below 1 because of rounding.
     return outcomes[-1][0]
 
 
 def _uniform(seed: int) -> float:
-    """A number of [0, 1) from one of 64 bits (SplitMix64)."""
+    """Return a number in [0, 1) from an integer of 64 bits (SplitMix64)."""
     seed = ((seed ^ (seed >> 30)) * _MIX1) & _MASK
     seed = ((seed ^ (seed >> 27)) * _MIX2) & _MASK
     return ((seed ^ (seed >> 31)) >> 11) * 2.0**-53
@@ -280,9 +285,9 @@ def _visited(
     parent: np.ndarray,
     observations: bool,
 ) -> tuple[np.ndarray, Visit]:
-    """States as an array of objects, and what is to be known of them.
+    """Return states as an array of objects, and their properties.
 
-    Information is strings here, in arrays of objects.
+    Information consists of strings, in arrays of objects.
     """
     rows = np.fromiter(states, object, len(states))
     acting = [state.current_player() for state in states]
@@ -298,7 +303,7 @@ def _visited(
     if observations:
         try:
             seen = [_texts(rows[player == 1 - acts], acts) for acts in range(2)]
-        except pyspiel.SpielError:  # the game does not provide that
+        except pyspiel.SpielError:  # the game has no observations
             pass
     visit = Visit(
         depth=0,
@@ -315,7 +320,7 @@ def _visited(
 
 
 def _texts(states: np.ndarray, player: int) -> np.ndarray | None:
-    """A player's information-state strings, objects [n]; None where there are none."""
+    """Return a player's information-state strings, objects [n]; None without states."""
     if not len(states):
         return None
     texts = [state.information_state_string(player) for state in states]

@@ -1,4 +1,4 @@
-"""Histories of a compiled game, many at a time: states are their numbers."""
+"""Simulation of many matches on a game tree; states are numbers of histories."""
 
 import functools
 
@@ -12,26 +12,27 @@ from spiel_cr.games.tree.tree import GameTree
 
 
 class TreeSource:
-    """A `Simulator` of a compiled game.
+    """A `Simulator` of a game tree.
 
     States of its positions are history numbers, int64 [n]. The first half of a key is
     the acting player's infoset, the second half the player.
 
     Attributes:
-      tree: the compiled game.
-      game: the game.
-      max_actions: the most legal actions of any decision.
-      state_bytes: 0, states are numbers in arrays.
+      tree: The game tree.
+      game: The game.
+      max_actions: Largest number of legal actions of a decision.
+      state_bytes: 0, because states are numbers in arrays.
     """
 
     state_bytes = 0
 
     def __init__(self, tree: GameTree, *, stratified: bool = True) -> None:
-        """Lays out the children of all histories.
+        """Build the arrays of the children of all histories.
 
         Args:
-          tree: the compiled game.
-          stratified: spread chance's draws at one history evenly, see `draws.points`.
+          tree: The game tree.
+          stratified: Whether chance outcomes at one history are stratified; see
+            `draws.points`.
         """
         self.tree, self._stratified = tree, stratified
         self.game: pyspiel.Game = tree.game
@@ -39,7 +40,7 @@ class TreeSource:
         parent = histories.parent
         above = parent[parent >= 0].astype(np.int64)
         self._count = np.bincount(above, minlength=len(parent)).astype(np.int32)
-        # Children of one history lie side by side, in the order of actions; parents in
+        # Children of one history are adjacent, in the order of actions; parents are in
         # the order of numbers.
         self._first = np.cumsum(self._count, dtype=np.int64) - self._count
         self._first += np.count_nonzero(parent < 0)
@@ -61,36 +62,36 @@ class TreeSource:
         self._num_outcomes = np.bincount(row, minlength=len(chance))
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
-        """See `Simulator`."""
+        """Return the first decisions; see `Simulator`."""
         return self._positions(np.zeros(count, np.int64), random)
 
     def step(
         self, states: np.ndarray, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        """See `Simulator`."""
+        """Apply actions; see `Simulator`."""
         return self._positions(self._first[states] + action, random)
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """See `Simulator`."""
+        """Return the key of a state; see `Simulator`."""
         player = state.current_player()
         text = state.information_state_string(player)
         return np.array([self._numbers[player][text], player], np.uint64)
 
     @functools.cached_property
     def _numbers(self) -> list[dict[str, int]]:
-        """Of each player the numbers of its infosets, by what they are called."""
+        """For each player, numbers of infosets by information-state string."""
         return [
             {text: number for number, text in enumerate(infosets.keys)}
             for infosets in self.tree.infosets
         ]
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing, because no resource is open."""
 
     def _positions(
         self, histories: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        """Plays chance; `histories` is written into."""
+        """Apply chance outcomes to `histories` in place; return positions."""
         tree = self.tree.histories
         player = tree.player[histories]
         draws = np.flatnonzero(player == CHANCE)

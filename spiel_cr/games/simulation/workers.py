@@ -1,7 +1,8 @@
-"""OpenSpiel's states in worker processes; only numbers go to and fro.
+"""Simulation of OpenSpiel's states in worker processes, which exchange only numbers.
 
-A state stays in the process that made it, and so do those that follow it. Chance is
-drawn in the parent, so results are the same for any number of workers.
+A state remains in the process that created it, and so do its successors. Seeds of
+chance are drawn in the parent process, so results do not depend on the number of
+workers.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from spiel_cr.games.simulation.state_source import FACTS, Decision
 
 
 class _Level:
-    """Decisions that workers hold, by one number in all of them; dropped with this."""
+    """Decisions that workers store under one number, until this object is deleted."""
 
     def __init__(self, number: int, dropped: list[int]) -> None:
         self.number = number
@@ -35,58 +36,57 @@ class _Level:
 
 
 class HeldStates:
-    """States of positions that workers hold: where each one is.
+    """Locations of states of positions that workers store.
 
-    They are held until nobody has these places any more.
+    The workers delete the states after the last reference to these locations.
     """
 
     def __init__(self, level: _Level, worker: np.ndarray, place: np.ndarray) -> None:
-        """Takes places as they are.
+        """Store the locations.
 
         Args:
-          level: of all of them.
-          worker: int64 [n].
-          place: int64 [n], within the worker's part of the level.
+          level: Level of all states.
+          worker: int64 [n], worker of each state.
+          place: int64 [n], index within the worker's part of the level.
         """
         self.level, self.worker, self.place = level, worker, place
 
     def __getitem__(self, chosen: np.ndarray) -> "HeldStates":
-        """Some of them, by integers or a mask."""
+        """Return some of the states, by integers or a mask."""
         return HeldStates(self.level, self.worker[chosen], self.place[chosen])
 
 
 class Workers:
-    """A `StateSource` whose states are stepped by several processes.
+    """A `StateSource` whose states are simulated by several processes.
 
     Attributes:
-      game: the (sequential) game.
-      max_actions: no decision has more actions.
-      state_bytes: as of `StateSource`, in the workers.
-      held_bytes: what the processes held together before their first step.
+      game: The (sequential) game.
+      max_actions: Upper bound of the number of actions of a decision.
+      state_bytes: Approximate size of a state in the workers; see `StateSource`.
+      held_bytes: Memory of all processes together before their first step.
     """
 
     state_bytes = state_source.STATE_BYTES
 
     def __init__(self, game: pyspiel.Game, count: int) -> None:
-        """Starts the processes, and waits until each has loaded the game.
+        """Start the processes, and wait until each has loaded the game.
 
         Args:
-          game: a sequential game.
-          count: of processes.
+          game: Sequential game.
+          count: Number of processes.
 
         Raises:
-          ValueError: a bad count; or other processes cannot make this game from its
-            string.
-          WorkerFailedError: a process ended.
+          ValueError: If the count is invalid, or other processes cannot load the game
+            from its string.
+          WorkerFailedError: If a process ended.
         """
         check_integer(count, "workers", 1, MOST_WORKERS)
         self.game = game
         self.max_actions: int = self.game.num_distinct_actions()
         if load_again(self.game) is None:
             raise ValueError(
-                f"workers={count}: other processes cannot make {self.game} from its "
-                f"string; register the game in a module of its own, or leave workers "
-                f"out"
+                f"workers={count}: other processes cannot load {self.game} from its "
+                f"string; register the game in a separate module, or omit workers"
             )
         self._numbers = itertools.count()
         self._dropped: list[int] = []
@@ -109,7 +109,7 @@ class Workers:
             raise
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
-        """As `StateSource.start`."""
+        """Return the first decisions; see `StateSource`."""
         drawn = state_source.draws(self.game, count, random)
         worker = np.arange(count) * len(self._workers) // max(count, 1)
         nowhere = np.zeros(count, np.int64)
@@ -118,7 +118,7 @@ class Workers:
     def step(
         self, states: HeldStates, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        """As `StateSource.step`."""
+        """Apply actions; see `StateSource`."""
         drawn = state_source.draws(self.game, len(action), random)
         level = states.level.number
         return self._step(level, states.worker, states.place, action, drawn)
@@ -126,7 +126,7 @@ class Workers:
     key_of = staticmethod(state_source.key_of)
 
     def close(self) -> None:
-        """Ends the processes."""
+        """End the processes."""
         for worker in self._workers:
             worker.end()
         self._workers.clear()
@@ -139,12 +139,12 @@ class Workers:
         action: np.ndarray,
         drawn: np.ndarray,
     ) -> Positions:
-        """Lets each worker make its part of a new level.
+        """Compute a new level, each worker its part.
 
         Args:
-          level: number of the old one; -1: histories begin.
-          worker: int64 [m], who has the state.
-          place: int64 [m], where in its part of the old level.
+          level: Number of the previous level; -1: histories begin.
+          worker: int64 [m], worker of each state.
+          place: int64 [m], index in the worker's part of the previous level.
           action: int64 [m], indices among the legal actions.
           drawn: uint64 [m], seeds of chance.
         """
@@ -165,10 +165,10 @@ class Workers:
 
 
 class _Steps:
-    """What a worker does: it makes its parts of levels, and holds their states."""
+    """Function object of a worker, which computes levels and stores states."""
 
     def __init__(self, game: str, modules: Sequence[str]) -> None:
-        """Loads the game; games in Python are registered by their modules first."""
+        """Load the game, after the modules that register games written in Python."""
         for name in modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
@@ -177,7 +177,10 @@ class _Steps:
         self._dropped: list[Any] = []
 
     def __call__(self, request: tuple[Any, ...] | None) -> np.ndarray | int:
-        """Facts of a new level, see `Workers._step`; for None the bytes held."""
+        """Return facts of a new level (see `Workers._step`).
+
+        For None, return the memory that the process uses, in bytes.
+        """
         if request is None:
             return memory.held_bytes()
         level, new, dropped, place, action, drawn = request
@@ -192,5 +195,5 @@ class _Steps:
         return facts
 
     def rest(self) -> None:
-        """Ends the states that were dropped, while the parent reads the answer."""
+        """Delete the states that were dropped, while the parent reads the answer."""
         self._dropped.clear()

@@ -208,7 +208,7 @@ def test_each_history_leads_to_its_infoset():
 def test_states_of_other_games_are_refused():
     worlds = phantom_game(HEX.format(2, 2))
     for history in ([0, 0, 0], [9], [0, 1, 2, 3]):
-        with pytest.raises(ValueError, match="lead to no decision"):
+        with pytest.raises(ValueError, match="do not lead to a decision"):
             worlds.infoset_after(history)
 
 
@@ -222,9 +222,9 @@ def test_what_is_no_hidden_board_is_refused():
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        (lambda f, t: (f[:, :2], t), "it must give bool"),
-        (lambda f, t: (f, t - 1), "it must give integers"),
-        (lambda f, t: (f, t * 200), "more than 127"),
+        (lambda f, t: (f[:, :2], t), "it must return bool"),
+        (lambda f, t: (f, t - 1), "they must be integers"),
+        (lambda f, t: (f, t * 200), "answers above 127"),
         (lambda f, t: (f & (t > 2), t), "has made every attempt"),
     ],
 )
@@ -238,7 +238,7 @@ def test_rules_that_break_a_promise_are_refused(wrong, why, monkeypatch):
 
 
 def test_memory_is_refused_on_the_way():
-    with pytest.raises(GameTooLargeError, match="form of worlds takes more than"):
+    with pytest.raises(GameTooLargeError, match="phantom form needs more than"):
         phantom_game("phantom_ttt", memory_limit="450MB")
 
 

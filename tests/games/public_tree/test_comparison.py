@@ -59,7 +59,7 @@ def test_other_actions_are_named():
     action = np.where(game.betting.action == 2, 3, game.betting.action)
     betting = game.betting
     betting = dataclasses.replace(betting, action=action)
-    with pytest.raises(InvalidGameError, match=r"\[0, 1, 2\], and \[0, 1, 3\] as a"):
+    with pytest.raises(InvalidGameError, match=r"\[0, 1, 2\], but \[0, 1, 3\] in"):
         check(dataclasses.replace(game, betting=betting))
 
 

@@ -276,7 +276,7 @@ def test_two_dice_of_five_sides():
 def test_signals_of_states_and_their_names():
     game = loading.public_tree_game(small(3, 4))
     state = game.game.new_initial_state()
-    with pytest.raises(ValueError, match="there are deals to come"):
+    with pytest.raises(ValueError, match="a chance node follows"):
         game.reader.signal(state, 0)
     for action in (0, 11, 1, 1, 4):  # 2c and As; both check; 3c
         state.apply_action(action)
@@ -388,20 +388,23 @@ def peeks(rules, states, player):
 FALSE = [
     ({"signal": lambda r, s, p: r.information_state(s, p)}, "depends on the bets"),
     ({"signal": lambda r, s, p: s[:, 1] * 0.5}, "it must give integers"),
-    ({"signal": forgets}, "would forget something"),
-    ({"signal": blurs}, "has one signal, though it is paid differently after"),
-    ({"signal": merges}, "has one signal, though other signals may follow after"),
-    ({"signal": remembers}, "has one signal, though other signals may follow after"),
-    ({"signal": peeks}, "has one information and two signals"),
-    ({"payoff_key": lambda r, s: s[:, 0] * 0}, "another share of the stake"),
+    ({"signal": forgets}, "which is imperfect recall"),
+    ({"signal": blurs}, "has one private state, although its payoffs differ"),
+    ({"signal": merges}, "although different private states may follow"),
+    ({"signal": remembers}, "although different private states may follow"),
+    ({"signal": peeks}, "two private states with the same information"),
+    ({"payoff_key": lambda r, s: s[:, 0] * 0}, "not proportional"),
     ({"payoff_key": lambda r, s: s}, "payoff_key depends on the deals"),
     ({"legal_actions_mask": by_own_card(legal_actions_mask)}, "other actions are"),
-    ({"current_player": by_own_card(current_player)}, "somebody else acts"),
+    ({"current_player": by_own_card(current_player)}, "a different player acts"),
     (
         {"chance_probabilities": lambda r, s: r.chance_probabilities(s) / 2},
         "sum to 0.5",
     ),
-    ({"chance_probabilities": by_own_card(chance_probabilities)}, "the odds of"),
+    (
+        {"chance_probabilities": by_own_card(chance_probabilities)},
+        "a different probability",
+    ),
 ]
 
 
@@ -457,7 +460,7 @@ def ranks_only(rules, states, player):
 
 
 def test_suits_that_make_a_difference_are_not_merged():
-    with pytest.raises(InvalidGameError, match="has one signal, though"):
+    with pytest.raises(InvalidGameError, match="has one private state, although"):
         build(small(3, 2), signal=ranks_only)
 
 
@@ -655,7 +658,7 @@ def test_no_line_of_bets_meets_all_rounds():
             return mask
 
     game = pyspiel.load_game("kuhn_poker")
-    with pytest.raises(InvalidGameError, match="no line of bets meets all of its 3"):
+    with pytest.raises(InvalidGameError, match="no line of bets visits all of its 3"):
         declaration.build(game, Apart(), np.random.default_rng(0))
 
 

@@ -236,7 +236,7 @@ def test_a_checkpoint_that_no_run_leaves_is_refused():
         (ONE_CARD, {"buckets": "3-x"}, "hand_buckets='3-x' must be whole numbers"),
         (ONE_CARD, {"buckets": "3-99999"}, "from 1 to 65536 .* of the 2 rounds"),
         (ONE_CARD, {"goal": Goal(until=0.1)}, "until=0.1 needs the compiled game"),
-        ("python_ii_goofspiel", {"buckets": "3"}, "no rules that put hands into"),
+        ("python_ii_goofspiel", {"buckets": "3"}, "no rules that assign hands to"),
     ],
 )
 def test_refusals(game, options, said):

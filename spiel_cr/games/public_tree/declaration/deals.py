@@ -1,7 +1,7 @@
-"""All deals of a declared game, a few hundred thousand at a time.
+"""Enumeration of all deals of a declared game, a few hundred thousand at a time.
 
-Deals are played along one line of bets; each round's signals are numbered and the
-matrices summed on the way. Nothing is kept of a deal.
+Deals are played along one line of bets. In each round, private states are numbered and
+the entries of payoff matrices are summed. Single deals are not stored.
 """
 
 from collections.abc import Callable
@@ -20,15 +20,15 @@ from spiel_cr.games.public_tree.declaration.symmetry import Seen, Symmetry
 from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix, sum_entries
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
-# Deals at once, and pairs of signals that wait to be summed up.
+# Number of deals at once, and of pairs of private states before they are summed.
 _CHUNK = 1 << 17
 _WAITING = 1 << 20
-# Wins and losses that cancel leave this share of the odds, at most.
+# Rounding errors of cancelling wins and losses, at most, relative to the probability.
 _ROUNDING = 1e-13
 
 
 class _Sums:
-    """Adds up several values by pairs of numbers."""
+    """Sums of several values by pairs of numbers."""
 
     def __init__(self, count: int) -> None:
         self._pairs = np.zeros(0, np.int64)
@@ -37,7 +37,7 @@ class _Sums:
         self._size = 0
 
     def add(self, first: np.ndarray, second: np.ndarray, values: np.ndarray) -> None:
-        """Adds values [count, n] at pairs of numbers [n] below 2^31."""
+        """Add values [count, n] at pairs of numbers [n] below 2^31."""
         part = _by_pair(first.astype(np.int64) << 31 | second, values)
         self._waiting.append(part)
         self._size += len(part[0])
@@ -53,7 +53,7 @@ class _Sums:
         self._waiting, self._size = [], 0
 
     def get(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The pairs, each once, and the sums [count, pairs]."""
+        """Return the distinct pairs, and the sums [count, pairs]."""
         self._settle()
         return self._pairs >> 31, self._pairs & (1 << 31) - 1, self._values
 
@@ -70,14 +70,14 @@ def _by_pair(pairs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 class _Batch(NamedTuple):
-    """Deals so far.
+    """Deals up to a certain chance node.
 
     Attributes:
-      states: on the line of bets.
-      outcomes: int32 [n, c], of the moves of chance.
-      probabilities: float64 [n], of all of them together.
-      above: int64 [2, n], both players' signals in the round before.
-      seen: int64 [2, n], what `Symmetry.see` has given in the round before.
+      states: States on the line of bets.
+      outcomes: int32 [n, c], chance outcomes.
+      probabilities: float64 [n], probabilities of all outcomes of each deal together.
+      above: int64 [2, n], both players' private states in the round before.
+      seen: int64 [2, n], result of `Symmetry.see` in the round before.
     """
 
     states: np.ndarray
@@ -88,7 +88,7 @@ class _Batch(NamedTuple):
 
 
 class _Round:
-    """What is gathered of a round: by player signals, their parents and first deals."""
+    """Data of a round: numbers of private states, parents, first deals and sums."""
 
     def __init__(self, num_matrices: int) -> None:
         self.numbers = (Numbers(), Numbers())
@@ -100,14 +100,16 @@ class _Round:
 
 
 class Dealt(NamedTuple):
-    """Signals and matrices.
+    """Private states and payoff matrices.
 
     Attributes:
-      parents: as in `PublicTreeGame`.
-      keys: for each player and round int64 [H, k], what the game calls each signal.
-      examples: for each player and round int32 [H, c], a deal that gives each signal.
-      payoff_matrices: in the order of the stakes.
-      num_deals: how many deals there are in each round.
+      parents: Parents of private states; see `PublicTreeGame`.
+      keys: For each player and round int64 [H, k], the key of each private state in the
+        game.
+      examples: For each player and round int32 [H, c], a deal that leads to each
+        private state.
+      payoff_matrices: Payoff matrices in the order of the stakes.
+      num_deals: Number of deals in each round.
     """
 
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
@@ -118,7 +120,7 @@ class Dealt(NamedTuple):
 
 
 class Dealing:
-    """Plays all deals along a line of bets."""
+    """Enumeration of all deals along a line of bets."""
 
     def __init__(
         self,
@@ -130,15 +132,15 @@ class Dealing:
         random: np.random.Generator,
         progress: Callable[[int], object],
     ) -> None:
-        """Prepares; `run` plays.
+        """Prepare the enumeration; `run` plays the deals.
 
         Args:
-          tree: the public tree.
-          line: of bets, which the deals are played along.
-          stakes: which leaves stand for matrices.
-          num_deals: how many deals enter each round, about.
-          random: consumed, see `Symmetry`.
-          progress: called with how many more deals have been played.
+          tree: The public tree.
+          line: Line of bets along which the deals are played.
+          stakes: Stakes, with a representative leaf of each matrix.
+          num_deals: Approximate number of deals that enter each round.
+          random: Random generator; see `Symmetry`.
+          progress: Function that is called with the number of deals played since.
         """
         self._checked, self._progress = tree.checked, progress
         self._num_deals, self._line, self._stakes = tree.num_deals, line, stakes
@@ -164,11 +166,11 @@ class Dealing:
         self._count = [0] * len(self._rounds)
 
     def run(self) -> Dealt:
-        """Plays them all.
+        """Play all deals.
 
         Raises:
-          InvalidGameError: the declaration is not true: a signal forgets something, or
-            see `Symmetry.judge`.
+          InvalidGameError: If the declaration contradicts the game: a private state has
+            imperfect recall, or see `Symmetry.judge`.
         """
         states = self._checked.rules.new_initial_states()
         nothing = np.zeros((2, 1), np.int64)
@@ -178,7 +180,7 @@ class Dealing:
         return self._finish()
 
     def _go_on(self, r: int, batch: _Batch) -> None:
-        """Plays from some deals on, depth first."""
+        """Continue some deals, depth first."""
         if batch.outcomes.shape[1] == self._num_deals[r]:
             above, seen = self._enter(r, batch)
             if r + 1 == len(self._rounds):
@@ -193,12 +195,12 @@ class Dealing:
         while start < size:
             below = self._deal(batch, slice(start, start + part))
             start += part
-            # The first part found out how many outcomes there are.
+            # The first part determined the number of outcomes.
             part = max(1, chunk * part // len(below.probabilities))
             self._go_on(r, below)
 
     def _deal(self, batch: _Batch, some: slice) -> _Batch:
-        """All deals of one more outcome, after some of the deals so far."""
+        """Return all deals with one more outcome after some of the deals so far."""
         batch = _Batch(
             *(batch.states[some], batch.outcomes[some], batch.probabilities[some]),
             *(batch.above[:, some], batch.seen[:, some]),
@@ -216,10 +218,10 @@ class Dealing:
         )
 
     def _enter(self, r: int, batch: _Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers signals as a round begins, and adds to matrices.
+        """Number the private states as a round begins, and add to the payoff matrices.
 
         Returns:
-          int64 [2, n], `above` and `seen` of the deals to come.
+          int64 [2, n], `above` and `seen` of the deals that follow.
         """
         entered = self._rounds[r]
         signals = np.empty((2, len(batch.probabilities)), np.int64)
@@ -247,14 +249,14 @@ class Dealing:
         if not same.all():
             deal = batch.outcomes[int(np.argmin(same))].tolist()
             raise InvalidGameError(
-                f"{self._checked.game}: after deals {deal} the signal of player "
-                f"{player} in round {r} also comes after another signal in round "
-                f"{r - 1}, so the player would forget something; let `signal` "
-                f"say all that the player was dealt, in order"
+                f"{self._checked.game}: after deals {deal}, the private state of "
+                f"player {player} in round {r} follows several private states of round "
+                f"{r - 1}, which is imperfect recall; let `signal` return everything "
+                f"that the player was dealt, in order"
             )
 
     def _payoffs(self, matrix: int, batch: _Batch) -> np.ndarray:
-        """Player 0's utility in units of the matrix, float64 [n]."""
+        """Return player 0's utility in units of the matrix, float64 [n]."""
         rules, count = self._checked.rules, len(batch.probabilities)
         states = batch.states
         after = self._after.get(matrix)
@@ -267,7 +269,7 @@ class Dealing:
         return utility / self._stakes.unit[matrix]
 
     def _finish(self) -> Dealt:
-        """Numbers signals in order, those of a parent one after the other."""
+        """Sort private states, so that those of the same parent are consecutive."""
         by_player: tuple[list, list] = ([], [])
         payoff_matrices: dict[int, SparseMatrix] = {}
         place = [np.zeros(1, np.int32)] * 2
@@ -297,12 +299,12 @@ class Dealing:
 def play(
     rules: BatchedRules, outcomes: np.ndarray, bets: list[int] | np.ndarray
 ) -> np.ndarray:
-    """The states after deals and bets.
+    """Return the states after deals and bets.
 
     Args:
-      rules: a game on arrays.
-      outcomes: integers [n, c], the outcomes of all moves of chance.
-      bets: the players' actions, the same for all, or integers [n, m] with deals at the
+      rules: Batched rules.
+      outcomes: integers [n, c], the outcomes of all chance nodes.
+      bets: The players' actions, the same for all, or integers [n, m] with deals at the
         same places in all rows.
 
     Returns:

@@ -1,22 +1,23 @@
-"""A signal game from batched rules that declare their signals.
+"""Public-tree games from batched rules that declare private states.
 
-docs/how-to/representations.md has a complete example. What is checked of a
-declaration, and how:
+docs/public-tree.md has a complete example. A declaration is checked as follows:
 
-- legal actions, who acts, odds of deals and signals do not depend on the other side,
-  that is, on deals or on bets: on 2 to 1024 random deals, each through the whole
-  public tree; on all deals where nodes × deals are at most a million;
-- leaves that share a matrix pay in proportion, `payoff_key`: found on 64 to 1024
-  random deals, or on all where leaves × deals are at most a million, and held to
-  others;
-- the odds of all deals sum to 1, and signals forget nothing: on every deal;
-- a signal says nothing that the player does not know: on all deals of a round with up
-  to a million of them; else on those of randomly chosen signals, a million deals or
-  so;
-- what shares a signal is alike (against each signal of the other player it is paid
-  alike, and each next signal follows equally likely): on the same deals, by sums with
-  random weights, which differ almost surely if anything does. Then the form loses
-  nothing.
+- Legal actions, acting players, chance probabilities and private states must not depend
+  on the other part of the game, that is, on deals or on bets. This is checked on 2 to
+  1024 random deals, each through the whole public tree, and on all deals if nodes ×
+  deals are at most a million.
+- Leaves that share a matrix must have proportional payoffs, and `payoff_key` must be
+  correct. Matrices are determined on 64 to 1024 random deals, or on all deals if leaves
+  × deals are at most a million, and compared with other deals.
+- The probabilities of all deals must sum to 1, and private states must have perfect
+  recall. This is checked on every deal.
+- A private state must not contain information that the player does not have. This is
+  checked on all deals of a round with up to a million of them, and otherwise on about a
+  million deals of randomly chosen private states.
+- Information that shares a private state must be equivalent: it has the same payoffs
+  against each private state of the other player, and the same probabilities of the next
+  private states. This is checked on the same deals, by sums with random weights, which
+  differ almost surely if anything differs. Then the form is lossless.
 """
 
 import functools
@@ -45,13 +46,13 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 
 # Public nodes times deals that are played to compare and check leaves.
 _SAMPLE = 1 << 20
-# Deals are listed if there are no more; else drawn, so many at most.
+# Largest number of deals that are listed; otherwise largest number that are drawn.
 _MOST_LISTED, _MOST_DRAWN = 1 << 14, 1024
 # Deals on which leaves are compared, and those on which they are checked.
 _FEWEST_COMPARED, _FEWEST_CHECKED = 64, 2
-# Leaves times deals that payoffs are held of at once.
+# Largest number of payoffs (leaves times deals) in memory at once.
 _MOST_PAYOFFS = 1 << 24
-# Deals that are played: more than a million per second, so hours.
+# Largest number of deals: at more than a million per second, this takes hours.
 _MOST_PLAYED = 1e10
 
 
@@ -63,22 +64,22 @@ def build(
     progress: bool = False,
     memory_limit: memory.Limit = None,
 ) -> PublicTreeGame:
-    """Builds the signal game that batched rules declare.
+    """Build the public-tree game that batched rules declare.
 
     Args:
-      game: a sequential OpenSpiel game.
-      rules: its batched rules, which declare signals.
-      random: consumed, by the deals on which leaves are compared and checked.
-      progress: show the deals played so far on stderr, after a second; commands
+      game: Sequential OpenSpiel game.
+      rules: Batched rules of the game, which declare private states.
+      random: Random generator for the deals on which leaves are compared and checked.
+      progress: Whether to show the number of deals on stderr after a second; commands
         always do.
-      memory_limit: refuse games whose public tree or signals take more.
+      memory_limit: Largest memory of the public tree and the private states.
 
     Returns:
-      The signal game, with sparse matrices.
+      The public-tree game, with sparse matrices.
 
     Raises:
-      GameTooLargeError: it takes more memory than the limit, or hours.
-      InvalidGameError: the declaration is not true; says where.
+      GameTooLargeError: If the game needs more memory than the limit, or hours.
+      InvalidGameError: If the declaration contradicts the game. The message says where.
     """
     watched = functools.partial(Watch, game, memory_limit, progress=progress)
     with watched("walking the bets of", "public nodes") as watch:
@@ -87,7 +88,7 @@ def build(
     every = every_deal(tree.checked, line, _MOST_LISTED)
 
     def deals(rows: int, fewest: int) -> Deals:
-        """All of them, if they are few for so many rows; else some at random."""
+        """Return all deals if these are few for so many rows; otherwise random ones."""
         if every is not None and rows * len(every.outcomes) <= _SAMPLE:
             return every
         count = int(np.clip(_SAMPLE // rows, fewest, _MOST_DRAWN))
@@ -96,16 +97,16 @@ def build(
     classes = tree.num_classes
     if classes * _FEWEST_COMPARED > _MOST_PAYOFFS:
         raise GameTooLargeError(
-            f"{game}: {classes:,} leaves of its public tree may all pay differently, "
-            f"and to compare them would take long; give its batched rules a method "
-            f"payoff_key (docs/how-to/representations.md)"
+            f"{game}: {classes:,} leaves of its public tree may have different "
+            f"payoffs, which takes too long to compare; add a method payoff_key to its "
+            f"batched rules (docs/public-tree.md)"
         )
     samples = deals(classes, _FEWEST_COMPARED)
     num_deals = _expected_deals(tree, samples, every)
     if num_deals[-1] > _MOST_PLAYED:
         raise GameTooLargeError(
-            f"{game}: there are about {num_deals[-1]:.1e} deals, and all of them are "
-            f"played, up to {_MOST_PLAYED:.0e}; choose fewer cards"
+            f"{game}: there are about {num_deals[-1]:.1e} deals, but at most "
+            f"{_MOST_PLAYED:.0e} can be enumerated; choose fewer cards"
         )
     stakes = find_stakes(tree, samples, _below(tree, line))
     check_on(tree, deals(len(tree.betting), _FEWEST_CHECKED), stakes)
@@ -128,10 +129,13 @@ def build(
 def _expected_deals(
     tree: PublicTree, samples: Deals, every: Deals | None
 ) -> list[float]:
-    """How many deals enter each round, about; at most, where all of them are known."""
+    """Return the approximate number of deals that enter each round.
+
+    If all deals are listed, their number is an upper bound for every round.
+    """
     if every is not None:
         return [float(len(every.outcomes))] * len(tree.num_deals)
-    # The mean of 1 / odds, over deals drawn by their odds, is expected to be just that.
+    # The expectation of 1 / probability over random deals is the number of deals.
     return [
         float(np.mean(1 / samples.probabilities[:, :count].prod(axis=1)))
         for count in tree.num_deals
@@ -139,7 +143,7 @@ def _expected_deals(
 
 
 def _below(tree: PublicTree, line: Line) -> np.ndarray:
-    """bool [P], the nodes that lie below the line where it enters their round."""
+    """Return bool [P], the nodes that follow the line's first node of their round."""
     betting = tree.betting
     below = np.zeros(len(betting), bool)
     start = np.array(line.nodes)
@@ -153,10 +157,13 @@ def _below(tree: PublicTree, line: Line) -> np.ndarray:
 
 
 class DealtReader:
-    """Reads signals off states by the outcomes of chance alone (see `game.Reader`)."""
+    """Reader that finds private states by chance outcomes.
+
+    See `public_nodes.Reader`.
+    """
 
     def __init__(self, tree: PublicTree, line: Line, dealt: Dealt) -> None:
-        """Use `build` instead."""
+        """Initialise the reader of a game; use `build` instead."""
         self._checked, self.rules, self._line = tree.checked, tree.checked.rules, line
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
         self.paths = [tree.betting.path(node) for node in line.nodes]
@@ -165,10 +172,10 @@ class DealtReader:
         self._known: dict[tuple[int, ...], int] = {}
 
     def signal(self, state: pyspiel.State, player: int) -> int:
-        """The player's signal at a decision or an end, in the round of the state.
+        """Return the player's private state, in the round of the state.
 
         Raises:
-          ValueError: deals are yet to come before the next decision.
+          ValueError: If a chance node precedes the next decision.
         """
         moves = state.full_history()
         deal = tuple(move.action for move in moves if move.player == CHANCE)
@@ -176,8 +183,8 @@ class DealtReader:
             r = self._round_of.get(len(deal))
             if r is None or state.is_chance_node():
                 raise ValueError(
-                    f"state: after {state.history()} of {self._checked.game} there "
-                    f"are deals to come, and signals belong to decisions and ends"
+                    f"state: a chance node follows {state.history()} in "
+                    f"{self._checked.game}; give a decision or a terminal state"
                 )
             self._known[player, *deal] = self._find(r, player, deal)
         return self._known[player, *deal]
@@ -191,9 +198,10 @@ class DealtReader:
         return self._number[player, r][tuple(key.tolist())]
 
     def tells_all(self) -> bool:
-        """Whether signals are all that players are told: no suits are alike, say.
+        """Return whether private states contain all information that players receive.
 
-        Games of more deals than are listed count as if they were not.
+        They do not if, for example, suits are merged. The result is also False if there
+        are too many deals to list them.
         """
         every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
@@ -208,15 +216,16 @@ class DealtReader:
         return True
 
     def states(self, player: int, round: int, bets: np.ndarray) -> np.ndarray:
-        """States that show a player each signal of a round, after each of some bets.
+        """Return states with each private state of a round after each of some bets.
 
         Args:
-          player: who looks.
-          round: of the signals.
+          player: Player whose private states they are.
+          round: Round of the private states.
           bets: int32 [n, m], the players' actions; rounds begin at the same places.
 
         Returns:
-          n · H states for the rules, signal by signal after the first bets, and so on.
+          n · H states of the batched rules; the private states after the first bets
+          come first.
         """
         outcomes = self.examples[player][round]
         each = np.repeat(bets, len(outcomes), axis=0)
@@ -265,7 +274,7 @@ class DealtReader:
         return state
 
     def name(self, player: int, round: int, signal: int) -> str:
-        """What a signal stands for; of several deals, one of them."""
+        """Return a name of a private state; of several deals, that of one of them."""
         outcomes = self.examples[player][round][signal : signal + 1]
         bets = self.paths[round]
         states = dealing.play(self._checked.rules, outcomes, bets)

@@ -12,11 +12,12 @@ from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
 
 class Line(NamedTuple):
-    """A line of bets that meets every round.
+    """A line of bets that visits every round.
 
     Attributes:
-      nodes: the public node of each round at which it enters.
-      moves: for each round the actions from there to the next round; none in the last.
+      nodes: Public node at which each round begins.
+      moves: Actions from that node to the next round, for each round; empty in the
+        last.
     """
 
     nodes: list[int]
@@ -24,10 +25,10 @@ class Line(NamedTuple):
 
 
 def find_line(tree: PublicTree) -> Line:
-    """The shortest line of bets that meets every round.
+    """Return the shortest line of bets that visits every round.
 
     Raises:
-      InvalidGameError: there is none.
+      InvalidGameError: If there is no such line.
     """
     betting, num_rounds = tree.betting, len(tree.num_deals)
     rounds_below = np.ones(len(betting), np.int64) << betting.round
@@ -36,10 +37,10 @@ def find_line(tree: PublicTree) -> Line:
     complete = np.flatnonzero(rounds_below == (1 << num_rounds) - 1)
     if not len(complete):
         raise InvalidGameError(
-            f"{tree.checked.game}: no line of bets meets all of its "
-            f"{num_rounds} rounds, that is, {tree.num_deals.tolist()} moves "
-            f"of chance; signals are found along one such line; leave out the rounds "
-            f"that only some bets lead to"
+            f"{tree.checked.game}: no line of bets visits all of its "
+            f"{num_rounds} rounds (after {tree.num_deals.tolist()} chance nodes), "
+            f"which is required to enumerate private states; remove the rounds that "
+            f"only some bets lead to"
         )
     node = int(complete[0])
     nodes: list[int] = [0] * num_rounds
@@ -53,12 +54,12 @@ def find_line(tree: PublicTree) -> Line:
 
 
 class Deals(NamedTuple):
-    """Whole deals, with what was seen of them along a line of bets.
+    """Complete deals, with private states along a line of bets.
 
     Attributes:
-      outcomes: int64 [n, C], the outcome of each move of chance.
-      probabilities: float64 [n, C], their probabilities.
-      signals: for each round and player the signals there, integers [n, k].
+      outcomes: int64 [n, C], the outcome of each chance node.
+      probabilities: float64 [n, C], the probabilities of the outcomes.
+      signals: For each round and player the private states, integers [n, k].
     """
 
     outcomes: np.ndarray
@@ -69,19 +70,19 @@ class Deals(NamedTuple):
 def draw_deals(
     checked: CheckedRules, line: Line, random: np.random.Generator, count: int
 ) -> Deals:
-    """Deals at random, along a line of bets.
+    """Draw random deals along a line of bets.
 
     Args:
-      checked: the game.
-      line: of bets.
-      random: consumed, one number for each deal and move of chance.
-      count: how many deals, each by its own probability.
+      checked: The game.
+      line: Line of bets.
+      random: Random generator; one number for each deal and chance node.
+      count: Number of deals, each drawn by its own probability.
     """
 
     def draw(probabilities: np.ndarray, move: int) -> np.ndarray:
         level = np.cumsum(probabilities, axis=1)
         drawn = random.random(count) * level[:, -1]
-        # The last possible outcome, should rounding lead beyond it.
+        # The last possible outcome, in case of rounding errors in the sum.
         last = (
             probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1] > 0, axis=1)
         )
@@ -91,7 +92,7 @@ def draw_deals(
 
 
 def every_deal(checked: CheckedRules, line: Line, most: int) -> Deals | None:
-    """All deals, or None if there are more than `most`."""
+    """Return all deals, or None if there are more than `most`."""
     states = checked.rules.new_initial_states()
     outcomes = np.zeros((1, 0), np.int64)
     for moves in line.moves:
@@ -117,7 +118,15 @@ def _deal(
     count: int,
     choose: Callable[[np.ndarray, int], np.ndarray],
 ) -> Deals:
-    """Deals by outcomes that `choose` says, of odds [n, A] and a move of chance."""
+    """Return deals whose outcomes are chosen by a function.
+
+    Args:
+      checked: The game.
+      line: Line of bets.
+      count: Number of deals.
+      choose: Function of probabilities [n, A] and the number of the chance node, which
+        returns outcomes [n].
+    """
     states = np.repeat(checked.rules.new_initial_states(), count, axis=0)
     outcomes: list[np.ndarray] = []
     probabilities: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""Numbers for rows of integers that are met a part at a time."""
+"""Numbers for rows of integers that become available in parts."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from spiel_cr.common.arrays import ranks
 
 
 class Numbers:
-    """Numbers for rows of integers, in the order in which they are first met.
+    """Numbers for rows of integers, in the order of first occurrence.
 
     Attributes:
-      rows: int64 [H, k], what was met.
+      rows: int64 [H, k], the distinct rows so far.
     """
 
     def __init__(self) -> None:
@@ -19,13 +19,14 @@ class Numbers:
         return len(self.rows)
 
     def of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers rows.
+        """Number rows, adding those that are new.
 
         Args:
-          rows: int64 [n, k].
+          rows: int64 [n, k], rows to number.
 
         Returns:
-          Their numbers, int64 [n], and where the new ones are met first, int64 [m].
+          Their numbers, int64 [n], and the places where new rows first occur, int64
+          [m].
         """
         count = len(self.rows)
         if not count:

@@ -1,8 +1,8 @@
-"""The public tree of a declared game: walked along one deal.
+"""Construction of the public tree of a declared game along one deal.
 
-A round is all that happens after equally many deals (moves of chance). The tree of bets
-is found by taking the first outcome at every deal; that other deals lead through the
-same tree is checked by `replay`.
+A round consists of everything after the same number of deals (chance nodes). The tree
+of bets is enumerated with the first outcome at every chance node. `replay` checks that
+other deals lead to the same tree.
 """
 
 from collections.abc import Callable
@@ -16,20 +16,20 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.batched_rules import CheckedRules
 from spiel_cr.games.public_tree.public_nodes import Betting
 
-# What a public node takes at the peak, until the signal game is there.
+# Bytes of a public node at the peak of the construction of a public-tree game.
 _NODE_BYTES = 190
 
 
 class PublicTree(NamedTuple):
-    """The public tree and what belongs to it.
+    """The public tree and related data.
 
     Attributes:
-      checked: whose it is.
-      betting: the tree; nodes are in breadth-first order, level by level.
+      checked: The game.
+      betting: The tree; nodes are in breadth-first order, level by level.
       level_start: int64 [levels + 1], the first node of each level.
-      num_deals: int64 [R], moves of chance before each round.
-      payoff_keys: integers [leaves, k], in order of the leaves, of the leaves' round
-        and what the game says; None: the game does not say it.
+      num_deals: int64 [R], number of chance nodes before each round.
+      payoff_keys: integers [leaves, k], round and payoff key of each leaf, in the order
+        of leaves; None if the game has no `payoff_key`.
     """
 
     checked: CheckedRules
@@ -40,18 +40,18 @@ class PublicTree(NamedTuple):
 
     @property
     def leaves(self) -> np.ndarray:
-        """int64 [leaves], the nodes where the game ends."""
+        """int64 [leaves], the terminal nodes."""
         return np.flatnonzero(self.betting.player == TERMINAL)
 
     @property
     def num_classes(self) -> int:
-        """How many classes of leaves may pay differently."""
+        """Number of classes of leaves that may have different payoffs."""
         if self.payoff_keys is None:
             return len(self.leaves)
         return int(ranks([self.payoff_keys]).max()) + 1
 
     def up_to(self, nodes: np.ndarray) -> np.ndarray:
-        """bool [P], some nodes and all that are above them."""
+        """Return bool [P], some nodes and all of their ancestors."""
         keep = np.zeros(len(self.betting), bool)
         while len(nodes):
             nodes = np.unique(nodes)
@@ -66,19 +66,19 @@ def grow(
     limit: memory.Limit = None,
     watch: Callable[[int], object] = lambda nodes: None,
 ) -> PublicTree:
-    """Walks all bets along one deal.
+    """Enumerate all bets along one deal.
 
     Args:
-      checked: the game.
-      limit: of memory.
-      watch: is called with the number of nodes so far.
+      checked: The game.
+      limit: Memory limit.
+      watch: Function that is called with the number of nodes so far.
 
     Returns:
       The public tree.
 
     Raises:
-      GameTooLargeError: it takes more memory than the limit.
-      InvalidGameError: somebody has no legal action.
+      GameTooLargeError: If the tree needs more memory than the limit.
+      InvalidGameError: If a player has no legal action.
     """
     size = memory.parse_limit(limit)
     states, deals = _first_deals(checked, checked.rules.new_initial_states(), 0)
@@ -103,7 +103,7 @@ def grow(
             odd = int(np.argmin(acts))
             raise checked.stuck(odd, int(player[~over][odd]))
         more = int(np.count_nonzero(mask))
-        # Beside the nodes: the states of two levels, and what is legal in the next.
+        # In addition to the nodes: states of two levels, and legal actions of the next.
         row = 2 * (states.nbytes // len(states) + mask.shape[1])
         need = (
             memory.IMPORTED_BYTES + _NODE_BYTES * (level_start[-1] + more) + row * more
@@ -111,7 +111,7 @@ def grow(
         if need > size or level_start[-1] + more >= 2**31:
             raise memory.too_large(
                 checked.game,
-                f"has more than {level_start[-1] + more:,} public nodes, which take "
+                f"has more than {level_start[-1] + more:,} public nodes, which need "
                 f"{memory.describe_bytes(need)}",
                 *(limit, size),
             )
@@ -133,7 +133,7 @@ def grow(
 def _first_deals(
     checked: CheckedRules, states: np.ndarray, deals: np.ndarray | int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The states after the next deals, if there are any, and how many were made."""
+    """Return the states after the next deals, if any, and the number of deals made."""
     deals = np.zeros(len(states), np.int64) + deals
     while (draws := np.asarray(checked.rules.current_player(states)) == CHANCE).any():
         probabilities = checked.chance_probabilities(states[draws])

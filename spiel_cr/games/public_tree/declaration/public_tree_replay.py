@@ -1,4 +1,4 @@
-"""Other deals played through the public tree of a declared game: are they all alike?"""
+"""Comparison of other deals with the public tree of a declared game."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -11,26 +11,26 @@ from spiel_cr.games.opening.game_checks import describe_history
 from spiel_cr.games.public_tree.declaration.line import Deals
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
-# What the first deal met, which the tree was walked along.
+# The tree was built from one deal; messages compare other deals with it.
 _ELSE = "than after other deals"
 
 
 def replay(
     tree: PublicTree, deals: Deals, keep: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Plays deals through the public tree, level by level, and checks that they do.
+    """Play deals through the public tree, level by level, and compare them with it.
 
     Args:
-      tree: the public tree.
-      deals: n of them.
-      keep: bool [P], nodes to visit, with all above them; None: all.
+      tree: The public tree.
+      deals: Deals to play, n of them.
+      keep: bool [P], nodes to visit, including all of their ancestors; None: all.
 
     Yields:
       Nodes int64 [m], and their states, node by node and deal by deal [m * n, ...].
 
     Raises:
-      InvalidGameError: who acts, legal actions or the odds of a deal depend on more
-        than the bets and the deals before; names the place.
+      InvalidGameError: If acting players, legal actions or chance probabilities depend
+        on more than the bets and the previous deals. The message names the place.
     """
     check = Comparison(tree, deals)
     betting, count = tree.betting, len(deals.outcomes)
@@ -64,11 +64,11 @@ def _some(states: np.ndarray, nodes: np.ndarray, count: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Compares what deals meet with the public tree.
+    """Comparison of deals with the public tree.
 
     Attributes:
-      tree: the public tree.
-      deals: those that are played.
+      tree: The public tree.
+      deals: Deals that are played.
     """
 
     tree: PublicTree
@@ -76,13 +76,13 @@ class Comparison:
 
     @property
     def count(self) -> int:
-        """How many deals there are."""
+        """Number of deals."""
         return len(self.deals.outcomes)
 
     def dealt(
         self, nodes: np.ndarray, states: np.ndarray, num_deals: np.ndarray
     ) -> np.ndarray:
-        """Makes the deals before some nodes; `num_deals` of them are made already."""
+        """Apply the deals before some nodes, after the first `num_deals`."""
         betting, count = self.tree.betting, self.count
         rules = self.tree.checked.rules
         to_make = self.tree.num_deals[betting.round[nodes]] - num_deals
@@ -93,23 +93,25 @@ class Comparison:
             deal = np.tile(np.arange(count), np.count_nonzero(draws))
             at = nodes[draws]
             draw = rules.current_player(some) == CHANCE
-            self.same(at, draw, f"chance does not move {_ELSE}")
+            self.same(at, draw, "chance does not act, unlike after other deals")
             outcome = self.deals.outcomes[deal, move]
             probabilities = self.tree.checked.chance_probabilities(some)[
                 np.arange(len(some)), outcome
             ]
             same = abs(probabilities - self.deals.probabilities[deal, move]) <= 1e-12
-            self.same(at, same, f"the odds of the deal before are others {_ELSE}")
+            self.same(
+                at, same, f"the previous deal has a different probability {_ELSE}"
+            )
             states = states.copy()
             states[rows] = rules.child(some, outcome)
             num_deals, to_make = num_deals + draws, to_make - draws
         player = np.repeat(betting.player[nodes], count)
         same = rules.current_player(states) == player
-        self.same(nodes, same, f"somebody else acts {_ELSE}")
+        self.same(nodes, same, f"a different player acts {_ELSE}")
         return states
 
     def legal(self, nodes: np.ndarray, states: np.ndarray) -> None:
-        """Compares legal actions at decisions."""
+        """Compare legal actions at decisions."""
         if not len(nodes):
             return
         betting = self.tree.betting
@@ -123,12 +125,12 @@ class Comparison:
         self.same(nodes, same, f"other actions are legal {_ELSE}")
 
     def same(self, nodes: np.ndarray, same: np.ndarray, problem: str) -> None:
-        """Raises InvalidGameError at the first node and deal that break a declaration.
+        """Raise InvalidGameError at the first node and deal that fail a condition.
 
         Args:
-          nodes: public nodes, m.
-          same: bool [m * deals], node by node: whether all is as it must be.
-          problem: is wrong where it is not.
+          nodes: m public nodes.
+          same: bool [m * deals], node by node, whether the condition holds.
+          problem: Description of the violation, for the message.
         """
         if same.all():
             return
@@ -147,7 +149,7 @@ class Comparison:
             num_deals = until
         game = self.tree.checked.game
         raise InvalidGameError(
-            f"{game}: {describe_history(game, history)} {problem}, so this is no game "
-            f"of public actions and dealt signals; correct its batched rules, or leave "
-            f"`signal` out"
+            f"{game}: {describe_history(game, history)} {problem}, so this is not a "
+            f"game of public actions and dealt private states; correct its batched "
+            f"rules, or remove `signal`"
         )

@@ -1,7 +1,7 @@
-"""Batched rules that declare a signal game, to solve it in that form.
+"""Batched rules that declare private states, so that the public-tree form can be used.
 
-Batched rules (see `games.opening.batched_rules`) declare by one more method, `signal`,
-that all actions are public and that private information is only dealt.
+With one additional method, `signal`, batched rules (see `games.opening.batched_rules`)
+declare that all actions are public and that private information is only dealt.
 """
 
 from typing import Any, Protocol
@@ -12,32 +12,36 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 
 
 class PublicTreeRules(BatchedRules, Protocol):
-    """Batched rules that declare their signals.
+    """Batched rules that declare private states.
 
-    They may also have
+    Two methods are optional. The first one is
 
         payoff_key(states) -> np.ndarray
 
-    with integers [n] or [n, k] at ends, which depend on the bets alone: ends of one
-    round whose keys are equal pay alike on every deal. It saves time where a game has
-    hundreds of thousands of ends. And
+    It returns integers [n] or [n, k] at terminal states, which depend on the bets
+    alone: terminal states of one round with equal keys have the same payoffs on every
+    deal. This saves time if a game has hundreds of thousands of leaves. The second one
+    is
 
         signal_names(states, player) -> Sequence[str]
 
-    which names signals for people, as "Kh | 5c 9d"; public cards after the bar.
+    It returns readable names of private states, such as "Kh | 5c 9d", with public cards
+    after the bar.
     """
 
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Integers [n] or [n, k]: what a player was dealt so far, public and its own.
+        """Return integers [n] or [n, k], a key of the player's private state.
 
-        Asked at decisions of both players and at ends. Equal for two states of one
-        round exactly where what the player was dealt is the same, in its order, or
-        where a symmetry of the game leads from one to the other (as one suit to
-        another); independent of all that players did. Signals that refine the same one
-        of the round before are numbered in ascending order.
+        The private state is everything that the player was dealt so far, public cards
+        included. The method is called at decisions of both players and at terminal
+        states. Keys are equal for two states of one round exactly if the player was
+        dealt the same, in the same order, or if a symmetry of the game (for example, of
+        suits) maps one to the other. They must not depend on the players' actions.
+        Private states with the same parent in the round before are numbered in
+        ascending order of keys.
         """
 
 
 def declares(rules: Any) -> bool:
-    """Return whether batched rules declare their signals."""
+    """Return whether batched rules declare private states."""
     return callable(getattr(rules, "signal", None))

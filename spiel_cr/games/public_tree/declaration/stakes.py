@@ -1,8 +1,8 @@
-"""Which leaves of a declared game pay alike, up to a stake.
+"""Classes of leaves of a declared game whose payoffs are equal up to a stake.
 
-Leaves are compared on a sample of deals, or on all of them where they are few. Payoffs
-that are a stake times the payoffs of another leaf share its matrix. What was found is
-then checked on other deals.
+Leaves are compared on a sample of deals, or on all deals if there are few. If the
+payoffs of a leaf are a multiple of those of another leaf, both share a payoff matrix.
+The result is then checked on other deals.
 """
 
 from typing import NamedTuple
@@ -16,19 +16,20 @@ from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 from spiel_cr.games.public_tree.declaration.public_tree_replay import Comparison, replay
 from spiel_cr.games.public_tree.public_nodes import Terms
 
-# How far two payoffs may be apart that ought to be equal, as a share of the larger.
+# Largest difference of payoffs that count as equal, relative to the larger one.
 _TOLERANCE = 1e-12
-# More matrices than this are no factorisation.
+# Largest number of payoff matrices for which the factorisation is useful.
 _MOST_MATRICES = 4096
 
 
 class Stakes(NamedTuple):
-    """How leaves pay.
+    """Payoffs of leaves.
 
     Attributes:
-      terms: leaves, matrices and stakes.
-      leaf: int64 [K], a leaf of each matrix, which pays `unit` times the matrix.
-      unit: float64 [K].
+      terms: Leaves, payoff matrices and stakes.
+      leaf: int64 [K], a representative leaf of each matrix, which pays `unit` times the
+        matrix.
+      unit: float64 [K], stake of the representative leaf.
     """
 
     terms: Terms
@@ -37,15 +38,15 @@ class Stakes(NamedTuple):
 
 
 def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
-    """Groups leaves whose payoffs are proportional on some deals.
+    """Group the leaves whose payoffs are proportional on some deals.
 
     Args:
-      tree: the public tree.
-      deals: the sample.
-      prefer: bool [P], nodes that are to stand for a matrix where there is a choice.
+      tree: The public tree.
+      deals: Sample of deals.
+      prefer: bool [P], nodes that are preferred as representatives of a matrix.
 
     Raises:
-      InvalidGameError: there are thousands of different ways to pay.
+      InvalidGameError: If there are thousands of payoffs that are not proportional.
     """
     leaves = tree.leaves
     one, number = _classes(tree, prefer)
@@ -53,21 +54,21 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
     rounds = tree.betting.round[leaves[one]]
     group = np.full(len(one), -1)
     stake = np.zeros(len(one))
-    group[~paid.any(axis=1)] = -2  # nothing is paid there
+    group[~paid.any(axis=1)] = -2  # all payoffs are zero
     matrix_leaf: list[int] = []
     unit: list[float] = []
     while (todo := np.flatnonzero(group == -1)).size:
         if len(unit) == _MOST_MATRICES:
             raise InvalidGameError(
-                f"{tree.checked.game}: its leaves pay in more than {_MOST_MATRICES} "
-                f"ways that are no multiples of each other, so its payoffs do "
-                f"not factor into bets and signals; leave `signal` out of its "
-                f"batched rules"
+                f"{tree.checked.game}: its leaves have more than {_MOST_MATRICES} "
+                f"payoff functions that are not multiples of each other, so payoffs "
+                f"do not factor into bets and private states; remove `signal` from "
+                f"its batched rules"
             )
         # Leaves of the line of bets first, and the smallest stakes.
         size = np.abs(paid[todo]).max(axis=1)
         first = todo[np.lexsort([todo, size, ~prefer[leaves[one[todo]]]])[0]]
-        # One unit is the most that is won or lost; who always loses has none to win.
+        # The largest absolute payoff is one unit, negative if all payoffs are losses.
         one_unit = np.abs(paid[first]).max()
         direction = paid[first] / (-one_unit if (paid[first] <= 0).all() else one_unit)
         same_round = todo[rounds[todo] == rounds[first]]
@@ -88,7 +89,7 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
 
 
 def _neat(stakes: np.ndarray) -> np.ndarray:
-    """Stakes without the rounding of a division, where they are whole numbers."""
+    """Return stakes, rounded to integers where the difference is a rounding error."""
     rounded = np.round(stakes)
     return np.where(
         np.abs(stakes - rounded) <= _TOLERANCE * np.abs(stakes), rounded, stakes
@@ -96,7 +97,7 @@ def _neat(stakes: np.ndarray) -> np.ndarray:
 
 
 def _classes(tree: PublicTree, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Leaves that the game says pay alike: one of each class, and each leaf's class."""
+    """Return one leaf of each class of payoff keys, and the class of each leaf."""
     count = len(tree.leaves)
     if tree.payoff_keys is None:
         return np.arange(count), np.arange(count)
@@ -108,7 +109,7 @@ def _classes(tree: PublicTree, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def payoffs_at(tree: PublicTree, deals: Deals, leaves: np.ndarray) -> np.ndarray:
-    """What player 0 gets at some leaves on some deals, float64 [leaves, n]."""
+    """Return player 0's payoffs at some leaves on some deals, float64 [leaves, n]."""
     count = len(deals.outcomes)
     paid = np.zeros((len(leaves), count))
     order = np.argsort(leaves)
@@ -122,16 +123,16 @@ def payoffs_at(tree: PublicTree, deals: Deals, leaves: np.ndarray) -> np.ndarray
 
 
 def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
-    """Plays other deals through the whole tree and compares everything.
+    """Play other deals through the whole tree and compare all values.
 
     Args:
-      tree: the public tree.
-      deals: others than those that the stakes are from.
-      stakes: how leaves pay.
+      tree: The public tree.
+      deals: Deals that were not used to determine the stakes.
+      stakes: Payoffs of leaves.
 
     Raises:
-      InvalidGameError: a leaf pays something else, payoff keys depend on deals, signals
-        depend on bets; or as `replay`. Names the place.
+      InvalidGameError: If a payoff differs, payoff keys depend on deals, private states
+        depend on bets, or as in `replay`. The message names the place.
     """
     count, betting = len(deals.outcomes), tree.betting
     by_matrix = payoffs_at(tree, deals, stakes.leaf)
@@ -140,7 +141,7 @@ def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
     matrix[stakes.terms.leaf] = stakes.terms.matrix
     stake = np.zeros(len(betting))
     stake[stakes.terms.leaf] = stakes.terms.stake
-    by_matrix = np.vstack([by_matrix, np.zeros(count)])  # the last pays nothing
+    by_matrix = np.vstack([by_matrix, np.zeros(count)])  # the last one is zero
 
     check, seen = Comparison(tree, deals), 0
     for nodes, states in replay(tree, deals):
@@ -150,7 +151,7 @@ def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
             for player, wanted in enumerate(deals.signals[r]):
                 row_keys = tree.checked.rows("signal", rows, player)
                 equal = (row_keys == np.tile(wanted, (int(in_round.sum()), 1))).all(1)
-                problem = f"the signal of player {player} depends on the bets"
+                problem = f"the private state of player {player} depends on the bets"
                 check.same(nodes[in_round], equal, problem)
         over = betting.player[nodes] < 0
         if not over.any():
@@ -159,7 +160,7 @@ def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
         utility = tree.checked.utility(rows)
         expected = (stake[ends, None] * by_matrix[matrix[ends]]).ravel()
         equal = np.abs(utility - expected) <= _TOLERANCE * np.abs(utility)
-        problem = "player 0 gets another share of the stake than at the leaves like it"
+        problem = "the payoff is not proportional to that of its class of leaves"
         check.same(ends, equal, problem)
         if tree.payoff_keys is not None:
             keys = tree.checked.rows("payoff_key", rows)

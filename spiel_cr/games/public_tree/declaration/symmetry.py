@@ -1,12 +1,13 @@
-"""Is each signal really one? What it merges must be alike for the whole game.
+"""Check that information that shares a private state is equivalent in the whole game.
 
-Two informations of a player may share a signal if they stand in the same relation to
-the other player's signals: per probability, each matrix pays them alike against each of
-these, and each signal of the next round follows them equally likely. Then whatever the
-other player does (as long as it acts by its signals) both have the same values, so the
-player loses nothing by acting by its own. This is seen from one sum over all deals with
-random weights of signals in place of each comparison; two informations that differ
-have equal sums with probability zero.
+Two pieces of information of a player may share a private state if they have the same
+relation to the other player's private states: relative to their probability, each
+matrix has the same payoffs against each of these, and each private state of the next
+round follows with the same probability. Then, for every strategy of the other player
+that depends on its private states, both have the same values, so the player loses
+nothing by merging them. Instead of comparing everything, the check compares one sum
+over all deals with random weights of private states. Sums of information that is not
+equivalent are equal with probability zero.
 """
 
 from typing import NamedTuple
@@ -18,9 +19,9 @@ from spiel_cr.games.public_tree.declaration.line import Line
 from spiel_cr.games.public_tree.declaration.numbers import Numbers
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
-# How far sums of at most one unit of payoff may be apart.
+# Largest difference of sums of at most one unit of payoff that count as equal.
 _TOLERANCE = 1e-10
-# Deals of a round that are looked at, about.
+# Approximate number of deals of a round that are checked.
 _MOST_DEALS = 1 << 20
 
 
@@ -28,12 +29,12 @@ class Seen(NamedTuple):
     """Some deals as they enter a round.
 
     Attributes:
-      states: on the line of bets.
-      outcomes: int32 [n, c], of the moves of chance.
-      probabilities: float64 [n], of all of them together.
-      signals: int64 [2, n], of both players.
-      paid: float64 [matrices, n], player 0's utility by matrices times the odds.
-      above: int64 [2, n], what `Symmetry.see` has given in the round before.
+      states: States on the line of bets.
+      outcomes: int32 [n, c], chance outcomes.
+      probabilities: float64 [n], probabilities of all outcomes of each deal together.
+      signals: int64 [2, n], private states of both players.
+      paid: float64 [matrices, n], player 0's utility by matrices times the probability.
+      above: int64 [2, n], result of `Symmetry.see` in the round before.
     """
 
     states: np.ndarray
@@ -61,7 +62,7 @@ class _Table:
 
 
 class _Informations:
-    """What is summed for the informations of one player in one round."""
+    """Sums for the information of one player in one round."""
 
     def __init__(self, num_matrices: int) -> None:
         self.numbers = Numbers()
@@ -73,7 +74,7 @@ class _Informations:
 
 
 class Symmetry:
-    """Looks at all deals as they are played, and judges at the end."""
+    """Check of merged information, which processes deals as they are played."""
 
     def __init__(
         self,
@@ -83,14 +84,15 @@ class Symmetry:
         num_deals: list[float],
         random: np.random.Generator,
     ) -> None:
-        """Prepares.
+        """Prepare the check.
 
         Args:
-          tree: the public tree.
-          line: of bets, which deals are played along.
-          payoff_matrices: how many there are in each round.
-          num_deals: how many deals enter each round, about.
-          random: consumed, for weights, and to choose signals where deals are many.
+          tree: The public tree.
+          line: Line of bets along which deals are played.
+          payoff_matrices: Number of payoff matrices in each round.
+          num_deals: Approximate number of deals that enter each round.
+          random: Random generator for weights, and to choose private states if there
+            are many deals.
         """
         self._checked, self._random = tree.checked, random
         self._share = [min(1.0, _MOST_DEALS / count) for count in num_deals]
@@ -104,7 +106,7 @@ class Symmetry:
     def _drawn(
         self, r: int, player: int, purpose: str, signals: np.ndarray
     ) -> np.ndarray:
-        """A random number for each signal, always the same; float64 [n]."""
+        """Return float64 [n], a fixed random number for each private state."""
         drawn = self._draws.get((r, player, purpose), np.zeros(0))
         most = int(signals.max()) + 1
         if most > len(drawn):
@@ -114,14 +116,14 @@ class Symmetry:
         return drawn[signals]
 
     def see(self, r: int, deals: Seen) -> np.ndarray:
-        """Adds deals that enter a round.
+        """Add deals that enter a round.
 
         Args:
-          r: the round.
-          deals: some.
+          r: The round.
+          deals: Some of its deals.
 
         Returns:
-          int64 [2, n], what to pass on as `above`.
+          int64 [2, n], numbers of information, which are `above` in the next round.
         """
         informations = np.full((2, len(deals.probabilities)), -1)
         for player in range(2):
@@ -137,7 +139,7 @@ class Symmetry:
         return informations
 
     def _follow(self, r: int, player: int, deals: Seen) -> None:
-        """Adds the signals of a round to the informations of the one before."""
+        """Add the private states of a round to the information of the round before."""
         chosen = np.flatnonzero(deals.above[player] >= 0)
         if len(chosen):
             signals = deals.signals[player, chosen]
@@ -149,7 +151,7 @@ class Symmetry:
     def _inform(
         self, r: int, player: int, deals: Seen, chosen: np.ndarray, path: list[int]
     ) -> np.ndarray:
-        """Numbers informations of some deals, and adds what they meet; int64 [n]."""
+        """Number the information of some deals, int64 [n], and add to its sums."""
         states, seen = deals.states[chosen], self._seen[r][player]
         for action in path:
             states = self._checked.rules.child(states, np.full(len(states), action))
@@ -164,8 +166,8 @@ class Symmetry:
                 *(r, player),
                 deals.outcomes[chosen[odd]],
                 seen.examples[int(numbers[odd])],
-                "has one information and two signals",
-                "let `signal` say nothing that the player does not know",
+                "has two private states with the same information",
+                "let `signal` depend only on what the player knows",
             )
         seen.probabilities.add(numbers, deals.probabilities[chosen])
         other = self._drawn(r, 1 - player, "met", deals.signals[1 - player, chosen])
@@ -174,10 +176,10 @@ class Symmetry:
         return numbers
 
     def judge(self) -> None:
-        """Compares what shares a signal.
+        """Compare the sums of information that shares a private state.
 
         Raises:
-          InvalidGameError: it differs; names two deals.
+          InvalidGameError: If the sums differ. The message names two deals.
         """
         for r, both in enumerate(self._seen):
             for player, seen in enumerate(both):
@@ -194,18 +196,17 @@ class Symmetry:
                     if (off > _TOLERANCE).any():
                         odd = int(np.argmax(off))
                         problem = (
-                            "other signals may follow"
+                            "different private states may follow"
                             if number == len(seen.paid)
-                            else "it is paid differently"
+                            else "its payoffs differ"
                         )
                         raise self._error(
                             *(r, player),
                             seen.examples[odd],
                             seen.examples[int(like[odd])],
-                            f"has one signal, though {problem} after the one than "
-                            f"after the other",
-                            "let `signal` tell them apart: it may merge only what a "
-                            "symmetry of the game turns into each other",
+                            f"has one private state, although {problem}",
+                            "let `signal` distinguish them: it may only merge deals "
+                            "that a symmetry of the game maps to each other",
                         )
 
     def _error(
@@ -224,7 +225,7 @@ class Symmetry:
 
 
 def _to_decision(tree: PublicTree, node: int, player: int) -> list[int] | None:
-    """The fewest actions to a decision of a player in the same round, if any."""
+    """Return the shortest path to a player's decision in the same round, if any."""
     betting = tree.betting
     level: list[tuple[int, list[int]]] = [(node, [])]
     round = betting.round[node]
