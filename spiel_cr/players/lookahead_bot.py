@@ -16,7 +16,7 @@ from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 # Defaults for trees that are solved again at each move, and for their gadget games
-# (docs/partial.md).
+# (docs/explanation/depth-limits.md).
 DEFAULT_SOLVER = "pcfr+"
 DEFAULT_GADGET: Gadget = "maxmargin"
 

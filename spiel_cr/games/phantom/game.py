@@ -271,10 +271,6 @@ class PhantomGame:
             tried += going & acts
 
 
-# The last game that `shared_phantom_game` returned, by its name.
-_SHARED: dict[str, PhantomGame] = {}
-
-
 class PhantomWorldRules:
     """Batched rules of a phantom game on its worlds and infosets.
 
@@ -360,20 +356,6 @@ class PhantomWorldRules:
 def _rank(legal: np.ndarray) -> np.ndarray:
     """Return int64 [n, A], the index of each legal action among the legal ones."""
     return np.cumsum(legal, axis=1) - 1
-
-
-def shared_phantom_game(
-    opened: Opened, memory_limit: memory.Limit = None
-) -> PhantomGame:
-    """Return `phantom_game`, cached for the next call with the same game.
-
-    Both players of a match, and all policies that are evaluated in turn, share it.
-    """
-    name = str(opened.game)
-    if name not in _SHARED:
-        _SHARED.clear()
-        _SHARED[name] = phantom_game(opened, memory_limit=memory_limit)
-    return _SHARED[name]
 
 
 def phantom_game(

@@ -57,7 +57,7 @@ class RulesSource:
         rules = batched_rules.of_game(game) if rules is None else rules
         if rules is None:
             raise ValueError(
-                f"game={game} has no batched rules (docs/batched-rules.md); "
+                f"game={game} has no batched rules (docs/how-to/batched-rules.md); "
                 f"simulate its states instead"
             )
         self.game, self.rules = game, rules

@@ -1,6 +1,6 @@
 """Public-tree games from batched rules that declare private states.
 
-docs/public-tree.md has a complete example. A declaration is checked as follows:
+docs/how-to/representations.md has a complete example. A declaration is checked as follows:
 
 - Legal actions, acting players, chance probabilities and private states must not depend
   on the other part of the game, that is, on deals or on bets. This is checked on 2 to
@@ -99,7 +99,7 @@ def build(
         raise GameTooLargeError(
             f"{game}: {classes:,} leaves of its public tree may have different "
             f"payoffs, which takes too long to compare; add a method payoff_key to its "
-            f"batched rules (docs/public-tree.md)"
+            f"batched rules (docs/how-to/representations.md)"
         )
     samples = deals(classes, _FEWEST_COMPARED)
     num_deals = _expected_deals(tree, samples, every)
