@@ -1,6 +1,6 @@
 """Public-tree games from batched rules that declare private states.
 
-docs/how-to/representations.md has a complete example. A declaration is checked as follows:
+docs/how-to/representations.md has a complete example. Declarations are checked so:
 
 - Legal actions, acting players, chance probabilities and private states must not depend
   on the other part of the game, that is, on deals or on bets. This is checked on 2 to
