@@ -104,12 +104,12 @@ def _outstanding(summary: GameSummary) -> list[str]:
     if both:
         best = min(both, key=lambda row: row.nash_conv.median)
         line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
-        other = best_openspiel if best is best_spiel_cr else best_spiel_cr
-        if other is not None:
+        runner_up = best_openspiel if best is best_spiel_cr else best_spiel_cr
+        if runner_up is not None:
             origin = (
                 "bundled with OpenSpiel" if best is best_spiel_cr else "of spiel_cr"
             )
-            line += f"; of those {origin}: {_named(other)}{_ratio(best, other)}"
+            line += f"; of those {origin}: {_named(runner_up)}{_ratio(best, runner_up)}"
         lines.append(f"{line}.")
     exact = summary.exact
     if exact is not None:
@@ -210,10 +210,10 @@ def _ratio(best: Row, other: Row) -> str:
 
 
 def _method(records: Sequence[Record], budget: Budget) -> list[str]:
-    ways = _listed(_at_a_time(record["workers"]) for record in records)
+    execution = _listed(_at_a_time(record["workers"]) for record in records)
     by_spiel_cr = [r for r in records if r.get("evaluator") == SPIEL_CR]
-    way = sorted({r["game"] for r in records if r.get("curve_evaluator") == SPIEL_CR})
-    judged = (
+    large = sorted({r["game"] for r in records if r.get("curve_evaluator") == SPIEL_CR})
+    evaluation = (
         "Final NashConv and game values are computed by OpenSpiel's exact functions "
         "(pyspiel.nash_conv, pyspiel.expected_returns) from every algorithm's "
         "strategy at all information states. They are checked against spiel_cr's own "
@@ -221,14 +221,14 @@ def _method(records: Sequence[Record], budget: Budget) -> list[str]:
     )
     if by_spiel_cr:
         reasons = sorted({f"{r['game']}: {r['evaluator_reason']}" for r in by_spiel_cr})
-        judged += f" Exceptions, evaluated by spiel_cr alone: {'; '.join(reasons)}."
-    if way:
-        judged += (
+        evaluation += f" Exceptions, evaluated by spiel_cr alone: {'; '.join(reasons)}."
+    if large:
+        evaluation += (
             f" On large games, spiel_cr evaluates the points before the final one: "
-            f"{'; '.join(way)}."
+            f"{'; '.join(large)}."
         )
     return [
-        judged,
+        evaluation,
         f"Each algorithm has a budget of {budget.text()}. The clock does not include "
         f"set-up (for spiel_cr with the enumeration of the game), JAX compilation (if "
         f"it can be measured separately) and evaluations of NashConv before the end. "
@@ -243,7 +243,7 @@ def _method(records: Sequence[Record], budget: Budget) -> list[str]:
         "and minimum and maximum as bands and ranges. All others run once. If every "
         "point is a run from scratch, seeds are combined at equal numbers of "
         "iterations, and at their last runs, whose iterations differ.",
-        f"Runs were executed {ways}. Most algorithms use one thread; "
+        f"Runs were executed {execution}. Most algorithms use one thread; "
         f"JAX may use more on large games (results.jsonl contains the CPU time of "
         f"the same work, compilation included).",
     ]

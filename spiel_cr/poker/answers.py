@@ -95,13 +95,13 @@ def answers(
       ValueError: If the node does not exist, or the private states of the game are not
         hands of cards.
     """
-    signals = policy.form
+    game = policy.form
     number, path = find_node(policy, node)
-    betting = signals.betting
+    betting = game.betting
     player, round = int(betting.player[number]), int(betting.round[number])
     reach = [_reach_at(policy, number, p) for p in range(2)]
-    seen, margin = _pairs_and_margins(signals, player, round, reach[1 - player])
-    form = form or signals.sequence_form
+    seen, margin = _pairs_and_margins(game, player, round, reach[1 - player])
+    form = form or game.sequence_form
     other = 1 - player
     other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
     actions, values = action_values(form, player, other_reach, policy.behaviour[player])
@@ -114,12 +114,12 @@ def answers(
         action_ev = (
             decisions.block(actions, number) / np.where(seen > 0, seen, np.nan)[:, None]
         )
-    reader: Any = signals.reader
+    reader: Any = game.reader
     return HandAnswers(
         path,
         player,
         round,
-        tuple(names_at(signals, number).values()),
+        tuple(names_at(game, number).values()),
         tuple(reader.name(player, round, s) for s in range(len(seen))),
         reader.combos(player, round),
         reader.range_weights(player, round) * reach[player],
@@ -136,26 +136,26 @@ def _reach_at(policy: FormPolicy, node: int, player: int) -> np.ndarray:
 
     The reach is the product of the probabilities of the player's own actions.
     """
-    betting, signals = policy.form.betting, policy.form
+    betting, game = policy.form.betting, policy.form
     round = int(betting.round[node])
-    reach = np.ones(signals.num_private_states(player)[round])
+    reach = np.ones(game.num_private_states(player)[round])
     while node:
         above = int(betting.parent[node])
         if betting.player[above] == player:
             taken = policy.form.finder.actions(above).index(int(betting.action[node]))
-            behind = signals.ancestors(player, round, int(betting.round[above]))
+            behind = game.ancestors(player, round, int(betting.round[above]))
             reach = reach * node_probabilities(policy, above)[behind, taken]
         node = above
     return reach
 
 
 def _pairs_and_margins(
-    signals: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
+    game: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the probabilities of meeting the opponent, and the margins of showdowns.
 
     Args:
-      signals: Game in public-tree form.
+      game: Game in public-tree form.
       player: Player of the private states.
       round: Round of the private states.
       other_reach: Reach of the opponent's private states, float64 [H'].
@@ -166,10 +166,10 @@ def _pairs_and_margins(
       losing.
     """
     matrix = None
-    if hasattr(signals.reader, "range_weights"):
+    if hasattr(game.reader, "range_weights"):
         later = [
             matrix
-            for matrix in signals.payoff_matrices
+            for matrix in game.payoff_matrices
             if isinstance(matrix, HandMatrix) and matrix.round >= round
         ]
         # The matrix of the next showdown; it includes the cards to come.
@@ -177,10 +177,10 @@ def _pairs_and_margins(
         matrix = min(showdowns, key=lambda k: k.round, default=None)
     if matrix is None:
         raise ValueError(
-            f"{signals.game}: its private states are not hands of cards, so they "
+            f"{game.game}: its private states are not hands of cards, so they "
             f"have no equity; use a policy of a spot or another hold'em game"
         )
-    behind = [signals.ancestors(p, matrix.round, round) for p in range(2)]
+    behind = [game.ancestors(p, matrix.round, round) for p in range(2)]
     sums = []
     for showdown in (False, True):
         product = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
@@ -189,6 +189,6 @@ def _pairs_and_margins(
             values = np.asarray(product.apply(reach))[0]
         # The payoff of a fold is signed as player 1's loss.
         sign = 1 if showdown or player == 0 else -1
-        size = signals.num_private_states(player)[round]
+        size = game.num_private_states(player)[round]
         sums.append(sign * np.bincount(behind[player], values, minlength=size))
     return sums[0], sums[1]
