@@ -1,12 +1,14 @@
-"""Interface of the algorithms of comparisons, and building blocks of adapters.
+"""Algorithms that can be compared, and their adapters.
 
-An adapter is created from a `GameInstance` and a seed, runs, and returns its strategy.
-Most are one call: `IteratingAdapter` wraps a solver of spiel_cr, `SteppingAdapter` one
-of OpenSpiel, `ComputingAdapter` a function that works from scratch each time.
+An adapter is made for a `GameInstance` and a seed, works, and returns its strategy.
+`IteratingAdapter` wraps a solver of spiel_cr, `SteppingAdapter` a solver of OpenSpiel,
+and `ComputingAdapter` a function that starts from scratch in each call.
 """
 
 import contextlib
+import pathlib
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -23,26 +25,30 @@ from ..common.game_instance import GameInstance
 
 Way = Literal["iterates", "restarts", "once"]
 
-# Number of calls in `seconds_of_compiling`; the last one compiles nothing.
+# Names, titles and descriptions of algorithms.
+CATALOGUE = tomllib.loads(
+    pathlib.Path(__file__).with_name("catalogue.toml").read_text("utf-8")
+)
+# The last round of `seconds_of_compiling` compiles nothing more.
 _ROUNDS = 3
 
 
 class Policy(Protocol):
-    """A policy of OpenSpiel, or any other object with action probabilities."""
+    """A policy of OpenSpiel, or any other object with its method."""
 
     def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
         """Return probabilities of legal actions for the player who acts."""
 
 
 class SolverAdapter(Protocol):
-    """One algorithm on one game, created for each run.
+    """One algorithm on one game, made for each run.
 
     Attributes:
-      compile_seconds: Time of JAX compilation during construction and runs, if it can
-        be measured separately.
-      note: Additional information for readers of the result; may be empty.
-      iterations: Number of iterations of an entry that works "once"; None if it has
-        none.
+      compile_seconds: Time that JAX needed to compile functions, as far as it can be
+        separated from creating the adapter and running it.
+      note: Remark for readers of the result; may be empty.
+      iterations: Number of iterations of an entry that works "once"; None if it has no
+        iterations.
     """
 
     compile_seconds: float = 0.0
@@ -53,40 +59,38 @@ class SolverAdapter(Protocol):
         """Run the algorithm.
 
         Args:
-          iterations: Number of iterations. For an entry that "iterates", additional
-            ones; for one that "restarts", those from scratch; for one that works
-            "once", 1.
+          iterations: Number of further iterations of an entry that "iterates"; number
+            of iterations from scratch of one that "restarts"; 1 for one that works
+            "once".
 
         Returns:
-          The seconds that count, if the outer clock would include too much (such as
-          compilation); None: use the outer clock.
+          The seconds that count, if a clock around the call would count too much (for
+          example compilation); None if that clock is right.
         """
 
     def strategy(self) -> Strategy:
-        """Return the complete strategy of both players after the work so far."""
+        """Return the current strategy of both players."""
 
 
 class Entry(NamedTuple):
     """An algorithm that can be compared.
 
     Attributes:
-      name: Name on the command line.
+      name: Name that users write.
       title: Title in tables.
-      is_spiel_cr: True: the algorithm belongs to this project. Otherwise it is bundled
-        with OpenSpiel, or is a baseline.
-      how: Sentence about the method behind its numbers.
-      make: Function from game instance and seed to an adapter. It may raise
+      is_spiel_cr: Whether it is an algorithm of this project.
+      how: Description of the algorithm and of its iterations.
+      make: Function from a game instance and a seed to an adapter. May raise
         `MissingError`.
-      way: Mode of work. "iterates": further iterations improve the same strategy;
-        "restarts": the budget must be known in advance, so each point of the curve is a
-        separate run; "once": the algorithm has a fixed amount of work.
-      samples: True: results depend on the seed.
+      way: "iterates": every further iteration improves the same strategy; "restarts":
+        the budget has to be known in advance, so each point of a curve is a run of its
+        own; "once": the effort does not depend on a budget.
+      samples: Whether results depend on the seed.
       modules: Modules that must be installed.
-      extra: Extra of the project that installs them; empty: none.
+      extra: Extra of the project that installs them; may be empty.
       least: Least number of iterations.
-      meaningful: Number of iterations that its authors use. Results after fewer
-        iterations are not meaningful.
-      meaningful_by: Source of `meaningful`, for notes in tables.
+      meaningful: Number of iterations below which results mean nothing.
+      meaningful_by: Reason for that number, for the note of a row.
       files: Files that must exist.
     """
 
@@ -105,26 +109,10 @@ class Entry(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-def bundled(
-    name: str,
-    title: str,
-    how: str,
-    make: Callable[[GameInstance, int], SolverAdapter],
-    **options: Any,
-) -> Entry:
-    """Return the entry of an algorithm that OpenSpiel bundles.
-
-    Args:
-      name, title: Name and title without the prefix "OpenSpiel".
-      how, make, **options: Other fields of `Entry`.
-    """
-    return Entry(f"openspiel-{name}", f"OpenSpiel {title}", False, how, make, **options)
-
-
 class NumpyDraws:
-    """A separate stream of numpy's global random numbers.
+    """A stream of NumPy's global random numbers that leaves other streams alone.
 
-    Some algorithms that OpenSpiel bundles draw from numpy's global generator.
+    Some algorithms of OpenSpiel draw from NumPy's global generator.
     """
 
     def __init__(self, seed: int) -> None:
@@ -143,7 +131,7 @@ class NumpyDraws:
 
 
 class SteppingAdapter(SolverAdapter):
-    """Adapter of a solver of OpenSpiel, from its methods."""
+    """A solver of OpenSpiel: one method does an iteration, another returns a policy."""
 
     def __init__(
         self,
@@ -156,18 +144,17 @@ class SteppingAdapter(SolverAdapter):
         wait: Callable[[], Any] = lambda: None,
         begin_again: Callable[[], None] | None = None,
     ) -> None:
-        """Store the methods of a solver, and compile its functions if it has any.
+        """Store the methods of a solver, and compile its functions.
 
         Args:
-          instance: Game; its tree is needed by `strategy` only.
-          seed: Seed of numpy's global generator during runs and queries.
-          step: Function that runs one iteration.
-          policy: Function that returns the policy to evaluate, such as an average
-            policy.
-          note: Note for readers of the result, see `SolverAdapter`.
+          instance: Game; its tree is used by `strategy` only.
+          seed: Seed of NumPy's global generator for the solver and its policy.
+          step: Function that does one iteration.
+          policy: Function that returns the policy to evaluate, such as the average.
+          note: See `SolverAdapter`.
           wait: Function that returns when the work of all steps is done.
-          begin_again: Function that resets the solver after the warm-up, except its
-            compiled functions; None: there is nothing to compile.
+          begin_again: Function that undoes the warm-up, except for compiled functions.
+            If None, the solver compiles nothing.
         """
         self.note = note
         self.policy = policy
@@ -177,13 +164,9 @@ class SteppingAdapter(SolverAdapter):
         self._draws = NumpyDraws(seed)
         if begin_again is not None:
             with self._draws.installed():
-                self.compile_seconds = seconds_of_compiling(self._one)
+                self.compile_seconds = seconds_of_compiling(lambda: (step(), wait()))
             begin_again()
             self._draws = NumpyDraws(seed)
-
-    def _one(self) -> None:
-        self._step()
-        self._wait()
 
     def run(self, iterations: int) -> None:
         with self._draws.installed():
@@ -196,7 +179,7 @@ class SteppingAdapter(SolverAdapter):
             return ask(self._instance.tree, self.policy())
 
     def on_states(self) -> "PolicyOnStates":
-        """Return the policy behind `strategy`, for queries by state without a tree."""
+        """Return the same policy for queries at states, without the game tree."""
         with self._draws.installed():
             policy = self.policy()
         # OpenSpiel's C++ average policies refer to the solver, which must stay alive.
@@ -205,7 +188,7 @@ class SteppingAdapter(SolverAdapter):
 
 
 class PolicyOnStates(conversions.StatePolicy):
-    """The policy of any solver of OpenSpiel, as probabilities by state."""
+    """The policy of a solver of OpenSpiel, of any kind, queried at states."""
 
     def __init__(
         self, game: pyspiel.Game, policy: Policy, draws: NumpyDraws, owner: object
@@ -215,8 +198,8 @@ class PolicyOnStates(conversions.StatePolicy):
         Args:
           game: Sequential game.
           policy: Policy of both players.
-          draws: Stream of numpy's global generator during queries.
-          owner: Object that must stay alive as long as the policy.
+          draws: Numbers of NumPy's global generator for queries.
+          owner: Object that must live as long as the policy.
         """
         super().__init__(game)
         self._policy = policy
@@ -224,32 +207,22 @@ class PolicyOnStates(conversions.StatePolicy):
         self._owner = owner
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """Return probabilities, see `StatePolicy`; uniform if the solver has none."""
+        """See `StatePolicy`; uniform if the solver has no probabilities."""
         with self._draws.installed():
             probabilities = self._policy.action_probabilities(state)
         legal = state.legal_actions()
         weights = [float(probabilities.get(action, 0.0)) for action in legal]
         total = sum(weights)
-        # OpenSpiel's solvers return nothing, or 0/0, at infosets they never visited.
+        # OpenSpiel's solvers return nothing, or 0/0, at unvisited infosets.
         if not total > 0:
             return dict.fromkeys(legal, 1 / len(legal))
         return {a: weight / total for a, weight in zip(legal, weights, strict=True)}
 
 
-class Iterating(Protocol):
-    """A solver of spiel_cr with compiled functions."""
-
-    compile_seconds: float
-
-    def run(self, iterations: int) -> object: ...
-
-    def average_behaviour(self, player: int) -> np.ndarray: ...
-
-
 class IteratingAdapter(SolverAdapter):
-    """Adapter of a solver of spiel_cr, evaluated by its average strategy."""
+    """A compiled solver with `average_behaviour(player)`, evaluated by its average."""
 
-    def __init__(self, solver: Iterating) -> None:
+    def __init__(self, solver: Any) -> None:
         self._solver = solver
         self.compile_seconds = solver.compile_seconds
 
@@ -261,12 +234,14 @@ class IteratingAdapter(SolverAdapter):
 
 
 class Computed(NamedTuple):
-    """The result of a run from scratch.
+    """Result of a computation from scratch.
 
     Attributes:
       strategy: Strategy of both players.
-      seconds: Time that counts; None: the time of the outer clock.
-      compile_seconds, iterations, note: Attributes of `SolverAdapter`.
+      seconds: Seconds that count; None: those of a clock around the computation.
+      compile_seconds: See `SolverAdapter`.
+      iterations: See `SolverAdapter`.
+      note: See `SolverAdapter`.
     """
 
     strategy: Strategy
@@ -277,7 +252,7 @@ class Computed(NamedTuple):
 
 
 class ComputingAdapter(SolverAdapter):
-    """Adapter of a function of the number of iterations, which starts from scratch."""
+    """An algorithm that starts from scratch in each `run`."""
 
     def __init__(self, compute: Callable[[int], Computed]) -> None:
         self._compute = compute
@@ -294,16 +269,15 @@ class ComputingAdapter(SolverAdapter):
 
 
 def ask(tree: GameTree, policy: Policy) -> Strategy:
-    """Query a policy at every infoset; uniform where it has no probabilities.
+    """Query a policy at every infoset; probabilities that it lacks are uniform.
 
-    OpenSpiel's solvers return no probabilities, or 0/0, at infosets that they never
-    visited.
+    OpenSpiel's solvers return no probabilities, or 0/0, at unvisited infosets.
     """
     return query(tree, policy, fill=True)
 
 
-def seconds_of_compiling(work: Callable[[], None]) -> float:
-    """Return the additional time of the first calls compared with the last one."""
+def seconds_of_compiling(work: Callable[[], object]) -> float:
+    """Return by how many seconds the first calls took longer than the last one."""
     times = []
     for _ in range(_ROUNDS):
         started = time.perf_counter()

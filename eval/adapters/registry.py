@@ -1,17 +1,12 @@
-"""All algorithms of comparisons by name, and groups of them for the command line."""
+"""All algorithms by name, and their groups."""
 
 import difflib
 import importlib.util
 
-from . import openspiel_deep, openspiel_search, openspiel_tabular, spiel_cr_entries
+from . import spiel_cr_entries
+from .openspiel_algorithms import BUNDLED
 from .protocol import Entry
 
-# Algorithms that OpenSpiel bundles, by name.
-BUNDLED: dict[str, Entry] = {
-    entry.name: entry
-    for module in (openspiel_tabular, openspiel_search, openspiel_deep)
-    for entry in module.ENTRIES
-}
 GROUPS: dict[str, tuple[str, ...]] = {
     "ours": spiel_cr_entries.DEFAULT,
     "bundled": tuple(BUNDLED),
@@ -23,10 +18,10 @@ def find(name: str) -> Entry:
     """Return the algorithm with a name.
 
     Args:
-      name: Name of a bundled algorithm, or of one of spiel_cr with parameters.
+      name: Bundled algorithm, or an algorithm of spiel_cr with optional parameters.
 
     Raises:
-      ValueError: If the algorithm does not exist, or its parameters are invalid.
+      ValueError: If it does not exist, or its parameters are invalid.
     """
     entry = BUNDLED.get(name) or spiel_cr_entries.find(name)
     if entry is None:
@@ -42,10 +37,10 @@ def find(name: str) -> Entry:
 
 
 def expand(text: str) -> list[str]:
-    """Return the algorithms of --algorithms, with groups expanded, without duplicates.
+    """Return the algorithms of --algorithms, with groups expanded, each once.
 
     Args:
-      text: Names separated by semicolons.
+      text: Names, separated by semicolons.
 
     Raises:
       ValueError: If a name is unknown or empty.
@@ -65,7 +60,7 @@ def expand(text: str) -> list[str]:
 
 
 def missing_reason(entry: Entry) -> str | None:
-    """Return the reason why an algorithm cannot run here; None: it can."""
+    """Return why an algorithm cannot run in this environment; None if it can."""
     absent = [m for m in entry.modules if importlib.util.find_spec(m) is None]
     if not absent:
         return None

@@ -1,20 +1,24 @@
 """Comparisons of algorithms on games, with equal budgets.
 
-`compare` executes every run (game, algorithm, seed) that is not in its folder, and
-writes the report. Algorithms that do not sample run with one seed only.
+`compare` does every run (game, algorithm, seed) that its folder does not have yet, and
+writes the report. Algorithms that do not sample run with one seed only. In the folder,
+`settings.json` describes the comparison, and `results.jsonl` has one line for each
+finished run, so that an interrupted comparison can be resumed.
 """
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
+import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts, memory
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
@@ -24,18 +28,17 @@ from ..common import conditions
 from ..common.budget import Budget
 from ..reporting import report
 from .measure import KEY, Run, failed, measurer
-from .run_folder import distinct_games, open_folder
 
 
 class Comparison(NamedTuple):
-    """The results of a comparison.
+    """Files and results of a comparison.
 
     Attributes:
       folder: Folder of all files.
       settings: Settings of the comparison.
       records: Lines of `results.jsonl`, the newest of each run, in the order of the
         plan.
-      requested: Lines of the runs that this call requested; a folder may contain more.
+      requested: Records of the runs of this call; a folder may contain more.
     """
 
     folder: pathlib.Path
@@ -80,19 +83,18 @@ def compare(
     """Execute the runs that are not in the folder, and write the report.
 
     Args:
-      games: OpenSpiel game strings; different strings of the same game count once.
-      algorithms: Names of algorithms, see `registry.find`; each counts once.
-      budget: Budget of each run; algorithms that work "once" have a fixed amount of
-        work.
-      out: Folder of `settings.json`, `results.jsonl`, `report.html`, `report.md`, and
-        the figures of the Markdown report.
+      games: OpenSpiel game strings; equivalent strings are the same game.
+      algorithms: Names, see `registry.find`; each counts once.
+      budget: Budget of each run; entries that work "once" do not depend on it.
+      out: Folder for `settings.json`, `results.jsonl`, `report.html`, `report.md`, and
+        the pictures of the Markdown.
       config: Settings of the runs.
-      progress: True: show a progress bar on stderr.
-      unwritten: Function that is called for each file of the report that cannot be
-        written; None: the first such error is raised.
+      progress: Whether to show a bar on stderr.
+      unwritten: Function called for each file of the report that cannot be written. If
+        None, the first such error is raised.
 
     Raises:
-      OSError: If results cannot be written. Earlier results are kept.
+      OSError: If results cannot be written. Earlier ones are kept.
       pyspiel.SpielError: If OpenSpiel does not know a game.
       ValueError: If an argument is invalid, a game is too large, or the folder belongs
         to another run.
@@ -112,9 +114,11 @@ def compare(
         "memory_limit": config.memory_limit,
     }
     folder = pathlib.Path(out)
-    with open_folder(folder, settings) as log:
+    with JsonLog(
+        folder, "results", settings, key=KEY, check=_check_line, merge=_merged
+    ) as log:
         log.begin()
-        # The game strings in the folder identify its runs.
+        # Runs are identified by the game string of the folder.
         names_of_games = distinct_games(log.settings["games"])
         runs = plan(
             [names_of_games[key] for key in distinct_games(games)],
@@ -136,7 +140,7 @@ def compare(
             (),
             left,
             finished=lambda record: False,
-            # A folder may grow under different conditions, so each line records them.
+            # Folders grow under other conditions, so each line has its own.
             add=lambda record: _keep(
                 log, {**record, "workers": log.settings["workers"]}
             ),
@@ -166,7 +170,7 @@ def compare(
 def plan(
     games: Sequence[str], algorithms: Sequence[str], budget: Budget, seeds: int
 ) -> list[Run]:
-    """Return all runs, seed by seed, so that all algorithms run early."""
+    """Return all runs, seed by seed, so that early runs cover all algorithms."""
     return [
         Run(game, name, seed, *budget)
         for game in distinct_games(games).values()
@@ -228,3 +232,90 @@ def _planned(log: JsonLog) -> list[Run]:
         Budget(**settings["budget"]),
         min(settings["seeds"], last_seed + 1),
     )
+
+
+def _is_point(value: Any) -> bool:
+    """Return whether a value is [seconds, iterations, NashConv]."""
+    tests = checks.is_duration, checks.optional(checks.is_count), checks.is_number
+    return checks.is_list(lambda _: True, 3)(value) and all(
+        test(one) for test, one in zip(tests, value, strict=True)
+    )
+
+
+# Fields of every line, and further fields of lines with numbers.
+_LINE: dict[str, checks.Test] = {
+    "game": checks.is_text,
+    "algorithm": checks.is_text,
+    "seed": checks.is_count,
+    "error": checks.optional(checks.is_text),
+    "nash_conv": checks.optional(checks.is_number),
+    "machine": checks.is_text,
+    "source": checks.is_text,
+    "finished": checks.is_text,
+    "optional_versions": checks.is_table(checks.is_text),
+    "workers": lambda value: checks.is_count(value) or value == "ray",
+}
+_NUMBERS: dict[str, checks.Test] = {
+    **dict.fromkeys(("seconds", "setup_seconds", "compile_seconds"), checks.is_number),
+    "cpu_seconds": checks.is_number,
+    "iterations": checks.optional(checks.is_count),
+    "game_value": checks.is_number,
+    "evaluator": checks.is_text,
+    "evaluator_reason": checks.optional(checks.is_text),
+    "curve_evaluator": checks.is_text,
+    "note": checks.is_text,
+    "curve": lambda value: bool(value) and checks.is_list(_is_point)(value),
+}
+
+
+def _check_line(record: Record) -> None:
+    """Raise ValueError if a line does not describe a run."""
+    checks.check_fields(record, _LINE)
+    if record["nash_conv"] is not None:
+        checks.check_fields(record, _NUMBERS)
+    elif not checks.is_text(record.get("missing", record["error"])):
+        raise ValueError("has no nash_conv, and no reason")
+
+
+def distinct_games(games: Iterable[str]) -> dict[str, str]:
+    """Return the first string of each game, by its complete string."""
+    names: dict[str, str] = {}
+    for game in games:
+        try:
+            key = str(open_game(game).game)
+        except (pyspiel.SpielError, ValueError):
+            # A game of the folder; those of this call are checked elsewhere.
+            key = game
+        names.setdefault(key, game)
+    return names
+
+
+def _merged(settings: Record, new: Record) -> Record:
+    same_settings(settings, {name: new[name] for name in ("budget", "versions")})
+    texts = checks.is_list(checks.is_text)
+    tests = {"games": texts, "algorithms": texts, "seeds": checks.is_count}
+    try:
+        checks.check_fields(settings, tests)
+    except ValueError as error:
+        raise OtherRunError(
+            f"has a settings.json that is not of a comparison: it {error}"
+        ) from None
+    for name in settings["algorithms"]:
+        _check_algorithm(name)
+    names = dict.fromkeys([*settings["algorithms"], *new["algorithms"]])
+    return {
+        **new,
+        "games": list(distinct_games([*settings["games"], *new["games"]]).values()),
+        "algorithms": list(names),
+        "seeds": max(settings["seeds"], new["seeds"]),
+    }
+
+
+def _check_algorithm(name: str) -> None:
+    """Raise OtherRunError if an algorithm is unknown: its report would fail."""
+    try:
+        registry.find(name)
+    except ValueError as error:
+        raise OtherRunError(
+            f"names in settings.json an unknown algorithm ({error})"
+        ) from error

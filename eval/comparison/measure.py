@@ -101,12 +101,8 @@ class LastGame:
 def failed(run: Run, error: str | None) -> Record:
     """Return the record of a run without results."""
     numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
-    return {
-        **dict(zip(KEY, run.key, strict=True)),
-        **numbers,
-        "error": error,
-        **conditions.facts(),
-    }
+    key = dict(zip(KEY, run.key, strict=True))
+    return {**key, **numbers, "error": error, **conditions.facts()}
 
 
 def measurer() -> Callable[[Run], Record]:

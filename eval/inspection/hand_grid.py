@@ -1,9 +1,9 @@
-"""Grids of hands: the strategy at a public node of a game in public-tree form.
+"""A public node as a grid of hands, with the probabilities of each action.
 
-Rows and columns come from the names of private states, "hand | board". On several
-boards there is a row for each hand and a column for each board. On one board, hands of
-two cards are arranged by their ranks, suited ones above the diagonal; other hands have
-one row each.
+Rows and columns follow from the names of private states, "hand | board". With several
+boards, there is a row for each hand and a column for each board. With one board, hands
+of two cards are arranged by their ranks, suited ones above the diagonal. Other hands
+are rows of a single column.
 """
 
 import itertools
@@ -16,27 +16,27 @@ import numpy as np
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
 
-# Largest number of boards in one grid.
+# Maximum number of boards that are shown together.
 MOST_BOARDS = 30
 _RANKS = "AKQJT98765432"
 _TWO_CARDS = re.compile(rf"([{_RANKS}])([a-z])\s*([{_RANKS}])([a-z])")
 
 
 class HandGrid(NamedTuple):
-    """A policy at a public node, by hand.
+    """Probabilities of a policy at a public node.
 
     Attributes:
       path: Names of the players' actions that lead to the node.
-      player: Player who acts.
-      round: Round of the node, from 0.
+      player: Player that acts.
+      round: Round, from 0.
       actions: Names of the actions.
-      hands: Name of the player's hand for each private state.
-      boards: Public cards for each private state; may be empty.
-      played: float [H, A], probabilities of the actions for each private state.
-      rows: Names of the rows, from top to bottom.
-      columns: Names of the columns; a single empty name if each hand has a row.
-      cells: float [rows, columns, A], means over the private states of each cell; NaN
-        for empty cells.
+      hands: Hand of each private state.
+      boards: Public cards of each private state; may be empty.
+      played: float [H, A], probabilities of the actions by private state.
+      rows: Names of the grid's rows, from top to bottom.
+      columns: Names of the grid's columns; a single empty name for a single column.
+      cells: float [rows, columns, A], mean over the private states of each cell; NaN
+        for a cell without any.
     """
 
     path: tuple[str, ...]
@@ -52,15 +52,15 @@ class HandGrid(NamedTuple):
 
 
 def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGrid:
-    """Arrange the strategy at a public node in a grid.
+    """Arrange the probabilities of a policy at a public node.
 
     Args:
       policy: Policy of a game in public-tree form.
       node: Actions that lead to the node, see `find_node`.
-      board: Public cards to which the grid is restricted; None: all boards.
+      board: Public cards of the private states to show; None: all.
 
     Raises:
-      ValueError: If the node or board does not exist, or there are too many boards.
+      ValueError: If the node or the board does not exist, or there are too many boards.
     """
     form = policy.form
     number, path = find_node(policy, node)
@@ -120,7 +120,7 @@ def _some(kinds: Sequence[str]) -> str:
 def _places(
     hands: Sequence[str], boards: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
-    """Return rows, columns, and the cell of each private state, int [H, 2]."""
+    """Return rows, columns, and the cell of each private state: int [H, 2]."""
     pairs = [_TWO_CARDS.fullmatch(hand) for hand in hands]
     if len(set(boards)) > 1:
         rows, columns = tuple(dict.fromkeys(hands)), tuple(dict.fromkeys(boards))
@@ -143,7 +143,7 @@ def _places(
 
 
 def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Return means over the private states in each cell, float [rows, columns, A]."""
+    """Return float [rows, columns, A], means of the private states in each cell."""
     cells = np.zeros((*shape, played.shape[1]))
     counts = np.zeros(shape)
     np.add.at(cells, tuple(place.T), played)
@@ -174,7 +174,7 @@ def text_of(grid: HandGrid) -> str:
 
 
 def _table(rows: Sequence[str], columns: Sequence[str], cells: np.ndarray) -> str:
-    """Return percentages with names of rows and columns; empty cells are blank."""
+    """Return a table of percentages with names; NaN is left empty."""
     first = max(map(len, rows), default=0)
     widths = [max(3, len(name)) for name in columns]
     lines = [

@@ -1,4 +1,4 @@
-"""Probabilities, reach and values of a strategy at each infoset."""
+"""Probabilities and values of a strategy at each infoset."""
 
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ class ActionView(NamedTuple):
       action: OpenSpiel's number of the action.
       name: OpenSpiel's name of the action.
       probability: Probability under the strategy.
-      value: Counterfactual value of taking the action and following the strategy
-        afterwards: the player's own utility, weighted by `others_reach`.
+      value: Counterfactual value of the action, with the strategy afterwards, in the
+        player's utility, weighted by `others_reach`.
     """
 
     action: int
@@ -33,16 +33,15 @@ class InfosetView(NamedTuple):
     """An infoset under a strategy of both players.
 
     Attributes:
-      player: Player who acts.
-      number: Index of the infoset among the player's.
-      key: Information state string.
-      player_reach: Probability that the player's own actions lead to the infoset.
-      others_reach: Probability that the opponent's actions and chance lead to it,
+      player: Player that acts.
+      number: Number of the infoset among the player's infosets.
+      key: Information-state string.
+      player_reach: Probability that the player's actions lead to the infoset.
+      others_reach: Probability that the actions of opponent and chance lead there,
         summed over its histories.
-      value: Counterfactual value under the strategy: the player's own utility, weighted
+      value: Counterfactual value under the strategy, in the player's utility, weighted
         by `others_reach`.
-      best_value: Counterfactual value if the player plays a best response from the
-        infoset on.
+      best_value: Counterfactual value if the player plays a best response from here on.
       actions: Legal actions.
     """
 
@@ -57,7 +56,7 @@ class InfosetView(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Gain of a best response from the infoset on, weighted like the values."""
+        """The gain of a best response from here on, weighted like the values."""
         return self.best_value - self.value
 
 
@@ -104,11 +103,11 @@ def view_infosets(
 
 
 def action_names(tree: GameTree, player: int) -> list[str]:
-    """Return the names of the last actions of sequences, by sequence - 1."""
+    """Return OpenSpiel's name of each sequence's last action, by sequence - 1."""
     infosets, names = tree.infosets[player], []
     ends = np.cumsum(infosets.decisions.num_actions)[:-1]
     legal = np.split(infosets.actions, ends)
-    # Without infosets, `split` still returns one part without actions.
+    # Without any infosets there is one part without actions.
     for history, actions in zip(infosets.history, legal, strict=False):
         state = tree.state_at(history)
         names += [state.action_to_string(player, a) for a in actions.tolist()]

@@ -15,7 +15,7 @@ MOST_NUMBERS = 5_000_000
 
 
 def check_size(policy: FormPolicy) -> None:
-    """Raise ValueError if a page of all hands and actions would be too large."""
+    """Raise ValueError if there are too many hands and actions for a page."""
     betting = policy.form.betting
     count = 0
     for player in range(2):
@@ -24,22 +24,21 @@ def check_size(policy: FormPolicy) -> None:
         count += int(numbers) * policy.form.num_private_states(player)[0]
     if count > MOST_NUMBERS:
         raise ValueError(
-            f"html: {count:,} numbers of hands and actions; a page has room for "
-            f"{MOST_NUMBERS:,}; omit --html, or use fewer bet sizes"
+            f"html: {count:,} numbers of hands and actions are more than the "
+            f"{MOST_NUMBERS:,} of a page; leave out --html, or give fewer bet sizes"
         )
 
 
 def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
-    """Return the page of all decisions on the first street.
+    """Return the page with all decisions of the first street.
 
     Args:
-      policy: Policy of a hold'em game that was solved in public-tree form.
-      form: Game in sequence form.
+      policy: Policy of a hold'em game in public-tree form.
+      form: Sequence form of the game.
       lead: Sentence under the title.
 
     Raises:
-      ValueError: If the page would be too large, or `answers` does not support the
-        game.
+      ValueError: If there are too many numbers, or `answers` raises it.
     """
     check_size(policy)
     betting, finder = policy.form.betting, policy.form.finder
@@ -71,10 +70,9 @@ def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
 
 
 def _numbers(node_answers: HandAnswers) -> list[list[float | None]]:
-    """Return weight, share, equity, EV, probabilities and EV of actions for each hand.
+    """Return weight, share of the range, equity, EV, frequencies, EV of actions.
 
-    The share is that of the player's range. Numbers have four digits, and are null if
-    unknown.
+    There is a row for each hand. Numbers have four digits; unknown ones are null.
     """
     share = node_answers.likelihood / (node_answers.likelihood.sum() or 1.0)
     columns = [

@@ -1,4 +1,4 @@
-"""Common parts of pages about a strategy: cards, colours of actions, data as JSON."""
+"""Pages about a strategy: cards, colours of actions, and data as JSON."""
 
 import json
 import pathlib
@@ -10,14 +10,14 @@ _SHARED = str(pathlib.Path(__file__).with_name("shared"))
 
 
 def strategy_page(module: str, title: str, lead: str, data: Any) -> str:
-    """Return a complete HTML page.
+    """Return a complete page.
 
     Args:
-      module: Path `__file__` of the page's module; the HTML, CSS and JavaScript files
-        have the same name.
+      module: Path `__file__` of the page's module, next to which are its contents,
+        style and script.
       title: Title of the page.
       lead: Sentence under the title.
-      data: JSON-serialisable data for the script.
+      data: Data for the script, serialisable as JSON.
     """
     # A string with "</script>" would end the script element.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")

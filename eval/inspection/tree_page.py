@@ -1,7 +1,6 @@
-"""HTML page for browsing a strategy: probabilities and values at each decision.
+"""A page to walk through a strategy, with its probabilities at each decision.
 
-The page contains the most likely histories as JSON, and renders the opened ones. It
-works without a server.
+The page contains the likeliest histories as JSON, and opens from disk.
 """
 
 import contextlib
@@ -19,13 +18,13 @@ from ..table import families
 from .infoset_view import InfosetView
 from .strategy_page import strategy_page
 
-# OpenSpiel's names of chance outcomes without a name.
+# OpenSpiel's name of an outcome for which a game has no name.
 _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
 # Parts of an information state: text in brackets, or between spaces.
 _PART = re.compile(r"[^\[\]\s][^\[\]\n]*(?=\])|[^\[\]\s]+")
 # A page with so many histories has about 10 MB.
 MOST_HISTORIES = 100_000
-# Limit for games without a game tree, which are simulated state by state.
+# The same for games without a game tree, in which each history is a state.
 MOST_STEPPED = 10_000
 
 
@@ -41,11 +40,11 @@ def tree_page(
     Args:
       game: Sequential game of two players.
       policy: Policy of both players.
-      views: Views of all infosets if the game tree was built; otherwise empty: values
-        are unknown, and the page contains fewer histories.
+      views: Views of all infosets, if the game tree was built. If empty, values are
+        unknown, and fewer histories are shown.
       lead: Text under the title.
-      start: Initial state of the list of decisions: `find`, `player`, `sort`, and
-        `limit`, the number of decisions in the list.
+      start: Initial settings of the list of decisions: `find`, `player`, `sort`, and
+        the maximum number `limit`.
     """
     walk = _Walk(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
@@ -60,15 +59,15 @@ class _Walk:
     """The most likely histories of a game under a policy.
 
     Attributes:
-      nodes: Rows [parent, action's name, its probability, player, infoset, reach,
-        value], parents first. The value is player 0's expected utility, None if not all
-        histories below were visited. The infoset is -1 if no player acts, or the node
-        was not visited.
-      infosets: Rows of each player, [key, private information, public cards, board,
-        own reach, others' reach, value, gain, actions], with numbers as in
-        `InfosetView` and actions as [name, probability, value, number]; None for
-        unknown numbers.
-      whole: True: all histories were visited.
+      nodes: [parent, name of the action, its probability, player, infoset, reach,
+        value] of each history, parents first. The value is player 0's expected utility,
+        or None if a part below was not visited. The infoset is -1 if no player acts or
+        the policy was not queried.
+      infosets: For each player and infoset [key, the player's cards, public cards,
+        board, player's reach, others' reach, value, gain, actions], with the numbers of
+        `InfosetView`, and actions as [name, probability, value, number]. Unknown
+        numbers are None.
+      whole: Whether all histories were visited.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class _Walk:
         self._numbers: dict[tuple[int, str], int] = {}
 
     def go(self, game: pyspiel.Game, most: int) -> None:
-        """Visit `most` histories, or slightly more."""
+        """Visit `most` histories, or a few more."""
         waiting: list[tuple[float, int, pyspiel.State, tuple[float, float]]] = []
 
         def add(
@@ -120,7 +119,7 @@ class _Walk:
         self._finish()
 
     def _finish(self) -> None:
-        """Compute values from the last history to the first, and shorten numbers."""
+        """Compute values, from the last history to the first, and shorten numbers."""
         for node in reversed(self.nodes):
             parent, _, share, _, _, reach, value = node
             if parent >= 0 and share > 0:
@@ -154,7 +153,7 @@ class _Walk:
 
 
 def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
-    """Return private information, public cards, and the board, if drawn."""
+    """Return the player's cards, the public cards and the board, if drawn."""
     if not families.is_drawn(state.get_game()):
         return "", "", None
     drawn = families.draw(state, player)
@@ -165,7 +164,7 @@ def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
 
 
 def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
-    """Return actions, names and probabilities of a chance node."""
+    """Return actions, names and probabilities of chance."""
     outcomes = [(a, p) for a, p in state.chance_outcomes() if p > 0]
     names = [
         str(state.action_to_string(state.current_player(), a)) for a, _ in outcomes
@@ -177,12 +176,11 @@ def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
 
 
 def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
-    """Return names of chance outcomes from the players' information after them.
+    """Return names of outcomes by their effect on the players' information.
 
     Args:
-      states: State after each outcome of one chance node.
-      names: The game's names of the outcomes, which are kept if no player's information
-        distinguishes the outcomes.
+      states: States after each outcome of a chance node.
+      names: Names of the outcomes, which are kept if no player can distinguish them.
     """
     seen: dict[int, list[str]] = {}
     for player in range(2):
@@ -201,12 +199,12 @@ def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
 
 
 def _words(state: pyspiel.State, player: int) -> str:
-    """Return private and public cards if drawn, otherwise the state string."""
+    """Return the information of a player: its cards and public ones, if drawn."""
     if not families.is_drawn(state.get_game()):
         return str(state.information_state_string(player))
     return " ".join(_seen_by(state, player)[:2])
 
 
 def short(value: float | None) -> float | None:
-    """Return a number rounded to six digits; None stays None."""
+    """Round a number to six digits."""
     return None if value is None else float(f"{float(value):.6g}")

@@ -1,4 +1,4 @@
-"""Convergence charts of a game for reports.
+"""Pictures of the curves of a game, for reports.
 
 They need the extra `plots`; reports are also written without it.
 """
@@ -34,10 +34,10 @@ class Series(NamedTuple):
     """A curve.
 
     Attributes:
-      label: Name of the curve in the legend.
-      points: Rows of x, NashConv, and its least and greatest value over seeds.
-      is_spiel_cr: True: the curve is a thicker, solid line.
-      joined: True: a line joins the points.
+      label: Label in the legend.
+      points: x, NashConv, and its least and greatest value over seeds.
+      is_spiel_cr: Whether it is of this project: a thicker, unbroken line.
+      joined: Whether a line joins the points.
     """
 
     label: str
@@ -47,7 +47,7 @@ class Series(NamedTuple):
 
 
 def chart(summary: GameSummary) -> str:
-    """Return an SVG file with a game's curves against seconds and iterations."""
+    """Return SVG with the curves of a game over seconds and iterations."""
     file = io.StringIO()
     # Each line of the legend contains four rows of the table.
     axes = figures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
@@ -66,14 +66,14 @@ def chart(summary: GameSummary) -> str:
 
 
 def _words(label: str, point: _Point, where: str) -> str:
-    """Return the tooltip of a point."""
+    """Return the text that browsers show at a point."""
     x, *values = map(number, point)
     band = f" ({values[1]} to {values[2]})" if point[2] < point[3] else ""
     return f"{label}: NashConv {values[0]}{band}, {where}: {x}"
 
 
 def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
-    """Add tooltips to the points of an SVG file, as title elements."""
+    """Add titles, which browsers show, to the points of a picture."""
     words: Iterator[str] = iter(())
 
     def titled(match: re.Match[str]) -> str:
@@ -88,12 +88,12 @@ def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
 
 
 def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
-    """Draw curves on logarithmic axes; zeros and rounding errors are at the lower edge.
+    """Draw curves on logarithmic axes, with zeros and rounding errors at the edge.
 
     Args:
-      axis: Axes of a panel.
+      axis: Axis of a panel.
       series: Curves of the panel.
-      first: Index of the first curve in the chart.
+      first: Number of the first one in the picture.
     """
     greatest = max((p[3] for one in series for p in one.points), default=1.0)
     for place, one in enumerate(series):
@@ -126,7 +126,7 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
 
     Args:
       rows: Rows of the table.
-      against: Quantity on the horizontal axis.
+      against: Quantity of the horizontal axis.
     """
     series = []
     for row in rows:
@@ -149,7 +149,7 @@ def _place(row: Row, point: CurveBand, against: Against) -> float | None:
 
 
 def _ahead(points: list[_Point]) -> list[_Point]:
-    """Return the points of separate runs without slower runs of fewer iterations."""
+    """Drop points of separate runs that took longer than a run of more iterations."""
     kept: list[_Point] = []
     for point in reversed(points):
         if not kept or point[0] < kept[-1][0]:

@@ -1,4 +1,4 @@
-"""Elements of a report, independent of the output format."""
+"""Elements of a report, independent of its format."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,10 +15,10 @@ class Table(NamedTuple):
 
     Attributes:
       caption: Sentence about the table.
-      heads: Heads of the columns.
-      rows: Text of the cells, one per column.
-      is_spiel_cr: Flag of each row: it belongs to this project's algorithms.
-      times: Seconds of work and of compilation of each row; empty: not shown.
+      heads: Titles of the columns.
+      rows: Cells as text, one for each column.
+      is_spiel_cr: Whether each row is of this project.
+      times: Seconds of work and seconds of compilation of each row; empty if unknown.
     """
 
     caption: str
@@ -29,13 +29,13 @@ class Table(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """A list of terms with descriptions.
+    """A list of terms and their descriptions.
 
     Attributes:
-      title: Title of the list.
-      pairs: Pairs of a term and a text.
-      folded: True: the list is long, and is collapsed if the format supports it.
-      warning: True: the list reports a problem.
+      title: Title above the list.
+      pairs: Pairs (term, text).
+      folded: Whether the list is collapsed, if the format supports it.
+      warning: Whether the list describes failures.
     """
 
     title: str
@@ -48,7 +48,7 @@ class Picture(NamedTuple):
     """A figure.
 
     Attributes:
-      words: Description of the figure.
+      words: Description of the picture.
       svg: Text of an SVG file.
     """
 

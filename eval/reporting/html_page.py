@@ -1,6 +1,6 @@
 """Self-contained HTML pages: style, scripts, and number formats.
 
-Pages open from disk and load nothing from a server.
+Pages open from disk and need no server.
 """
 
 import html
@@ -9,12 +9,12 @@ import pathlib
 
 
 def text(value: object) -> str:
-    """Return a value as text with HTML escapes, quotes included."""
+    """Escape a text for HTML, quotes included."""
     return html.escape(str(value), quote=True)
 
 
 def breakable(value: str) -> str:
-    """Return escaped text with positions for line breaks between parameters."""
+    """Escape a text, and add places where a line of parameters may be broken."""
     return text(value).replace("(", "<wbr>(").replace(",", ",<wbr>")
 
 
@@ -24,7 +24,7 @@ def count(value: float | None) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a short form of a number; a dash for None, NaN and infinities."""
+    """Return a short form of a number; a dash for None."""
     if value is None or not math.isfinite(value):
         return "–"
     if value == 0:
@@ -35,7 +35,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def plain(value: float, digits: int = 3) -> str:
-    """Return a short form of a number with an ASCII hyphen for minus."""
+    """Return a short form of a number with a hyphen for minus."""
     if value != 0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.{digits - 1}e}"
     return f"{value:.{digits}g}"
@@ -46,18 +46,18 @@ def beside(module: str, kind: str) -> str:
 
     Args:
       module: Path `__file__` of the module.
-      kind: Suffix of the file, without the dot.
+      kind: Suffix, without its dot.
     """
     return pathlib.Path(module).with_suffix(f".{kind}").read_text("utf-8")
 
 
 def script(*modules: str) -> str:
-    """Return the common script, followed by those of modules; see `beside`."""
+    """Return the common script and the scripts of modules; see `beside`."""
     return "".join(beside(module, "js") for module in (__file__, *modules))
 
 
 def page(title: str, body: str, script: str = "") -> str:
-    """Return a complete HTML page.
+    """Return a complete page.
 
     Args:
       title: Title of the window.

@@ -1,4 +1,4 @@
-"""Figures of grids of hands. They need the extra `plots` (matplotlib)."""
+"""Pictures of grids of hands. Needs the extra `plots` (matplotlib)."""
 
 import colorsys
 import os
@@ -24,12 +24,12 @@ def plot_hands(
     """Draw a grid of hands, with a bar of action probabilities in each cell.
 
     Args:
-      cells: Probabilities, float [rows, columns, A]; NaN for cells without a hand.
+      cells: float [rows, columns, A], probabilities; NaN if there is no hand.
       rows: Names of the rows, from top to bottom.
       columns: Names of the columns.
       actions: Names of the actions.
-      path: Path of the figure; the suffix sets the format (png, svg, pdf).
-      title: Title of the figure.
+      path: File of the picture; its suffix decides the format (png, svg, pdf).
+      title: Title above the grid.
 
     Raises:
       ValueError: If the format is not supported or matplotlib is missing; see `check`.
@@ -72,13 +72,13 @@ def plot_hands(
 
 
 def _rank(action: str) -> int:
-    """Return 0 for folds, 1 for checks and calls, 2 for bets and raises."""
+    """Return 0 for a fold, 1 for a check or call, 2 for a bet or raise."""
     words = ("fold",), ("check", "call", "pass")
     return next((i for i, w in enumerate(words) if action.lower().startswith(w)), 2)
 
 
 def _colours(actions: Sequence[str]) -> list[tuple[float, float, float]]:
-    """Return colours as in poker solvers: blue, green, yellow to red."""
+    """Return the usual colours in poker: blue, green, then from yellow to red."""
     ranks = list(map(_rank, actions))
     hues = [(212.0, 0.56, 0.62), (145.0, 0.46, 0.45)]
     colours = [hues[rank] for rank in ranks if rank < 2]

@@ -10,26 +10,17 @@ from spiel_cr.push_fold.charts import share
 
 from . import html_page
 
-# Cells are as wide as a phone allows, but not wider than is easy to read.
-_STYLE = (
-    "<style>table.push{table-layout:fixed;width:100%;max-width:44rem;font-size:.78rem}"
-    "table.push td{padding:0;height:1.9em;text-align:center;border:1px solid #8884}"
-    "table.push td.dark{color:#fff}"
-    "thead th{white-space:normal}"
-    "@media (max-width:700px){table.push{font-size:.6rem}tbody th{min-width:90px}}"
-    "</style>"
-)
-# From this share on letters are white, so that they contrast with the cell.
+# Letters on darker cells are white, so that both can be read.
 _DARK = 0.5
 _NAMES = ("button", "small blind", "big blind")
 
 
 def push_page(title: str, summary: Mapping[str, Any]) -> str:
-    """Return a complete HTML page.
+    """Return a complete page.
 
     Args:
       title: Title of the page.
-      summary: Summary from `spiel_cr.push_fold.solve.summary`.
+      summary: Result of `spiel_cr.push_fold.solve.summary`.
     """
     rows = "".join(
         f"<tr><th>{html_page.text(name)}</th>"
@@ -50,10 +41,11 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
         for name, jams in summary["jams"].items()
     )
     body = (
-        f"{_STYLE}<header><h1>{html_page.text(title)}</h1></header><main>"
+        f"<style>{html_page.beside(__file__, 'css')}</style>"
+        f"<header><h1>{html_page.text(title)}</h1></header><main>"
         f'<div class="scroll"><table><thead><tr><th></th>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
-        f"<p>Darker cells: the hand is jammed more often. Suited hands are above the "
+        f"<p>The darker, the more often the hand is jammed. Suited hands are above the "
         f"diagonal. Values are prizes of this tournament, not chips (chip EV).</p>"
         f"{charts}</main>"
     )

@@ -1,6 +1,7 @@
-"""Contents of the report of a comparison, independent of the output format."""
+"""Contents of the report on a comparison, in any format."""
 
 import math
+import pathlib
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -32,8 +33,8 @@ def document_of(
 
     Args:
       settings: Settings of the comparison.
-      records: Records of its runs.
-      summaries: Summaries of the games.
+      records: Runs of the comparison.
+      summaries: Summary of each game.
       out: Folder of the comparison, for the command.
     """
     budget = Budget(**settings["budget"])
@@ -52,7 +53,7 @@ def document_of(
         [
             *map(document.Paragraph, _method(records, budget)),
             document.Terms(
-                "Algorithms, and the meaning of their iterations",
+                "Algorithms, and the meaning of an iteration",
                 sorted(shown.items()),
                 folded=True,
             ),
@@ -89,12 +90,11 @@ def _picture(summary: GameSummary) -> document.Block:
 
 
 def _outstanding(summary: GameSummary) -> list[str]:
-    """Return the main findings about a game."""
+    """Return sentences about the most important results of a game."""
     lines = []
     if summary.done < summary.expected:
         lines.append(
-            f"Not finished: {summary.done} of {counted(summary.expected, 'run')} are "
-            f"done."
+            f"Not finished: {summary.done} of {counted(summary.expected, 'run')} exist."
         )
     best_spiel_cr, best_openspiel = (
         summary.best(is_spiel_cr=True),
@@ -104,12 +104,12 @@ def _outstanding(summary: GameSummary) -> list[str]:
     if both:
         best = min(both, key=lambda row: row.nash_conv.median)
         line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
-        runner_up = best_openspiel if best is best_spiel_cr else best_spiel_cr
-        if runner_up is not None:
+        other = best_openspiel if best is best_spiel_cr else best_spiel_cr
+        if other is not None:
             origin = (
                 "bundled with OpenSpiel" if best is best_spiel_cr else "of spiel_cr"
             )
-            line += f"; of those {origin}: {_named(runner_up)}{_ratio(best, runner_up)}"
+            line += f"; of those {origin}: {_named(other)}{_ratio(best, other)}"
         lines.append(f"{line}.")
     exact = summary.exact
     if exact is not None:
@@ -120,8 +120,8 @@ def _outstanding(summary: GameSummary) -> list[str]:
         )
     if any(SPIEL_CR in row.judges for row in summary.rows):
         lines.append(
-            "NashConv was computed by spiel_cr's own exact best response here, "
-            "because OpenSpiel's cannot: see the column 'evaluator'."
+            "NashConv was computed by the exact best response of spiel_cr for some "
+            "rows, because OpenSpiel's tool cannot: see the column of evaluators."
         )
     return lines
 
@@ -129,7 +129,7 @@ def _outstanding(summary: GameSummary) -> list[str]:
 def _table(summary: GameSummary) -> document.Table:
     # A single seed has no range.
     several = any(row.seeds > 1 for row in summary.rows)
-    # If OpenSpiel evaluated everything, only the text mentions it.
+    # If OpenSpiel evaluated everything, the text says so once.
     mixed = any(row.judges != (OPENSPIEL,) for row in summary.rows)
     columns = [_columns(row, several, mixed) for row in summary.rows]
     over = ": medians over seeds, with minimum and maximum" if several else ""
@@ -145,7 +145,7 @@ def _table(summary: GameSummary) -> document.Table:
 
 
 def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
-    """Return a row's cells by the heads of their columns."""
+    """Return the cells of a row by the titles of their columns."""
     ranges = {"range over seeds": _range(row.nash_conv), "seeds": str(row.seeds)}
     judges = {"evaluator": ", ".join(row.judges)}
     return {
@@ -169,7 +169,7 @@ def _range(value: Range) -> str:
 
 
 def command(settings: Record, out: str) -> str:
-    """Return the shell command that repeats a comparison."""
+    """Return a command for a shell that repeats a comparison."""
     words = ["spiel-cr", "compare"]
     for game in settings["games"]:
         words += ["--game", game]
@@ -179,7 +179,7 @@ def command(settings: Record, out: str) -> str:
     words += ["--algorithms", ";".join(names)]
     for name, value in settings["budget"].items():
         if value is not None:
-            # Values are not rounded, because another budget is another run.
+            # Not rounded, because another budget is another run.
             short = f"{value:g}"
             words += [f"--{name}", short if float(short) == value else repr(value)]
     words += ["--seeds", str(settings["seeds"])]
@@ -210,43 +210,24 @@ def _ratio(best: Row, other: Row) -> str:
 
 
 def _method(records: Sequence[Record], budget: Budget) -> list[str]:
-    execution = _listed(_at_a_time(record["workers"]) for record in records)
+    """Return paragraphs about how the numbers were obtained."""
     by_spiel_cr = [r for r in records if r.get("evaluator") == SPIEL_CR]
     large = sorted({r["game"] for r in records if r.get("curve_evaluator") == SPIEL_CR})
-    evaluation = (
-        "Final NashConv and game values are computed by OpenSpiel's exact functions "
-        "(pyspiel.nash_conv, pyspiel.expected_returns) from every algorithm's "
-        "strategy at all information states. They are checked against spiel_cr's own "
-        "best response: both must agree to a millionth of the largest payoff."
-    )
+    exceptions = curves = ""
     if by_spiel_cr:
         reasons = sorted({f"{r['game']}: {r['evaluator_reason']}" for r in by_spiel_cr})
-        evaluation += f" Exceptions, evaluated by spiel_cr alone: {'; '.join(reasons)}."
+        exceptions = f" Exceptions, evaluated by spiel_cr alone: {'; '.join(reasons)}."
     if large:
-        evaluation += (
-            f" On large games, spiel_cr evaluates the points before the final one: "
+        curves = (
+            f" Points of curves are evaluated by spiel_cr on large games: "
             f"{'; '.join(large)}."
         )
-    return [
-        evaluation,
-        f"Each algorithm has a budget of {budget.text()}. The clock does not include "
-        f"set-up (for spiel_cr with the enumeration of the game), JAX compilation (if "
-        f"it can be measured separately) and evaluations of NashConv before the end. "
-        f"The second panel includes set-up and compilation, before the first point. "
-        f"If every point is a run from scratch, runs that took longer than a run of "
-        f"more iterations are omitted from plots against seconds. The meaning of an "
-        f"iteration depends on the algorithm. "
-        f"Algorithms with a single point (linear programs, players that search during "
-        f"a match) run as long as their parameters require, regardless of the budget. "
-        f"Points at the lower edge of a figure are zeros or rounding errors.",
-        "Algorithms that sample run once per seed. Figures and tables show medians, "
-        "and minimum and maximum as bands and ranges. All others run once. If every "
-        "point is a run from scratch, seeds are combined at equal numbers of "
-        "iterations, and at their last runs, whose iterations differ.",
-        f"Runs were executed {execution}. Most algorithms use one thread; "
-        f"JAX may use more on large games (results.jsonl contains the CPU time of "
-        f"the same work, compilation included).",
-    ]
+    text = pathlib.Path(__file__).with_name("method.md").read_text("utf-8")
+    ways = _listed(_at_a_time(record["workers"]) for record in records)
+    filled = text.format(
+        budget=budget.text(), exceptions=exceptions, curves=curves, ways=ways
+    )
+    return filled.strip().split("\n\n")
 
 
 def _at_a_time(workers: int | str) -> str:
@@ -258,7 +239,7 @@ def _at_a_time(workers: int | str) -> str:
 
 
 def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return machine and versions of all runs, which may differ."""
+    """Return machines and versions of all runs, because folders grow."""
     dates = sorted(record["finished"][:10] for record in records)
     versions_of_runs = [record["optional_versions"] for record in records]
     packages = dict.fromkeys(name for versions in versions_of_runs for name in versions)
@@ -281,7 +262,7 @@ def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]
 
 
 def _listed(values: Iterable[str]) -> str:
-    """Return the only value, or each value with the number of its runs."""
+    """Return a common value, or each value with the number of its runs."""
     counts = Counter(values)
     if len(counts) == 1:
         return next(iter(counts))

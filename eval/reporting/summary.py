@@ -1,4 +1,4 @@
-"""Summaries of the results of a comparison, for reports."""
+"""Summaries of the lines of results for reports."""
 
 import statistics
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Range(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """True if all seeds gave the same number."""
+        """Whether all seeds have the same value."""
         return self.least == self.greatest
 
 
@@ -27,9 +27,9 @@ class CurveBand(NamedTuple):
     """A point of a curve over seeds.
 
     Attributes:
-      seconds, iterations: Medians over seeds; iterations are None if the algorithm has
-        none.
-      nash_conv: Median and range over seeds.
+      seconds: Median of seconds.
+      iterations: Median number of iterations; None if there are none.
+      nash_conv: Median and range of NashConv.
     """
 
     seconds: float
@@ -43,9 +43,13 @@ class Row(NamedTuple):
     Attributes:
       entry: Entry of the algorithm.
       seeds: Number of seeds with a result.
-      nash_conv, game_value, seconds, setup_seconds, compile_seconds: Ranges over seeds.
-      iterations: Median over seeds; None if the algorithm has none.
-      judges: Names of the evaluators of NashConv.
+      nash_conv: NashConv over seeds.
+      game_value: Value of the game over seeds.
+      seconds: Seconds of work over seeds.
+      setup_seconds: Seconds of the set-up over seeds.
+      compile_seconds: Seconds of compilation over seeds.
+      iterations: Median number of iterations; None if there are none.
+      judges: Tools that computed NashConv.
       note: Note of the first seed.
       curve: Points of the curve.
     """
@@ -64,13 +68,13 @@ class Row(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """Reason why the NashConv is not meaningful; empty if it is."""
+        """The reason why its NashConv means nothing; empty if it is meaningful."""
         if self.iterations is None or self.iterations >= self.entry.meaningful:
             return ""
         return f"too few iterations to mean anything ({self.entry.meaningful_by})"
 
 
-# Fields of a record of which a row has the range over seeds.
+# Values of a record that a row has over seeds.
 _RANGES = "nash_conv game_value seconds setup_seconds compile_seconds".split()
 
 
@@ -79,10 +83,10 @@ class GameSummary(NamedTuple):
 
     Attributes:
       game: Game string.
-      rows: Results of algorithms, lowest NashConv first.
+      rows: Rows, lowest NashConv first.
       absent: Pairs (title, reason) of algorithms that could not run.
-      failed: Triples (title, seed, error) of failed runs.
-      expected: Number of runs that the comparison has on this game.
+      failed: Triples (title, seed, error) of runs that failed.
+      expected: Number of runs of the comparison on this game.
       done: Number of finished runs.
     """
 
@@ -104,7 +108,7 @@ class GameSummary(NamedTuple):
 
     @property
     def exact(self) -> Row | None:
-        """Row of a linear program, which has the value of the game."""
+        """The row of a linear program, which has the value of the game."""
         rows = (r for r in self.rows if r.entry.name in ("lp", "openspiel-lp"))
         return next(rows, None)
 
@@ -114,7 +118,7 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
 
     Args:
       settings: Settings of the comparison.
-      records: Lines of `results.jsonl`, one per run.
+      records: Lines of `results.jsonl`, each run once.
     """
     entries = [registry.find(name) for name in settings["algorithms"]]
     expected = sum(settings["seeds"] if entry.samples else 1 for entry in entries)
@@ -184,7 +188,7 @@ _Curve = list[list[Any]]
 
 
 def _points(curves: Sequence[_Curve]) -> list[_Curve]:
-    """Return points by their place from the end; slow seeds skip early ones."""
+    """Group points by their place from the end, because slow seeds skip the first."""
     length = min(len(curve) for curve in curves)
     return [[curve[place] for curve in curves] for place in range(-length, 0)]
 
@@ -192,7 +196,7 @@ def _points(curves: Sequence[_Curve]) -> list[_Curve]:
 def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
     """Group runs with the same number of iterations in all seeds, and the final runs.
 
-    Fast seeds have more runs than slow ones; only runs of equal length form a point.
+    Fast seeds have more runs than slow ones, so only equal numbers are one point.
     """
     of = [{point[1]: point for point in curve} for curve in curves]
     shared = [count for count in of[0] if all(count in other for other in of)]
@@ -202,7 +206,7 @@ def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
 
 
 def _bands(groups: Sequence[_Curve]) -> tuple[CurveBand, ...]:
-    """Return medians and ranges of the points of each group."""
+    """Return medians and ranges of groups of points."""
     return tuple(
         CurveBand(
             statistics.median(seconds for seconds, _, _ in points),

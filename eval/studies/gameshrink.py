@@ -1,4 +1,4 @@
-"""Reproduction of GameShrink on Rhode Island Hold'em: published sizes, and the loss."""
+"""Study of GameShrink on Rhode Island Hold'em: published sizes, and its loss."""
 
 import math
 import time
@@ -18,14 +18,14 @@ from .study import Line, Study
 _GAME = "python_rhode_island_holdem"
 _ALGORITHM = "cfr+"
 _ITERATIONS = 200
-# Published sizes of the LP without and with abstraction.
+# Sizes of the linear program without abstraction and with it.
 _FULL_ROWS = 91_224_226
 _ROWS, _NONZEROS = 1_237_238, 50_428_638
-# Numbers of classes by round that give these rows.
+# Classes by round that lead to these rows.
 _CLASSES = [13, 205, 1774]
 _EQUAL = 1e-9
 _PAPER = "Gilpin & Sandholm 2007"
-# Partitions that are solved, and the claim that they lose nothing.
+# Partitions that are solved, and the reason why they lose nothing.
 _WAYS = {
     "by histograms": (gameshrink.histogram_partition, f"{_PAPER}, from its rows"),
     "equitable": (gameshrink.lossless_partition, "proved in gameshrink/equitable.py"),
@@ -33,7 +33,7 @@ _WAYS = {
 
 
 def _run(share: float, way: str) -> Iterator[Line]:
-    """Compare the NashConv of a partition's strategy before and after lifting."""
+    """Compute the loss of the strategy of a partition's game in the full game."""
     if way not in _WAYS:
         yield from _partitions()
         return
@@ -51,7 +51,7 @@ def _run(share: float, way: str) -> Iterator[Line]:
 
 
 def _partitions() -> Iterator[Line]:
-    """Compute two partitions: by histograms, and the coarsest equitable one."""
+    """Compare two partitions of signals: by histograms, and the coarsest equitable."""
     game = public_tree_game(_GAME)
     started = time.perf_counter()
     counts = gameshrink.count(game)
@@ -89,7 +89,7 @@ def _full_game(game: PublicTreeGame) -> Line:
 def _sizes(
     game: PublicTreeGame, partition: Partition, seconds: float
 ) -> Iterator[Line]:
-    """Compare classes and the linear program of the partition by histograms."""
+    """Return sizes of the partition by histograms."""
     classes = [partition.num_classes(player) for player in range(2)]
     yield Line(
         "classes by round, equal histograms of wins, ties and losses",
@@ -112,11 +112,11 @@ def _sizes(
 def _test(
     game: PublicTreeGame, partition: Partition, counts: gameshrink.DealCounts
 ) -> Line:
-    """Find two private states that have equal histograms but are not equivalent.
+    """Return two signals that have equal histograms and are not equivalent.
 
-    The line has no verdict, because the paper's theorem is about ordered game
-    isomorphisms, which histograms do not test. That the paper's program merged by
-    histograms is our conclusion from its rows and nonzeros.
+    There is no verdict: the paper's theorem is about ordered game isomorphisms, for
+    which histograms do not test. That its program merged by histograms is a conclusion
+    from rows and nonzeros.
     """
     difference = gameshrink.difference(game, partition, counts)
     computed = "it does"
@@ -148,7 +148,7 @@ def _test(
 def _solved(
     game: PublicTreeGame, partition: Partition, iterations: int
 ) -> tuple[float, float]:
-    """Return the NashConv of a strategy in the game of classes, and of its lift."""
+    """Return NashConv of an average in the game of classes, and of its lift."""
     form = gameshrink.coarsen(game, partition).sequence_form
     solver = cfr.make_solver(
         form,
@@ -164,7 +164,7 @@ def _solved(
 
 
 def _listed(partition: Partition) -> str:
-    """Return numbers of classes by round; of both players if they differ."""
+    """Return numbers of classes by round, of both players if they differ."""
     first, second = (str(partition.num_classes(player)) for player in range(2))
     return first if first == second else f"{first} and {second}"
 

@@ -1,4 +1,4 @@
-"""Reproductions: their common interface, and the lines of their tables."""
+"""Studies that recompute published figures, and lines of their tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -7,14 +7,14 @@ from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 
 
 class Line(NamedTuple):
-    """A published figure compared with ours.
+    """A published figure and the recomputed one.
 
     Attributes:
       quantity: Quantity that is compared.
-      published: Published figure and its source, or a published claim.
-      computed: Figure computed now.
-      agrees: True if the two agree within the tolerance of the study; None: no
-        comparable figure exists, and `published` gives the reason.
+      published: Published figure and its source, or a claim.
+      computed: Recomputed figure.
+      agrees: Whether the two agree within the tolerance of the study; None if they
+        cannot be compared, for the reason in `published`.
     """
 
     quantity: str
@@ -27,13 +27,12 @@ class Study(NamedTuple):
     """A reproduction of published results.
 
     Attributes:
-      name: Name on the command line.
-      text: Help text of one line.
+      name: Name of the study.
+      text: One line of help.
       source: Source of the published figures.
-      run: Module-level function that computes the lines of a part, from the share of
-        the default size (1: all of it) and the arguments of the part.
-      parts: Arguments of the parts, in the order of their lines. The parts are
-        independent.
+      run: Function of a module that computes the lines of a part, from the share of the
+        default size and the arguments of the part.
+      parts: Arguments of the independent parts, in the order of their lines.
     """
 
     name: str

@@ -25,7 +25,7 @@ from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
-from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.bot_base import as_learner
 from spiel_cr.solvers.solve import solve
 
 from ..common.infosets import members
@@ -173,7 +173,8 @@ class Reviewer:
         if not bot.provides_policy():
             return _Strategy(behaviour, queried)
         # Queries must not change the memory of a bot that learns.
-        memory = bot.memory if isinstance(bot, Learns) else None
+        learner = as_learner(bot)
+        memory = None if learner is None else learner.memory
         bot.restart()
         levels = decisions.levels()
         needed = _infosets_above(tree, player, at)
@@ -196,8 +197,8 @@ class Reviewer:
                 done += 1
             if done < len(group):
                 break
-        if isinstance(bot, Learns):
-            bot.remember(memory)
+        if learner is not None:
+            learner.remember(memory)
         if not queried[first].all():
             queried[:] = False
         values = _values(tree, player, behaviour) if queried.all() else None
@@ -228,9 +229,9 @@ class Reviewer:
         else:
             learns = "; the bot learns, so it may have played slightly differently"
             notes.append(
-                "The range shows the probabilities of the bot's hidden information at "
-                "your turn, from chance and the bot's strategy, queried after the match"
-                f"{learns if isinstance(bot, Learns) else ''}."
+                "The range is what the bot could have held at your turn, by chance and "
+                "by its own probabilities, which it was asked for after the match"
+                f"{'' if as_learner(bot) is None else learns}."
             )
         if of_bot.values is not None:
             notes.append(

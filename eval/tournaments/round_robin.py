@@ -1,7 +1,7 @@
-"""Round robins: plan of the matches, seats, and resumable result folders.
+"""Round robins between bots: the plan of matches, seats, and the folder of results.
 
-The unit is a *deal*: two matches, or sessions of matches, with the same random numbers
-for chance, between which the players swap seats.
+The unit is a *deal*: two matches, or sessions of matches, in which chance draws from
+the same random numbers. The players swap seats in between.
 """
 
 import dataclasses
@@ -30,22 +30,22 @@ from spiel_cr.players.player_strings import read_string
 
 from ..common.files import csv_text, write_all
 
-# The game in the form that the bots need.
+# The game, in the form that the bots need.
 Instance: TypeAlias = GameTree | PublicTreeGame | pyspiel.Game
 Records: TypeAlias = Mapping[Slot, Record]
-# Tables by name: the results of the row's bot against the column's.
+# Tables by name: results of the row's bot against the column's bot.
 Tables: TypeAlias = dict[str, list[list[Any]]]
 _Result = TypeVar("_Result", covariant=True)
 
 
 class Kind(Protocol[_Result]):
-    """The kind of games in a round robin: matches, or sessions of matches.
+    """Unit of a round robin: matches, or sessions of several hands.
 
     Attributes:
-      unit: Name of one of them, for errors and the progress bar.
+      unit: Noun for one unit, for errors and progress bars.
       lines: Name of the file of JSON lines, without ".jsonl".
       table: Name of the file of the CSV table.
-      settings: Settings that a folder stores in addition to game, bots and seed.
+      settings: Settings of the folder, in addition to game, bots and seed.
     """
 
     unit: str
@@ -54,30 +54,30 @@ class Kind(Protocol[_Result]):
     settings: Record
 
     def check(self, record: Record) -> None:
-        """Raise ValueError if a line is invalid, apart from slot and players."""
+        """Raise ValueError if a line is invalid, except for slot and players."""
 
     def play(
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
     ) -> Record:
-        """Play a slot of the plan.
+        """Play one unit.
 
         Args:
-          instance: Game in the form that the bots need.
-          players: Bots of seats 0 and 1, for each player of the slot.
+          instance: Game.
+          players: Bots of both players of the slot, for seats 0 and 1.
           slot: Slot of the plan.
 
         Returns:
-          The fields of the line except slot and players.
+          Fields of the line, in addition to slot and players.
 
         Raises:
-          ValueError: If a bot chooses an illegal move.
+          ValueError: If a bot chose an illegal action.
         """
 
     def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
-        """Return for each table the entry of a row against a column, and the reverse.
+        """Return the entries of a pair of bots in each table, and the reverse entries.
 
         Args:
-          records: Records of the pair by slot.
+          records: Records of the slots of the pair.
         """
 
     def result(self, tables: Tables, records: Records) -> tuple[_Result, Record]:
@@ -117,21 +117,20 @@ def run_round_robin(
     kind: Kind[_Result],
     config: RoundRobinConfig,
 ) -> _Result:
-    """Play the slots that are not in the folder, and write the tables.
+    """Play the units that the folder lacks, and write the tables.
 
     Args:
       game: OpenSpiel game string, game, or game tree (with `observations=True`).
       bots: Two or more strings for `load_bot`.
-      matches: Number of matches (or sessions) of each pair of bots; an odd number is
-        rounded up.
+      matches: Number of units of each pair of bots; an odd number is rounded up.
       out: Folder of `settings.json`, the lines, the table and `summary.json`.
-      kind: Kind of games.
-      config: Seed, memory limit, executor and progress.
+      kind: Unit of the round robin.
+      config: Seed, memory limit and progress bars.
 
     Raises:
-      OSError: If a line or a table cannot be written. Earlier results are kept.
+      OSError: If a line or a table cannot be written. Earlier ones are kept.
       ValueError: If an argument is invalid, the game is too large for a bot, the folder
-        contains another tournament, or a bot chooses an illegal move.
+        belongs to another tournament, or a bot chose an illegal action.
       pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     if len(bots) < 2:
@@ -141,7 +140,7 @@ def run_round_robin(
     check_iterations(matches, name="matches")
     check_seed(config.seed)
     folder = json_log.check_folder(out)
-    # A finished tournament can be shown again even if a bot's file was removed.
+    # A finished tournament is shown again even if the file of a bot was removed.
     if not json_log.has_lines(folder, kind.lines):
         for bot in bots:
             read_string(bot, "bot")
@@ -174,7 +173,7 @@ def run_round_robin(
             disable=not config.progress or done == len(plan),
         ):
             pass
-        # A folder may contain more matches than this call requests.
+        # A folder may contain more units than this call requests.
         records = {slot: log.records[slot] for slot in plan}
         tables = tables_of(len(bots), records, kind.pair)
         result, summary = kind.result(tables, records)
@@ -185,7 +184,7 @@ def run_round_robin(
 
 
 def _plan(num_bots: int, matches: int) -> list[Slot]:
-    """Return all slots, deal by deal, so that pairs are played equally often."""
+    """Return all slots, deal by deal, so that early slots cover all pairs alike."""
     pairs = itertools.combinations(range(num_bots), 2)
     return [
         Slot(deal, row, column, swapped)
@@ -195,7 +194,7 @@ def _plan(num_bots: int, matches: int) -> list[Slot]:
     ]
 
 
-# Fields of the slot in each line.
+# Fields of each line.
 _SLOT: dict[str, checks.Test] = {
     "deal": checks.is_count,
     "row": checks.is_count,
@@ -205,7 +204,7 @@ _SLOT: dict[str, checks.Test] = {
 
 
 def _check_slot(bots: Sequence[str], record: Record) -> None:
-    """Raise ValueError if the slot of a line does not belong to these bots."""
+    """Raise ValueError if a line does not belong to a slot of these bots."""
     checks.check_fields(record, _SLOT)
     slot = Slot(*(record[name] for name in Slot._fields))
     if not slot.row < slot.column < len(bots):
@@ -217,12 +216,12 @@ def _check_slot(bots: Sequence[str], record: Record) -> None:
 def tables_of(
     size: int, records: Records, pair: Callable[[Records], dict[str, tuple[Any, Any]]]
 ) -> Tables:
-    """Return tables of the results between bots.
+    """Return tables of all pairs of bots.
 
     Args:
       size: Number of bots.
       records: Records of all slots.
-      pair: Function from the records of a pair to entries, see `Kind.pair`.
+      pair: Function like `Kind.pair`.
     """
     tables: Tables = {}
     for i, j in itertools.combinations(range(size), 2):
@@ -230,7 +229,7 @@ def tables_of(
             s: records[s] for s in records if (s.row, s.column) == (i, j)
         }
         for name, (result, other) in pair(records_of_pair).items():
-            # No bot plays itself: on the diagonal counts are 0, other entries None.
+            # No bot plays against itself: counts are 0 there, all other entries None.
             alone = 0 if isinstance(result, int) else None
             table = tables.setdefault(name, [[alone] * size for _ in range(size)])
             table[i][j], table[j][i] = result, other
@@ -238,7 +237,7 @@ def tables_of(
 
 
 def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
-    """Return CSV with one line per pair: the first bot's entries of all tables."""
+    """Return a line per pair, with the first bot's entry of each table."""
     return csv_text(
         ["row", "column", *tables],
         (
@@ -249,7 +248,7 @@ def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
 
 
 def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
-    """Return the settings of a tournament that a folder stores."""
+    """Return the settings of a tournament that its folder contains."""
     tree = instance if isinstance(instance, GameTree) else None
     return {
         "game": str(open_game(instance).game),
@@ -260,16 +259,16 @@ def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
 
 
 def _same_run(settings: Record, new: Record) -> Record:
-    """Return the settings with which a folder's run is resumed; for `JsonLog`.
+    """Return the settings with which a folder is continued; for `JsonLog`.
 
-    A game can have several game strings, so the game tree is compared if it is known.
+    Strings of one game can differ, so its tree is compared, if it was built.
 
     Args:
       settings: Settings in the folder.
       new: Settings of this run.
 
     Raises:
-      OtherRunError: If they differ, or one run is of sessions and the other of matches.
+      OtherRunError: If they differ, or one run has sessions and the other matches.
     """
     json_log.same_settings(settings, {name: new[name] for name in ("bots", "seed")})
     for name in ("session", "aivat"):
@@ -290,7 +289,7 @@ def _same_run(settings: Record, new: Record) -> Record:
 
 
 class _Table:
-    """Function object that plays slots with bots that are created once."""
+    """A worker that plays slots with bots that are made once."""
 
     def __init__(
         self,
@@ -306,7 +305,7 @@ class _Table:
         self._made: list[list[pyspiel.Bot]] = [[] for _ in bots]
         for number, seat in tqdm(places, desc="warming up", disable=not progress):
             entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
-            # JAX without 64-bit mode supports seeds of 31 bits.
+            # JAX without 64 bits accepts 31 bits.
             bot_seed = int(entropy.generate_state(1)[0] >> 1)
             bot = load_bot(instance, bots[number], seat, seed=bot_seed)
             self._made[number].append(bot)

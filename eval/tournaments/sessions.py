@@ -1,18 +1,17 @@
 """Round robins of sessions: several hands of poker, each player with a stack of chips.
 
-A session is played hand by hand, and the players swap seats after each hand. Both
-players start with the same stack. The result of each hand is paid from the loser's
-stack to the winner's, capped at the smaller of the two stacks: no player wins more from
-an opponent than it has itself at the table. The session ends when a player has no chips
-or the rounds are over; the player with more chips wins.
+A session is played hand by hand, and seats are swapped in between. Both players start
+with the same stack. The payoff of a hand is paid from the loser's stack to the
+winner's, but at most the smaller of both stacks. The session ends when one player has
+no chips left, or after the last round. The player with more chips wins it.
 
-The game itself does not know the stacks: blinds and bets are those of the game, and
-a player with few chips left bets like any other. This is our reading of the thesis on
-Deep CFR in limit hold'em from which the sessions are taken.
+Stacks do not change the game: blinds and bets are those of the game, also for a player
+with few chips left. Sessions follow a thesis on deep CFR in limit hold'em, as far as it
+describes them.
 
-The unit of intervals is a *deal*: two sessions with the same cards, hand by hand,
-between which the players swap seats. Every session is written as a line of
-`sessions.jsonl` when it is over, so an interrupted tournament can be resumed.
+The unit of intervals is a *deal*: two sessions with the same cards, hand by hand, in
+which the players have swapped seats. Every session is written to `sessions.jsonl` as
+soon as it is over, so that an interrupted tournament can be resumed.
 """
 
 import dataclasses
@@ -46,8 +45,8 @@ class SessionConfig:
     """Length of a session.
 
     Attributes:
-      stack: Initial stack of each player, in the game's units.
-      rounds: Largest number of hands.
+      stack: Chips of each player at the start, in the game's units.
+      rounds: Maximum number of hands.
     """
 
     stack: float
@@ -111,11 +110,11 @@ class Sessions(NamedTuple):
 
 
 def check_chips(game: Game, option: str = "session") -> None:
-    """Raise ValueError if the utilities of a game are not chips.
+    """Raise ValueError for a game whose utilities are not chips.
 
     Args:
       game: OpenSpiel game string, game, or game tree.
-      option: Name of the option that needs chips, for the error.
+      option: Option that needs chips, for the error.
 
     Raises:
       ValueError: If the game is not poker.
@@ -145,22 +144,22 @@ def play_sessions(
     Bots are created once for each seat, and restarted for each hand.
 
     Args:
-      game: OpenSpiel game string, game, or game tree of a poker game.
+      game: OpenSpiel game string, game, or game tree; of poker.
       bots: Two or more strings for `load_bot`.
-      sessions: Number of sessions of each pair of bots; an odd number is rounded up. It
-        may be increased later.
-      session: Length of the sessions.
+      sessions: Number of sessions of each pair of bots; an odd number is rounded up. A
+        later call may raise it.
+      session: Length of a session.
       out: Folder of `settings.json`, `sessions.jsonl`, `sessions.csv` and
         `summary.json`.
-      config: Seed, memory limit, executor and progress.
-      aivat: Policy whose values against itself reduce the variance of chips, see
-        `evaluation.aivat`. It does not change who wins a session.
+      config: Seed, memory limit and progress bars.
+      aivat: Policy for variance reduction of chips by its values against itself, see
+        `spiel_cr.evaluation.aivat`. The winner of a session is not adjusted.
 
     Raises:
-      OSError: If a session or a table cannot be written. Earlier results are kept.
-      ValueError: If the game is not poker, an argument is invalid, the game is too
-        large for a bot, the folder contains another tournament, or a bot chooses an
-        illegal move.
+      OSError: If a session or a table cannot be written. Earlier ones are kept.
+      ValueError: If the game is not poker or too large for a bot, an argument is
+        invalid, the folder belongs to another tournament, or a bot chose an illegal
+        action.
       pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     check_chips(game)
@@ -212,7 +211,7 @@ class _Sessions:
         adjusted: list[float] = []
         while len(hands) < self._config.rounds and min(stacks) > 0:
             hand = len(hands)
-            # Players of the session alternate in seat 0, starting with player 0.
+            # Seat 0 belongs to player 0 of the session, then to player 1, and so on.
             order = (1, 0) if hand % 2 else (0, 1)
             try:
                 match = play_match(
@@ -245,7 +244,7 @@ class _Sessions:
         }
 
     def pair(self, records: Records) -> dict[str, tuple[_Number, _Number]]:
-        # Per deal: sessions won of its two (draws count half), chips paid, and hands.
+        # For each deal: sessions won, of two, with draws counted half; chips; hands.
         points, chips, plain, hands = np.zeros((4, len(records) // 2))
         name = "paid" if self.values is None else "aivat"
         wins = draws = 0

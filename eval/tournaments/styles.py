@@ -1,15 +1,15 @@
 """Styles of poker bots: action frequencies by street, loose or tight, passive or not.
 
-Styles are computed from played matches, hand by hand. A street is the play between two
-deals; the first street has number 0. Actions are classified by their names; a call
-without a bet to call counts as a check (see `poker_roles`).
+Styles are computed from the hands of matches. A street is the part of a hand between
+two deals; the first one has number 0. Actions are classified by their names: a call
+without a bet counts as a check (see `poker_roles`).
 
 The measures are those of poker trackers. A hand is played *voluntarily* if the player
 calls or raises on the first street; blinds, antes and checks are not voluntary. The
-*aggression factor* is the number of bets and raises per call. A player that plays at
-least half of its hands is called loose, otherwise tight; a player that raises at least
-as often as it calls is called aggressive, otherwise passive. We chose these two limits,
-because standard ones do not exist for two players at a table.
+*aggression factor* is bets and raises per call. A player that plays at least half of
+its hands is called loose, otherwise tight. A player that raises at least as often as it
+calls is called aggressive, otherwise passive. These two limits are choices of this
+project: there is no convention for two players.
 """
 
 from collections import Counter, defaultdict
@@ -29,24 +29,24 @@ from ..common.files import csv_text
 
 _LOOSE, _AGGRESSIVE = 0.5, 1.0
 
-# Key of hands with the same cards, bots in seats 0 and 1, and OpenSpiel's actions from
+# Key of hands that share their cards; bots in seats 0 and 1; OpenSpiel's actions from
 # the beginning of the hand.
 Hand = tuple[Hashable, tuple[str, str], Iterable[int]]
 
 
 class Style(NamedTuple):
-    """The style of a bot.
+    """Playing style of a bot.
 
     Attributes:
       bot: Bot string.
-      hands: Number of hands that it was dealt.
-      streets: Counts of each action for each street, in the order of `MEANINGS`.
-      voluntary: Share of hands that it plays voluntarily.
-      voluntary_half_width: Half width of the 95% confidence interval, over deals; None
-        after a single deal.
-      aggression: Number of bets and raises per call; None if it never calls.
-      aggression_half_width: Half width of the 95% confidence interval, over deals; None
-        after a single deal, or if it never calls.
+      hands: Number of hands.
+      streets: Number of actions of each kind in the order of `MEANINGS`, by street.
+      voluntary: Share of hands that the bot plays voluntarily.
+      voluntary_half_width: Half width of its 95% confidence interval, over deals; None
+        for a single deal.
+      aggression: Bets and raises per call; None if the bot never calls.
+      aggression_half_width: Half width of its interval; also None if the bot never
+        calls.
     """
 
     bot: str
@@ -59,14 +59,14 @@ class Style(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Description in two words, such as "tight, aggressive"."""
+        """The style in two words, such as "tight, aggressive"."""
         loose = "loose" if self.voluntary >= _LOOSE else "tight"
-        # A player that never calls raises more often.
+        # A bot that never calls raises more often.
         factor = np.inf if self.aggression is None else self.aggression
         return f"{loose}, {'aggressive' if factor >= _AGGRESSIVE else 'passive'}"
 
     def shares(self, street: int) -> list[float]:
-        """Return the frequencies of actions among the decisions on a street."""
+        """Return the frequency of each action among the decisions on a street."""
         total = sum(self.streets[street])
         return [count / total if total else 0.0 for count in self.streets[street]]
 
@@ -89,8 +89,8 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
     """Return the style of each bot, in the order of first appearance.
 
     Args:
-      game: OpenSpiel game string, game, or game tree of a poker game.
-      hands: Hands that were played; see `read_hands`.
+      game: OpenSpiel game string, game, or game tree; of poker.
+      hands: Hands of the matches; see `read_hands`.
 
     Raises:
       NotPokerError: If the game is not poker.
@@ -98,7 +98,7 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
     """
     loaded = open_game(game).game
     roles = PokerRoles(loaded)
-    # For each bot and deal: numbers of hands, voluntary hands, and actions by kind.
+    # For each bot and deal: number of hands, voluntary ones, and actions of each kind.
     deals: dict[str, dict[Hashable, Counter[str]]] = {}
     streets: dict[str, list[list[int]]] = defaultdict(list)
     for deal, bots, actions in hands:
@@ -168,7 +168,7 @@ def table_of_styles(styles: Iterable[Style]) -> str:
 
 
 def lines_of_styles(styles: Iterable[Style]) -> list[str]:
-    """Return lines for a terminal: frequencies by street, then the measures."""
+    """Return lines of text: frequencies by street, then the measures."""
     lines = []
     for style in styles:
         lines.append(f"{style.bot}: {style.text}, {style.hands:,} hands")

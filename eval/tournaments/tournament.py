@@ -1,11 +1,11 @@
 """Round robins of seat-swapped matches, with confidence intervals.
 
-The unit is a *deal*: two matches with the same random numbers for chance, between which
-the players swap seats. The mean of a player's returns in both is one observation; deals
-are independent, but the two matches of a deal are not. Intervals are therefore computed
-over deals.
+The unit is a *deal*: two matches in which chance draws from the same random numbers,
+and the players swap seats in between. The mean of a player's returns in both matches is
+one observation. Deals are independent, their two matches are not, so intervals are
+computed over deals.
 
-Every match is written as a line of `matches.jsonl` when it is over, so an interrupted
+Every match is written to `matches.jsonl` as soon as it is over, so that an interrupted
 tournament can be resumed.
 """
 
@@ -25,8 +25,8 @@ from spiel_cr.evaluation.matches import Slot, generator
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players.bots import PolicyBot
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.players.bots import policy_of
+from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
 from . import round_robin
 from .round_robin import DEFAULTS, Instance, Records, RoundRobinConfig, Tables
@@ -35,17 +35,18 @@ _Number = float | None
 
 
 class Effort(NamedTuple):
-    """Statistics of a bot over all its matches.
+    """Moves and times of a bot in all its matches.
 
     Attributes:
       bot: Bot string.
-      moves: Number of moves that it chose.
-      mean_ms: Mean time per move in milliseconds, measured by the referee.
-      max_ms: Longest time of a move in milliseconds.
-      late_moves: Number of moves after the bot's own time limit; None: not recorded.
-      programs_compiled: Number of JAX functions that were compiled during its moves.
-      queried: Number of decisions of its `TablePolicy`; None: it has none.
-      unmet: Number of those decisions at unvisited infosets, at which it is uniform.
+      moves: Number of moves.
+      mean_ms: Mean milliseconds per answer, by the referee's clock.
+      max_ms: Milliseconds of the longest answer.
+      late_moves: Number of answers after the bot's time limit; None if the bot does not
+        record them.
+      programs_compiled: Number of JAX functions compiled during its moves.
+      queried: Number of decisions of its `TablePolicy`; None if it has no such policy.
+      unmet: Number of these decisions at unvisited infosets, where it is uniform.
     """
 
     bot: str
@@ -59,23 +60,22 @@ class Effort(NamedTuple):
 
     @property
     def unmet_share(self) -> float | None:
-        """Share of `queried` that is `unmet`; None without any queries."""
+        """The share `unmet` / `queried`; None without any queries."""
         return (self.unmet or 0) / self.queried if self.queried else None
 
 
 class Tournament(NamedTuple):
-    """Results of a tournament: [k, k] tables of each row's bot against each column's.
+    """Results of matches: [k, k] tables of each row's bot against each column's.
 
     Attributes:
       bots: Bot strings.
       mean: Mean return of the row, in the game's units; None on the diagonal.
-      half_width: Half width of the 95% confidence interval of the mean; None on the
-        diagonal and after a single deal.
-      matches: Number of matches played.
-      efforts: Statistics of each bot.
+      half_width: Half width of its 95% confidence interval; None on the diagonal and
+        after a single deal.
+      matches: Number of matches.
+      efforts: Moves and times of each bot.
       plain_half_width: Half width without variance reduction; None if `mean` has none.
-      plain_mean: Mean return without variance reduction; None if `mean` has none. It is
-        not saved.
+      plain_mean: Mean return without variance reduction; not written to files.
     """
 
     bots: tuple[str, ...]
@@ -97,28 +97,28 @@ def play_tournament(
     observers: Sequence[referee.Observer] = (),
     aivat: str | None = None,
 ) -> Tournament:
-    """Play the matches that are not in the folder, and write the tables.
+    """Play the matches that the folder lacks, and write the tables.
 
-    Bots are created once for each seat, and restarted for each match. Bots with a
-    budget of iterations and without memory between matches play the same matches for
-    the same seed, however often the tournament was interrupted. (`oos` keeps learning
-    from match to match, and time limits are not reproducible.)
+    Bots are made once for each seat, and restarted for each match. For the same seed,
+    bots with a budget of iterations and no memory of earlier matches play the same
+    matches, even if the tournament is interrupted. `oos` learns from match to match,
+    and time limits depend on the clock.
 
     Args:
       game: OpenSpiel game string, game, or game tree (with `observations=True`).
       bots: Two or more strings for `load_bot`.
-      matches: Number of matches of each pair of bots; an odd number is rounded up. It
-        may be increased later.
+      matches: Number of matches of each pair of bots; an odd number is rounded up. A
+        later call may raise it.
       out: Folder of `settings.json`, `matches.jsonl`, `table.csv` and `summary.json`.
-      config: Seed, memory limit, executor and progress.
-      observers: Observers of the moves, see `play_match`.
-      aivat: Policy whose values against itself reduce the variance, see
-        `evaluation.aivat`; exact if the game tree can be built.
+      config: Seed, memory limit and progress bars.
+      observers: Functions called with each action, see `play_match`.
+      aivat: Policy for variance reduction by its values against itself, see
+        `spiel_cr.evaluation.aivat`; exact if the game tree fits into memory.
 
     Raises:
-      OSError: If a match or a table cannot be written. Earlier results are kept.
+      OSError: If a match or a table cannot be written. Earlier ones are kept.
       ValueError: If an argument is invalid, the game is too large for a bot, the folder
-        contains another tournament, or a bot chooses an illegal move.
+        belongs to another tournament, or a bot chose an illegal action.
       pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     bounds = utility_bounds(open_game(game).game)
@@ -168,7 +168,8 @@ class _Matches:
     ) -> Record:
         seated = [bots_of_player[seat] for seat, bots_of_player in enumerate(players)]
         late = [_late_moves(bot) for bot in seated]
-        queries = [_queries(bot) for bot in seated]
+        policies = [policy_of(bot) for bot in seated]
+        queries = [table_queries(policy) for policy in policies]
         programs = referee.ProgramCounter()
         match = referee.play_match(
             instance,
@@ -195,12 +196,12 @@ class _Matches:
                 None
                 if old is None or new is None
                 else [new[0] - old[0], new[1] - old[1]]
-                for old, new in zip(queries, map(_queries, seated), strict=True)
+                for old, new in zip(queries, map(table_queries, policies), strict=True)
             ],
         }
 
     def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
-        # Returns per deal, as player 0 and as player 1.
+        # For each deal, returns as player 0 and as player 1.
         plain, returns = np.empty((2, len(records) // 2, 2))
         for slot, record in records.items():
             seat = int(slot.swapped)
@@ -237,12 +238,6 @@ class _Matches:
 def _late_moves(bot: pyspiel.Bot) -> int | None:
     statistics = referee.statistics_of(bot)
     return None if statistics is None else statistics.late_moves
-
-
-def _queries(bot: pyspiel.Bot) -> tuple[int, int] | None:
-    """Return the queries of a bot's `TablePolicy`, and those at unvisited infosets."""
-    policy = bot.policy if isinstance(bot, PolicyBot) else None
-    return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
 
 
 def _effort(bot: str, number: int, records: Records) -> Effort:

@@ -1,4 +1,4 @@
-"""Where two policies act otherwise, and what each such decision is worth."""
+"""Differences between two policies, and the value of each of them."""
 
 import dataclasses
 import html
@@ -13,24 +13,25 @@ from spiel_cr.players.player_specs import PolicyLike, check_order
 from spiel_cr.policies import conversions, met
 from spiel_cr.policies.best_responses import reach_of, value_bounds
 
-# The share of matches from which on an infoset differs clearly.
+# Smallest share of matches of a clear difference at an infoset.
 _CLEAR = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """An infoset at which two policies act otherwise.
+    """An infoset at which two policies differ.
 
     Attributes:
-      player: who acts.
+      player: The acting player.
       infoset: OpenSpiel's information state string, in one line.
-      actions: OpenSpiel's words.
-      first, second: probabilities of the actions under each policy.
-      apart: how probable it is, where the player follows the second policy against the
-        first one, that play comes here and the two act otherwise (total variation).
-      worth: what the player gains by the second policy's probabilities here, in its own
-        utility, where it follows the second one on the way here, the first one
-        afterwards, and the opponent the first one.
+      actions: OpenSpiel's names of the actions.
+      first, second: Probabilities of the actions under each policy.
+      apart: Probability that play reaches the infoset and the policies act differently
+        (total variation), if the player follows the second policy and the opponent the
+        first one.
+      worth: Gain of the second policy's probabilities at the infoset, in the player's
+        utility. The player follows the second policy before, and the first one
+        afterwards; the opponent follows the first one.
     """
 
     player: int

@@ -1,6 +1,7 @@
 """Strategy, equity and expected value of each hand at a public node of hold'em."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -99,7 +100,8 @@ def answers(
     number, path = find_node(policy, node)
     betting = game.betting
     player, round = int(betting.player[number]), int(betting.round[number])
-    reach = [_reach_at(policy, number, p) for p in range(2)]
+    strategy_at = functools.partial(node_probabilities, policy)
+    reach = [game.reach_at(p, number, strategy_at) for p in range(2)]
     seen, margin = _pairs_and_margins(game, player, round, reach[1 - player])
     form = form or game.sequence_form
     other = 1 - player
@@ -129,24 +131,6 @@ def answers(
         node_probabilities(policy, number).astype(np.float64),
         action_ev,
     )
-
-
-def _reach_at(policy: FormPolicy, node: int, player: int) -> np.ndarray:
-    """Return the reach of a player's private states at a node, float64 [H].
-
-    The reach is the product of the probabilities of the player's own actions.
-    """
-    betting, game = policy.form.betting, policy.form
-    round = int(betting.round[node])
-    reach = np.ones(game.num_private_states(player)[round])
-    while node:
-        above = int(betting.parent[node])
-        if betting.player[above] == player:
-            taken = policy.form.finder.actions(above).index(int(betting.action[node]))
-            behind = game.ancestors(player, round, int(betting.round[above]))
-            reach = reach * node_probabilities(policy, above)[behind, taken]
-        node = above
-    return reach
 
 
 def _pairs_and_margins(

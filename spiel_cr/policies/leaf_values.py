@@ -12,7 +12,7 @@ states of batched rules, or as OpenSpiel's states.
 
 import abc
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import pyspiel
@@ -90,9 +90,9 @@ class UniformValue(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        assert isinstance(game, GameTree)
-        if self._cache is None or self._cache[0] is not game:
-            self._cache = game, history_values(game, None)
+        tree = cast(GameTree, game)
+        if self._cache is None or self._cache[0] is not tree:
+            self._cache = tree, history_values(tree)
         return self._cache[1][histories]
 
 
@@ -141,6 +141,6 @@ class LeafValue(HistoryValues):
         """float64 [L]; see `HistoryValues`."""
         if self.sees == "histories":
             return np.asarray(self._function(game, histories), np.float64)
-        assert isinstance(game, GameTree)
-        states = [game.state_at(history) for history in histories.tolist()]
+        tree = cast(GameTree, game)
+        states = [tree.state_at(history) for history in histories.tolist()]
         return np.asarray(self._function(states), np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 from spiel_cr.common import figures
 from spiel_cr.policies.result import CurvePoint, Result
 
-# Letters of a title that stand beside each other.
+# Width of a title in characters.
 _WIDTH = 100
 
 
@@ -55,11 +55,13 @@ def plot(
         if isinstance(results, Mapping)
         else ((result.algorithm, result) for result in results)
     )
-    games = {str(one.game): None for _, one in named if isinstance(one, Result)}
+    games: dict[str, None] = {}
     axes = figures.panels(size=(10, 4), columns=2)
     locked: list[bool] = []
     for label, one in named:
-        points = one.curve if isinstance(one, Result) else one
+        if isinstance(one, Result):
+            games[str(one.game)], one = None, one.curve
+        points = one
         if not points:
             raise ValueError(
                 f"results: {label!r} has no curve to draw; solve with a goal that "

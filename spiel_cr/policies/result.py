@@ -201,12 +201,12 @@ class Result:
 
     @property
     def iterations_per_second(self) -> float:
-        """Iterations per second, compile time apart; 0 if nothing was done."""
+        """Iterations per second, without compile time; 0 if nothing was done."""
         return self.iterations * self.solves / self.seconds if self.seconds else 0.0
 
     @property
     def trajectories_per_second(self) -> float:
-        """Trajectories per second, compile time apart; 0 if nothing was done."""
+        """Trajectories per second, without compile time; 0 if nothing was done."""
         return self.trajectories / self.seconds if self.seconds else 0.0
 
     def __repr__(self) -> str:

@@ -1,13 +1,20 @@
 """Equilibria of stochastic games with few players: loops around one stage.
 
-Two loops are available (Ganzfried & Sandholm 2008, 2009). In both, fictitious play
-solves every stage with fixed values after it:
+Four loops are available (Ganzfried & Sandholm 2008, 2009). In two of them, fictitious
+play (FP) solves every stage with fixed values after it:
 
 - vi-fp: the next values are those of the stage (value iteration). It may stop at a
   fixed point that is not an equilibrium, because values that are too high sustain
   themselves.
 - pi-fp: the next values are those of playing by the strategies for ever (policy
   iteration).
+
+In the other two, fictitious play is the outer loop. In each round, every player's
+Markov decision process against the other players' strategies is solved, and the
+strategies move towards the solutions:
+
+- fp-vi: by value iteration, from the values of the strategies, which can only rise.
+- fp-pi: by policy iteration.
 """
 
 from collections.abc import Iterator
@@ -19,9 +26,11 @@ from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.push_fold.engine import InnerSettings
 
-ALGORITHMS = ("vi-fp", "pi-fp")
+ALGORITHMS = ("vi-fp", "pi-fp", "fp-vi", "fp-pi")
 # Limit of policy iteration: policies improve strictly, so few rounds are needed.
 _MOST_ROUNDS = 1000
+# Rise of values at which the decision processes of fp-vi and fp-pi count as solved.
+_TOLERANCE = 1e-9
 
 
 class StochasticGame(Protocol):
@@ -59,7 +68,8 @@ class OuterRound(NamedTuple):
     Attributes:
       number: Number of the round, from 1.
       profile: Strategies of all players.
-      values: Values [N, n] that the next round uses.
+      values: Values [N, n] that the next round uses; of fp-vi and fp-pi, the values of
+        best responses.
       change: Largest change of a value in this round.
     """
 
@@ -81,7 +91,7 @@ def rounds(
     Args:
       game: Game to solve.
       algorithm: One of ALGORITHMS.
-      inner: Settings of fictitious play within stages.
+      inner: Settings of fictitious play within stages, for vi-fp and pi-fp.
       start: Round from which to resume; None: start from scratch.
 
     Raises:
@@ -93,28 +103,40 @@ def rounds(
     number, profile, values, _ = start
     while True:
         number += 1
-        # Earlier rounds count for a quarter of their steps: they used other values.
-        begin = inner.steps * (number - 1) // 4
-        profile = game.play(profile, values, inner, begin)
-        if algorithm == "vi-fp":
-            new = game.one_stage(profile, values)
+        if algorithm.startswith("fp"):
+            new, replies = best_deviation(
+                game, profile, alone=algorithm == "fp-pi", tolerance=_TOLERANCE
+            )
+            profile = profile + (replies - profile) / (number + 1)
         else:
-            new = game.evaluate(profile)
+            # Earlier rounds count for a quarter of their steps: they used other values.
+            begin = inner.steps * (number - 1) // 4
+            profile = game.play(profile, values, inner, begin)
+            if algorithm == "vi-fp":
+                new = game.one_stage(profile, values)
+            else:
+                new = game.evaluate(profile)
         change = float(np.abs(new - values).max())
         values = new
         yield OuterRound(number, profile, values, change)
 
 
 def best_deviation(
-    game: StochasticGame, profile: np.ndarray, *, tolerance: float = 0.0
+    game: StochasticGame,
+    profile: np.ndarray,
+    *,
+    alone: bool = True,
+    tolerance: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve each player's Markov decision process against the others' strategies.
 
-    Policy iteration starts from the values of the profile, which can only rise.
+    Both methods start from the values of the profile, which can only rise.
 
     Args:
       game: Game that is played.
       profile: Fixed strategies.
+      alone: Whether policies are evaluated to the end of the game (policy iteration).
+        Otherwise only the next stage is (value iteration).
       tolerance: Largest rise of a value at which the iteration stops.
 
     Returns:
@@ -127,8 +149,9 @@ def best_deviation(
     values = game.evaluate(profile)
     replies = profile
     for _ in range(_MOST_ROUNDS):
-        best, _ = game.best_replies(profile, values)
-        response_values = game.evaluate_alone(profile, best)
+        best, response_values = game.best_replies(profile, values)
+        if alone:
+            response_values = game.evaluate_alone(profile, best)
         rise = float((response_values - values).max())
         values, replies = np.maximum(values, response_values), best
         if rise <= tolerance:

@@ -191,7 +191,9 @@ def solve_tournament(
                 engine,
                 settings if last else SolveSettings(),
                 (rest, deviating),
-                _RoundCheckpoint(checkpoint, settings, part, engine) if last else None,
+                _RoundCheckpoint(checkpoint, settings, part, engine)
+                if last and checkpoint is not None
+                else None,
                 on_round,
             )
             rest = level.values
@@ -247,7 +249,7 @@ def _solve_level(
 class _RoundCheckpoint(NamedTuple):
     """The checkpoint of a level; `path` may be None."""
 
-    path: atomic.Path | None
+    path: atomic.Path
     settings: SolveSettings
     setting: TournamentSetting
     engine: Engine
@@ -263,8 +265,8 @@ class _RoundCheckpoint(NamedTuple):
         }
 
     def read(self) -> OuterRound | None:
-        """Return the last round; None if the file does not exist."""
-        if self.path is None or not os.path.exists(self.path):
+        """The last round, None if there is none."""
+        if not os.path.exists(self.path):
             return None
         arrays, metadata = storage.load(self.path)
         number = metadata.pop("number", None)
@@ -283,10 +285,9 @@ class _RoundCheckpoint(NamedTuple):
             ) from error
 
     def write(self, last: OuterRound) -> None:
-        """Write a round to the checkpoint."""
-        if self.path is not None:
-            arrays = {"profile": last.profile, "values": last.values}
-            storage.save(self.path, arrays, {**self._identity(), "number": last.number})
+        """Writes a round."""
+        arrays = {"profile": last.profile, "values": last.values}
+        storage.save(self.path, arrays, {**self._identity(), "number": last.number})
 
 
 def summary(solution: TournamentSolution) -> dict[str, Any]:

@@ -126,10 +126,16 @@ class ResolvingConfig:
         return self.move_ms is None and self.init_ms is None and not self.sampled
 
     def _check_solver(self) -> None:
-        sampled = self.sampled
-        if sampled is None:
+        """Raise ValueError if the sampler of subgames does not support a setting."""
+        if (sampled := self.sampled) is None:
             return
-        self._check_sampled(sampled)
+        scheme = [] if sampled.scheme == "outcome" else [f"scheme={sampled.scheme!r}"]
+        for setting in scheme + sampled.simulated_only:
+            raise ValueError(
+                f"solver={self.solver!r} has {setting}; subgames are resolved by "
+                f"full-width solvers or outcome sampling: choose one such as cfr+ or "
+                f"os-mccfr"
+            )
         self.reject(
             self.changed("gadget", "depth"),
             f" needs a full-width solver, not {self.solver!r}; choose one such as cfr+",
@@ -144,21 +150,6 @@ class ResolvingConfig:
                 f"blueprint, constraints are best-response values anyway; leave "
                 f"values out"
             )
-
-    def _check_sampled(self, sampled: MCCFRConfig) -> None:
-        """Refuses what the sampler of subgames does not do."""
-        wrong = {
-            f"scheme={sampled.scheme!r}": sampled.scheme != "outcome",
-            "incremental=true": sampled.incremental,
-            "averaging=sampled": sampled.averaging == "sampled",
-        }
-        for setting, applies in wrong.items():
-            if applies:
-                raise ValueError(
-                    f"solver={self.solver!r} has {setting}; subgames are resolved by "
-                    f"full-width solvers or outcome sampling: choose one such as cfr+ "
-                    f"or os-mccfr"
-                )
 
     @property
     def by_best_response(self) -> bool:

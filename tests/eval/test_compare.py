@@ -233,11 +233,11 @@ def test_search_is_asked_at_every_infoset_of_any_game():
 def test_words_tell_what_a_sample_follows():
     """External sampling follows all of the updating player's actions."""
     for name in ("es-mccfr", "openspiel-es-mccfr", "openspiel-es-mccfr-python"):
-        assert "own" in registry.find(name).how
+        assert "all actions of the player" in registry.find(name).how
         assert "trajector" not in registry.find(name).how
     for name in ("os-mccfr", "openspiel-os-mccfr", "openspiel-os-mccfr-python"):
         assert "trajector" in registry.find(name).how
-    assert "some of its own" in registry.find("as-mccfr").how
+    assert "some actions of the player" in registry.find("as-mccfr").how
 
 
 def test_groups():

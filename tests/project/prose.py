@@ -41,7 +41,11 @@ FORMS = {
             + r"(?:Refused|Known|Printed|Left out|Not \w+ed|Checked) (?:is|are)\b",
             "begin with the subject",
         ),
-        ("speaking code", r"\b(?:ask|tell)(?:s|ed|ing)?\b|\btold\b", "query, report"),
+        (
+            "speaking code",
+            r"(?<!frequently )\b(?:ask|tell)(?:s|ed|ing)?\b|\btold\b",
+            "query, report",
+        ),
         ("refuse", r"\brefus(?:e[sd]?|al|als|ing)\b", "raise, reject, do not support"),
         ("go on", r"\b(?:go|goes|going|went|gone) on\b", "continue, resume"),
         ("anew, begun", r"\b(?:anew|begun)\b", "again, started"),
@@ -50,7 +54,7 @@ FORMS = {
         ("stand, lie", r"\b(?:stands|lies)\b", "appear, be located"),
         (
             "is no, are none",
-            r"\b(?:is|are|was|were) (?:no|none)\b(?! longer)",
+            r"(?<![Tt]here )\b(?:is|are|was|were) (?:no|none)\b(?! longer)",
             "is not",
         ),
         ("nobody", r"\b(?:nobody|somebody|anybody)\b", "no player, the caller"),

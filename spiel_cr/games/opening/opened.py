@@ -7,7 +7,7 @@ twice.
 
 import dataclasses
 import functools
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import pyspiel
 from absl import logging
@@ -25,8 +25,10 @@ class Opened:
 
     Attributes:
       game: sequential.
+      kind: Name of the form in which the game is represented; empty: not yet.
     """
 
+    kind: ClassVar[str] = ""
     game: pyspiel.Game
 
     @functools.cached_property

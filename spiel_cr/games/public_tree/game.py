@@ -17,7 +17,7 @@ T terms, K payoff matrices.
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -129,6 +129,13 @@ class PublicTreeGame:
         node, _ = self._located(player, infoset)
         return np.array(self.finder.actions(node))
 
+    def sequence_actions(self, player: int) -> np.ndarray:
+        """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
+        decisions, action = self.public_decisions[player], self.betting.action
+        blocks = zip(decisions.node, decisions.num_private_states, strict=True)
+        parts = [np.tile(action[self.finder.children(x)], n) for x, n in blocks]
+        return np.concatenate([np.zeros(0, action.dtype), *parts])
+
     def label(self, player: int, infoset: int) -> str:
         """Return the players' actions before an infoset, and the private state."""
         node, private_state = self._located(player, infoset)
@@ -200,6 +207,27 @@ class PublicTreeGame:
         """
         return ancestors(self.parents[player], round, above)
 
+    def reach_at(
+        self, player: int, node: int, strategy_at: Callable[[int], np.ndarray]
+    ) -> np.ndarray:
+        """Return a player's reach of a public node by its private state, float64 [H].
+
+        Args:
+          player: The player.
+          node: The public node.
+          strategy_at: Returns the action probabilities at a public node of the player,
+            float64 [H, A].
+        """
+        betting, round_ = self.betting, int(self.betting.round[node])
+        reach = np.ones(self.num_private_states(player)[round_])
+        while betting.parent[node] >= 0:
+            above = int(betting.parent[node])
+            if betting.player[above] == player:
+                state = self.ancestors(player, round_, int(betting.round[above]))
+                reach *= strategy_at(above)[state, betting.index[node]]
+            node = above
+        return reach
+
     def check(self) -> None:
         """Raise InvalidGameError if the parts of the game do not fit each other.
 
@@ -208,7 +236,9 @@ class PublicTreeGame:
         for problems in (self._public_problems, self._signal_problems):
             for problem, is_wrong in problems():
                 if is_wrong:
-                    raise InvalidGameError(f"{self.game}: {problem} in its signal form")
+                    raise InvalidGameError(
+                        f"{self.game}: {problem}; correct the declaration"
+                    )
 
     def _public_problems(self) -> Iterator[tuple[str, bool]]:
         """Yield possible faults of the public tree, and whether each is present."""
@@ -216,13 +246,13 @@ class PublicTreeGame:
         yield "there is no public node", size == 0
         above, action, nodes = betting.parent[1:], betting.action[1:], np.arange(size)
         root = betting.parent[0] == -1 and betting.round[0] == 0
-        yield "node 0 is no root of round 0", not root
+        yield "node 0 is not a root in round 0", not root
         yield "a node comes before its parent", _outside(above, nodes[1:])
         acts = np.isin(betting.player, (0, 1))
         valid = acts | (betting.player == TERMINAL)
         yield "a public node's player is not 0, 1 or TERMINAL", not valid.all()
         counts = np.bincount(above, minlength=size)
-        yield "an action is taken after an end", bool((counts[~acts] > 0).any())
+        yield "a terminal node has actions", bool((counts[~acts] > 0).any())
         yield "a decision has no actions", (counts[acts] == 0).any()
         order = np.argsort(above, kind="stable")
         same = above[order][1:] == above[order][:-1]
@@ -230,7 +260,7 @@ class PublicTreeGame:
         yield "a node's actions do not ascend", not rises[same].all()
         rounds = betting.round
         yield "a round ends before it begins", (rounds[1:] < rounds[above]).any()
-        yield "a node's round has no signals", _outside(rounds, self.num_rounds)
+        yield "a node's round has no private states", _outside(rounds, self.num_rounds)
 
     def _signal_problems(self) -> Iterator[tuple[str, bool]]:
         """Yield possible faults of private states, payoff matrices and terms."""
@@ -239,13 +269,15 @@ class PublicTreeGame:
             counts = [1, *self.num_private_states(player)]
             yield "players have different rounds", len(counts) - 1 != self.num_rounds
             for r, parent in enumerate(self.parents[player]):
-                problem = f"a signal of player {player} in round {r} refines none"
+                problem = (
+                    f"a state of player {player} in round {r} has an invalid parent"
+                )
                 yield problem, _outside(parent, counts[r])
         for number, matrix in enumerate(self.payoff_matrices):
-            name = f"matrix {number}"
+            name = f"payoff matrix {number}"
             yield f"{name} has no round", not 0 <= matrix.round < self.num_rounds
             shape = tuple(len(side[matrix.round]) for side in self.parents)
-            problem = f"{name} does not fit the signals of its round"
+            problem = f"{name} does not match the private states of its round"
             yield problem, tuple(matrix.shape) != shape
             if isinstance(matrix, HandMatrix):
                 numbers = [side.signal for side in matrix.hands]
@@ -254,13 +286,13 @@ class PublicTreeGame:
                 rows, columns, entries = matrix.coordinates()
                 numbers, values = [rows, columns], [entries]
             for side, count in zip(numbers, shape, strict=True):
-                yield f"{name} has entries of unknown signals", _outside(side, count)
+                yield f"{name} has unknown private states", _outside(side, count)
             finite = all(np.isfinite(part).all() for part in values)
             yield f"{name} has entries that are not finite", not finite
         unknown = _outside(terms.leaf, len(betting))
-        yield "a term's leaf is no public node", unknown
+        yield "a term's leaf is not a public node", unknown
         unknown = _outside(terms.matrix, len(self.payoff_matrices))
-        yield "a term's matrix is none", unknown
+        yield "a term's payoff matrix does not exist", unknown
         ends = betting.player[terms.leaf] == TERMINAL
         yield "a payoff is at a decision", not ends.all()
         rounds = np.array([matrix.round for matrix in self.payoff_matrices], int)

@@ -1,4 +1,4 @@
-"""A game is walked once and becomes a `GameTree` (see `tree`)."""
+"""Construction of the tree of a game by one walk through it (see `tree`)."""
 
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from spiel_cr.games.tree.tree import MAX_HISTORIES, GameTree, assemble
 
 Game: TypeAlias = str | pyspiel.Game | GameTree
 
-# What is yet to come when a walk is at its end, for each history: numbering.
+# Additional bytes for each history that numbering needs after the walk.
 _BYTES_AFTER = 75
 
 
@@ -113,7 +113,7 @@ def _compile(
     limit: int,
     watch: estimate.Watch,
 ) -> GameTree:
-    """Compiles a checked game, by its batched rules or by a walk over its states."""
+    """Build the tree of a checked game, by its batched rules or OpenSpiel's states."""
     game, strings = opened.game, tuple[list[str], ...]()
     if rules is None:
         walked, strings = state_walk.walk(
@@ -143,15 +143,17 @@ def as_tree(
     memory_limit: memory.Limit = None,
     progress: bool = False,
 ) -> GameTree:
-    """Compiles unless that is done already.
+    """Return the tree of a game, building it unless it is a tree already.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game, which is returned as it is.
-      observations: as for `build_tree`, and so are all others.
+      game: OpenSpiel game string, game, or game tree, which is returned unchanged.
+      observations: Whether to record observations; see `build_tree`.
+      memory_limit: Memory limit; see `build_tree`.
+      progress: Whether to show progress; see `build_tree`.
 
     Raises:
-      GameTooLargeError: the game would take more memory than the limit.
-      ValueError: as `build_tree`.
+      GameTooLargeError: If the tree would exceed the memory limit.
+      ValueError: As in `build_tree`.
     """
     if isinstance(game, GameTree):
         memory.parse_limit(memory_limit)
