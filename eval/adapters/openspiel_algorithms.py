@@ -108,8 +108,8 @@ def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
 def _mirror_descent(instance: GameInstance, seed: int) -> SteppingAdapter:
     """Return magnetic mirror descent (Sokota et al. 2023) without magnet.
 
-    With alpha = 0, averages tend to an equilibrium for steps up to 1 / max |A|, where A
-    is the payoff matrix of the sequence form.
+    With alpha = 0, averages converge to an equilibrium for steps up to 1 / max |A|,
+    where A is the payoff matrix of the sequence form.
     """
     solver = _module("algorithms.mmd_dilated").MMDDilatedEnt(
         instance.fast, alpha=0.0, stepsize=1.0

@@ -151,7 +151,7 @@ class SteppingAdapter(SolverAdapter):
           seed: Seed of NumPy's global generator for the solver and its policy.
           step: Function that does one iteration.
           policy: Function that returns the policy to evaluate, such as the average.
-          note: See `SolverAdapter`.
+          note: Note for readers of the result.
           wait: Function that returns when the work of all steps is done.
           begin_again: Function that undoes the warm-up, except for compiled functions.
             If None, the solver compiles nothing.
@@ -207,7 +207,7 @@ class PolicyOnStates(conversions.StatePolicy):
         self._owner = owner
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """See `StatePolicy`; uniform if the solver has no probabilities."""
+        """Return probabilities; uniform if the solver has none."""
         with self._draws.installed():
             probabilities = self._policy.action_probabilities(state)
         legal = state.legal_actions()
@@ -239,9 +239,9 @@ class Computed(NamedTuple):
     Attributes:
       strategy: Strategy of both players.
       seconds: Seconds that count; None: those of a clock around the computation.
-      compile_seconds: See `SolverAdapter`.
-      iterations: See `SolverAdapter`.
-      note: See `SolverAdapter`.
+      compile_seconds: Seconds of JAX compilation.
+      iterations: Number of iterations; None if there are none.
+      note: Note for readers of the result.
     """
 
     strategy: Strategy

@@ -62,12 +62,12 @@ def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGr
     Raises:
       ValueError: If the node or the board does not exist, or there are too many boards.
     """
-    signals = policy.form
+    form = policy.form
     number, path = find_node(policy, node)
-    player = int(signals.betting.player[number])
-    round = int(signals.betting.round[number])
+    player = int(form.betting.player[number])
+    round = int(form.betting.round[number])
     played = node_probabilities(policy, number)
-    names = [signals.reader.name(player, round, s) for s in range(len(played))]
+    names = [form.reader.name(player, round, s) for s in range(len(played))]
     hands, boards = [], []
     for name in names:
         hand, _, public = name.partition("|")
@@ -101,7 +101,7 @@ def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGr
         path,
         player,
         round,
-        tuple(names_at(signals, number).values()),
+        tuple(names_at(form, number).values()),
         tuple(hands[s] for s in shown),
         tuple(boards[s] for s in shown),
         played[shown],

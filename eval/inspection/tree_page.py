@@ -63,7 +63,7 @@ class _Walk:
         value] of each history, parents first. The value is player 0's expected utility,
         or None if a part below was not visited. The infoset is -1 if no player acts or
         the policy was not queried.
-      infosets: For each player and infoset [key, the player's cards, public cards,
+      infosets: Rows by player and infoset, [key, the player's cards, public cards,
         board, player's reach, others' reach, value, gain, actions], with the numbers of
         `InfosetView`, and actions as [name, probability, value, number]. Unknown
         numbers are None.

@@ -18,7 +18,7 @@ from . import curves, document
 from .html_page import count, number
 from .summary import GameSummary, Range, Row
 
-# Mark of an algorithm whose number means nothing.
+# Mark of an algorithm whose result is not meaningful.
 _DOUBTED = " †"
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 

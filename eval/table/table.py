@@ -37,11 +37,11 @@ GAMES = [
     ),
 ]
 STRENGTHS = [
-    Offer("Plays anything", "all moves alike", "uniform"),
-    Offer("Has an idea", "a rough solution", "solved(solver=cfr+,iterations=5)"),
-    Offer("Hard to beat", "an equilibrium, nearly", "solved(iterations=300)"),
+    Offer("Random", "all moves equally likely", "uniform"),
+    Offer("Beginner", "a rough solution", "solved(solver=cfr+,iterations=5)"),
+    Offer("Expert", "close to an equilibrium", "solved(iterations=300)"),
     Offer(
-        "Re-solves",
+        "Re-solving",
         "solves the rest of the game at each move",
         "resolving(move_ms=200)",
     ),

@@ -100,15 +100,15 @@ def _buckets(
     rng = np.random.default_rng(seed)
     player_outcomes = outcomes(game, player)
     features = Features(game.parents[player], player_outcomes, method, rng)
-    above = np.zeros(1, np.int32)
+    parent_buckets = np.zeros(1, np.int32)
     labels, costs = [], []
     for r, parent in enumerate(game.parents[player]):
-        groups = Groups(above[parent])
-        ways = []
+        groups = Groups(parent_buckets[parent])
+        clusterings = []
         for bucket in groups.numbers:
             members = groups.of(bucket)
             features.look_ahead(r, members)
-            ways.append(
+            clusterings.append(
                 cluster(
                     features.points(r, members),
                     player_outcomes.weights[r][members],
@@ -118,18 +118,18 @@ def _buckets(
                     rng=rng,
                 )
             )
-        shares = share_out([way.costs for way in ways], budget[r])
+        shares = share_out([c.costs for c in clusterings], budget[r])
         bucket_of = np.zeros(len(parent), np.int32)
         first = 0
-        for bucket, way, count in zip(groups.numbers, ways, shares, strict=True):
-            children = way.labels(int(count))
+        for bucket, fit, count in zip(groups.numbers, clusterings, shares, strict=True):
+            children = fit.labels(int(count))
             bucket_of[groups.of(bucket)] = first + children
             first += 1 + int(children.max(initial=0))
         labels.append(bucket_of)
         costs.append(
-            float(sum(way.costs[k - 1] for way, k in zip(ways, shares, strict=True)))
+            float(sum(c.costs[k - 1] for c, k in zip(clusterings, shares, strict=True)))
         )
-        above = bucket_of
+        parent_buckets = bucket_of
     return labels, costs
 
 

@@ -1,4 +1,4 @@
-"""Strategies and values of each hand at a public node of hold'em."""
+"""Strategy, equity and expected value of each hand at a public node of hold'em."""
 
 import dataclasses
 import functools
@@ -19,26 +19,27 @@ from spiel_cr.policies.public_node_names import find_node, names_at, node_probab
 
 
 class HandAnswers(NamedTuple):
-    """Hands of the player that acts at a public node; H private states, A actions.
+    """The hands of the player who acts at a public node; H private states, A actions.
 
-    Hands that differ only by equivalent suits are one private state, named by one of
+    Hands that are equal up to suits are one private state, which is named by one of
     them.
 
     Attributes:
-      path: Names of the players' actions that lead there.
-      player: The player that acts.
-      round: Number of the round, from 0.
-      actions: Names of the actions.
-      names: For each private state the hand and, after a bar, the board.
-      combos: Number of hands of each private state, int64 [H].
-      weight: Weight of a hand in the range, times the player's reach, float64 [H].
-      likelihood: Probability of the private state at this node, float64 [H].
-      equity: Share of showdowns won, ties half, against the opponent's range here,
-        float64 [H]; NaN if the opponent never comes here.
-      ev: Average win of the player from here on, in net chips since the game's start,
-        float64 [H]; NaN likewise.
-      played: The strategy, float64 [H, A].
-      action_ev: `ev` of each action, float64 [H, A].
+      path: Names of the players' actions that lead to the node.
+      player: Player who acts at the node.
+      round: Round of the node, from 0.
+      actions: Names of the legal actions.
+      names: Name of each private state: the hand and, after a bar, the board.
+      combos: int64 [H], number of hands that each private state represents.
+      weight: float64 [H], weight of a hand in the range: the initial weight times the
+        probability of the player's actions with the hand.
+      likelihood: float64 [H], probability of reaching the node with the private state.
+      equity: float64 [H], share of showdowns won, with ties counted half, against the
+        opponent's range at the node; NaN if the opponent never reaches the node.
+      ev: float64 [H], the player's expected utility from the node on, in net chips
+        since the start of the game; NaN if the opponent never reaches the node.
+      played: float64 [H, A], probabilities of the actions.
+      action_ev: float64 [H, A], expected utility of each action, as `ev`.
     """
 
     path: tuple[str, ...]
@@ -55,13 +56,13 @@ class HandAnswers(NamedTuple):
     action_ev: np.ndarray
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Return the mean of [H, ...] over the range here; NaN if that is empty."""
+        """Return the mean of [H, ...] over the range; NaN if it is never reached."""
         with np.errstate(invalid="ignore"):
             share = self.likelihood / self.likelihood.sum()
         return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each private state; None if a number is unknown."""
+        """Return a row per private state for JSON; unknown numbers are None."""
         numbers = np.stack([self.weight, self.equity, self.ev], axis=1).tolist()
         rows = []
         for h, name in enumerate(self.names):
@@ -76,32 +77,33 @@ class HandAnswers(NamedTuple):
 
 
 def json_number(value: Any) -> float | None:
-    """Return a number for JSON; None for NaN."""
+    """Return a number for JSON: a float, or None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
 def answers(
     policy: FormPolicy, node: str = "", *, form: SequenceForm | None = None
 ) -> HandAnswers:
-    """Compute the strategy and the values of each hand at a public node.
+    """Compute strategy, equity and expected value of each hand at a public node.
 
     Args:
       policy: Policy of a spot, or of another hold'em game in public-tree form.
-      node: Names or numbers of the players' actions that lead there, such as "check
-        bet-100"; empty: the root.
-      form: The game in sequence form, if it exists already.
+      node: Names or numbers of the players' actions that lead to the node, such as
+        "check bet-100"; empty: the root.
+      form: Game in sequence form, if it is already built.
 
     Raises:
-      ValueError: If the node does not exist, or private states are not hands of cards.
+      ValueError: If the node does not exist, or the private states of the game are not
+        hands of cards.
     """
-    signals = policy.form
+    game = policy.form
     number, path = find_node(policy, node)
-    betting = signals.betting
+    betting = game.betting
     player, round = int(betting.player[number]), int(betting.round[number])
     strategy_at = functools.partial(node_probabilities, policy)
-    reach = [signals.reach_at(p, number, strategy_at) for p in range(2)]
-    seen, margin = _pairs_and_margins(signals, player, round, reach[1 - player])
-    form = form or signals.sequence_form
+    reach = [game.reach_at(p, number, strategy_at) for p in range(2)]
+    seen, margin = _pairs_and_margins(game, player, round, reach[1 - player])
+    form = form or game.sequence_form
     other = 1 - player
     other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
     actions, values = action_values(form, player, other_reach, policy.behaviour[player])
@@ -114,12 +116,12 @@ def answers(
         action_ev = (
             decisions.block(actions, number) / np.where(seen > 0, seen, np.nan)[:, None]
         )
-    reader: Any = signals.reader
+    reader: Any = game.reader
     return HandAnswers(
         path,
         player,
         round,
-        tuple(names_at(signals, number).values()),
+        tuple(names_at(game, number).values()),
         tuple(reader.name(player, round, s) for s in range(len(seen))),
         reader.combos(player, round),
         reader.range_weights(player, round) * reach[player],
@@ -132,24 +134,26 @@ def answers(
 
 
 def _pairs_and_margins(
-    signals: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
+    game: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return how likely private states meet the opponent, and their net showdown wins.
+    """Return the probabilities of meeting the opponent, and the margins of showdowns.
 
     Args:
-      signals: The game.
-      player: The player.
+      game: Game in public-tree form.
+      player: Player of the private states.
       round: Round of the private states.
-      other_reach: Reach of the opponent, float64 [H'].
+      other_reach: Reach of the opponent's private states, float64 [H'].
 
     Returns:
-      Two arrays, float64 [H] each.
+      For each private state, float64 [H] each: the probability that it and the opponent
+      are both dealt and reach the node, and that of winning the showdown minus that of
+      losing.
     """
     matrix = None
-    if hasattr(signals.reader, "range_weights"):
+    if hasattr(game.reader, "range_weights"):
         later = [
             matrix
-            for matrix in signals.payoff_matrices
+            for matrix in game.payoff_matrices
             if isinstance(matrix, HandMatrix) and matrix.round >= round
         ]
         # The matrix of the next showdown; it includes the cards to come.
@@ -157,10 +161,10 @@ def _pairs_and_margins(
         matrix = min(showdowns, key=lambda k: k.round, default=None)
     if matrix is None:
         raise ValueError(
-            f"{signals.game}: its private states are not hands of cards, so they "
+            f"{game.game}: its private states are not hands of cards, so they "
             f"have no equity; use a policy of a spot or another hold'em game"
         )
-    behind = [signals.ancestors(p, matrix.round, round) for p in range(2)]
+    behind = [game.ancestors(p, matrix.round, round) for p in range(2)]
     sums = []
     for showdown in (False, True):
         product = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
@@ -169,6 +173,6 @@ def _pairs_and_margins(
             values = np.asarray(product.apply(reach))[0]
         # The payoff of a fold is signed as player 1's loss.
         sign = 1 if showdown or player == 0 else -1
-        size = signals.num_private_states(player)[round]
+        size = game.num_private_states(player)[round]
         sums.append(sign * np.bincount(behind[player], values, minlength=size))
     return sums[0], sums[1]

@@ -9,9 +9,9 @@ play (FP) solves every stage with fixed values after it:
 - pi-fp: the next values are those of playing by the strategies for ever (policy
   iteration).
 
-In the other two, fictitious play is the outer loop. Each round solves every player's
-Markov decision process against the other players' strategies, and moves the strategies
-towards the solutions:
+In the other two, fictitious play is the outer loop. In each round, every player's
+Markov decision process against the other players' strategies is solved, and the
+strategies move towards the solutions:
 
 - fp-vi: by value iteration, from the values of the strategies, which can only rise.
 - fp-pi: by policy iteration.

@@ -33,7 +33,8 @@ class SolveSettings:
     """Settings of the solution of a tournament.
 
     Attributes:
-      algorithm: Outer loop around fictitious play: value or policy iteration.
+      algorithm: Value or policy iteration around fictitious play (vi-fp, pi-fp), or
+        fictitious play around value or policy iteration (fp-vi, fp-pi).
       rounds: Number of rounds of the outer loop. If None, 20 with two players, 7 with
         three.
       steps: Number of steps of fictitious play per round. If None, 300 with two

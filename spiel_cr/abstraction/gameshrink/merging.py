@@ -10,7 +10,7 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 
 
-def merged(signals: PublicTreeGame) -> PublicTreeGame:
+def merged(game: PublicTreeGame) -> PublicTreeGame:
     """Merge private states without loss, if an exact test finds equivalent ones.
 
     The private states of the result are numbered board by board, so that payoff
@@ -20,31 +20,31 @@ def merged(signals: PublicTreeGame) -> PublicTreeGame:
     Games with matrices of hands, which already merge equivalent suits, and games with
     deals that are not equally likely are returned unchanged.
     """
-    if any(isinstance(matrix, HandMatrix) for matrix in signals.payoff_matrices):
-        return signals
+    if any(isinstance(matrix, HandMatrix) for matrix in game.payoff_matrices):
+        return game
     try:
-        partition = lossless_partition(signals)
+        partition = lossless_partition(game)
     except (InvalidGameError, GameTooLargeError):  # no exact test for this game
-        return signals
-    before = [signals.num_private_states(player) for player in range(2)]
+        return game
+    before = [game.num_private_states(player) for player in range(2)]
     if [partition.num_classes(player) for player in range(2)] == before:
-        return signals
-    return coarsen(signals, board_by_board(signals, partition))
+        return game
+    return coarsen(game, board_by_board(game, partition))
 
 
-def board_by_board(signals: PublicTreeGame, partition: Partition) -> Partition:
+def board_by_board(game: PublicTreeGame, partition: Partition) -> Partition:
     """Return the same classes, numbered so that classes that interact are neighbours.
 
     Args:
-      signals: Game in public-tree form; its matrices are listed.
+      game: Game in public-tree form; its matrices are listed.
       partition: Partition of its private states.
     """
     labels: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for r in range(signals.num_rounds):
+    for r in range(game.num_rounds):
         first, second = partition.labels[0][r], partition.labels[1][r]
         count = 1 + int(first.max(initial=-1))
         payoff_matrices = [
-            k.coordinates() for k in signals.payoff_matrices if k.round == r
+            k.coordinates() for k in game.payoff_matrices if k.round == r
         ]
         none = [np.zeros(0, np.int64)]
         rows = np.concatenate([*(first[k.rows] for k in payoff_matrices), *none])
