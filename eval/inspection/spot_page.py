@@ -24,8 +24,8 @@ def check_size(policy: FormPolicy) -> None:
         count += int(numbers) * policy.form.num_private_states(player)[0]
     if count > MOST_NUMBERS:
         raise ValueError(
-            f"html: {count:,} numbers of hands and actions are more than the "
-            f"{MOST_NUMBERS:,} of a page; leave out --html, or give fewer bet sizes"
+            f"html: {count:,} numbers of hands and actions; a page has room for "
+            f"{MOST_NUMBERS:,}; omit --html, or use fewer bet sizes"
         )
 
 
