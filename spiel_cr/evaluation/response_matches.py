@@ -13,7 +13,7 @@ from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord, StateResponder
 from spiel_cr.evaluation.result import ResponseValue, in_player_order, mean_of_matches
-from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
@@ -55,7 +55,7 @@ def value_of_response(
       behaviour: float64 [S], its action probabilities; None if they are not known.
       statistics: Further attributes of the `ResponseValue`.
     """
-    largest = largest_utility(opponent.game)
+    largest, offset = largest_utility(opponent.game), payoff_offset(opponent.game)
     statistics["behaviour"] = behaviour
     form, policy = opponent.form, opponent.behaviour
     if form is not None and policy is not None:
@@ -68,13 +68,17 @@ def value_of_response(
         statistics["on_policy"] = expected_reward(form, player, played, other)
         if behaviour is not None:
             value = expected_reward(form, player, behaviour, other)
-            return ResponseValue(player, method, value, largest=largest, **statistics)
+            exact_response = ResponseValue(
+                player, method, value, largest=largest, **statistics
+            )
+            return exact_response.with_offset(offset)
     assert returns is not None
     mean, half = mean_of_matches(returns, largest)
     statistics["returns"] = returns
-    return ResponseValue(
+    estimate = ResponseValue(
         player, method, mean, half, len(returns), largest=largest, **statistics
     )
+    return estimate.with_offset(offset)
 
 
 def largest_utility(game: pyspiel.Game) -> float:

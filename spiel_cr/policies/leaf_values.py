@@ -19,6 +19,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.games.opening.batched_rules import BatchedRules
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import history_values
 
@@ -134,7 +135,10 @@ class LeafValue(HistoryValues):
     ) -> np.ndarray:
         """float64 [L]; see `HistoryValues`."""
         if self.sees == "histories":
-            return np.asarray(self._function(game, histories), np.float64)
-        assert isinstance(game, GameTree)
-        states = [game.state_at(history) for history in histories.tolist()]
-        return np.asarray(self._function(states), np.float64)
+            values = self._function(game, histories)
+        else:
+            assert isinstance(game, GameTree)
+            states = [game.state_at(history) for history in histories.tolist()]
+            values = self._function(states)
+        offset = payoff_offset(game.game) if isinstance(game, GameTree) else 0.0
+        return np.asarray(values, np.float64) - offset

@@ -62,12 +62,6 @@ class Equities(NamedTuple):
     boards: int
 
 
-def default_folder() -> pathlib.Path:
-    """Where tables are kept: `spiel_cr` in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-    return pathlib.Path(base).expanduser() / "spiel_cr"
-
-
 class Draws(NamedTuple):
     """What is drawn for a table.
 
