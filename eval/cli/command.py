@@ -441,6 +441,8 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
         action="store_true",
     )
     parser.option("--json", "end with one line of JSON on stdout", action="store_true")
+    text = "on errors, print the traceback of your own game, policy or bot as well"
+    parser.option("--traceback", text, action="store_true")
     module.add_options(parser)
     return parser
 

@@ -371,6 +371,6 @@ def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:
             names.append(state.action_to_string(state.current_player(), action))
             state.apply_action(action)
     # The game is known to be broken: the numbers alone must do.
-    except Exception:
+    except BaseException:
         return f"after actions {path}"
     return f"after {', '.join(names)} (actions {path})"

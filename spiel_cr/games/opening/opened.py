@@ -13,7 +13,12 @@ import pyspiel
 from absl import logging
 
 from spiel_cr.common.messages import one_line
-from spiel_cr.games.opening import batched_rules, gambit_files, game_checks
+from spiel_cr.games.opening import (
+    batched_rules,
+    foreign_code,
+    gambit_files,
+    game_checks,
+)
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_string
 from spiel_cr.games.opening.origins import check_drawn, is_python, load_again
@@ -53,6 +58,7 @@ _GameType = pyspiel.GameType
 Openable: TypeAlias = str | pyspiel.Game | HasGame
 
 
+@foreign_code.reporting
 def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     """Returns a sequential two-player zero-sum game, or says why that is impossible.
 
@@ -124,9 +130,14 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
         )
     check_drawn(game)
     game_checks.check_promises(game, asks=is_python(game))
+    if foreign_code.is_foreign_game(game):
+        if (fault := foreign_code.examine(game, _EXAMINED)) is not None:
+            raise fault
     return game
 
 
+# Histories at which a game that a user wrote in Python is examined.
+_EXAMINED = 50
 # Parameters that make a general-sum game zero-sum.
 _ZERO_SUM_PARAMETERS = {
     "returns_type": "win_loss",
