@@ -286,7 +286,7 @@ POLICIES = f"""policies:
 
 # Options that name what is written, and a file that is read.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html", "csv"),
+    ("save", "plot", "checkpoint", "html", "csv", "efg"),
     ("out", "cache"),
     "policy",
 )
@@ -394,7 +394,7 @@ _GROUPS = {
     "--until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",
     "output": "--save --checkpoint --checkpoint-every --out --plot --html --csv "
-    "--node --find --sort --limit",
+    "--efg --node --find --sort --limit",
     "resources": "--memory-limit --cache --workers --ray --patience",
 }
 

@@ -51,7 +51,7 @@ from .command import (
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
     "info solve spot resolve evaluate subgame best-response exploit tournament play "
-    "compare show study abstract push-fold"
+    "compare show export study abstract push-fold"
 )
 
 # Beginnings of XLA's messages about invalid operations, which are mistakes in the code.

@@ -134,11 +134,10 @@ class LeafValue(HistoryValues):
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         """float64 [L]; see `HistoryValues`."""
+        assert isinstance(game, GameTree)
         if self.sees == "histories":
             values = self._function(game, histories)
         else:
-            assert isinstance(game, GameTree)
             states = [game.state_at(history) for history in histories.tolist()]
             values = self._function(states)
-        offset = payoff_offset(game.game) if isinstance(game, GameTree) else 0.0
-        return np.asarray(values, np.float64) - offset
+        return np.asarray(values, np.float64) - payoff_offset(game.game)

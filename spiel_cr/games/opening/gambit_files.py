@@ -39,7 +39,7 @@ _NUMBER = re.compile(
 
 
 @dataclasses.dataclass
-class Node:
+class GambitNode:
     """A node of a game tree, as a file lists it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Node:
 
 
 @dataclasses.dataclass
-class Infoset:
+class GambitInfoset:
     """The label and the actions of an information set, or of a chance event.
 
     Attributes:
@@ -81,8 +81,8 @@ class GambitGame:
 
     title: str
     players: Sequence[str]
-    nodes: list[Node]
-    infosets: dict[tuple[int, int], Infoset]
+    nodes: list[GambitNode]
+    infosets: dict[tuple[int, int], GambitInfoset]
 
 
 def is_gambit(game: object) -> bool:
@@ -234,7 +234,7 @@ class _Reader:
             if kind not in ("c", "p", "t"):
                 raise self.error(f"{kind!r} must be c, p or t")
             self.text()
-            node = Node(-1)
+            node = GambitNode(-1)
             if kind != "t":
                 node.player = self.integer() if kind == "p" else 0
                 if kind == "p" and not 1 <= node.player <= len(players):
@@ -261,9 +261,9 @@ class _Reader:
                 raise self.error(f"infoset {number} of {who} has no actions")
         return game
 
-    def _infoset(self, game: GambitGame, node: Node) -> None:
+    def _infoset(self, game: GambitGame, node: GambitNode) -> None:
         """Read the label and the actions of a node's infoset, if they are there."""
-        infoset = game.infosets.setdefault((node.player, node.infoset), Infoset())
+        infoset = game.infosets.setdefault((node.player, node.infoset), GambitInfoset())
         if self.peek().startswith('"'):
             infoset.name = self.text() or infoset.name
         if self.peek() != "{":
@@ -308,18 +308,20 @@ class _Reader:
             self.next()
             raise self.error("there is more than the payoffs of all strategies")
         infosets = {
-            (player, 1): Infoset("", names)
+            (player, 1): GambitInfoset("", names)
             for player, names in enumerate(strategies, 1)
         }
-        nodes = [Node(1, 1)]
+        nodes = [GambitNode(1, 1)]
         # The first player's strategy is the fastest index of the table.
         strides = [math.prod(map(len, strategies[:k])) for k in range(len(players))]
         for choice in itertools.product(*(range(len(names)) for names in strategies)):
             # A player's node precedes the first of the histories that pass through it.
             last = max((k for k, chosen in enumerate(choice) if chosen), default=0)
-            nodes += (Node(player + 1, 1) for player in range(last + 1, len(players)))
+            nodes += (
+                GambitNode(player + 1, 1) for player in range(last + 1, len(players))
+            )
             place = sum(a * b for a, b in zip(choice, strides, strict=True))
-            nodes.append(Node(-1, outcome=payoffs[place]))
+            nodes.append(GambitNode(-1, outcome=payoffs[place]))
         return GambitGame(title, players, nodes, infosets)
 
     def _outcome(self) -> list[Fraction]:
@@ -339,8 +341,8 @@ def canonical(game: GambitGame) -> str:
     Raises:
       ValueError: If the nodes are not those of one tree.
     """
-    players = " ".join(map(_quoted, game.players))
-    lines = [f"EFG 2 R {_quoted(game.title)} {{ {players} }}", '""']
+    players = " ".join(map(quoted, game.players))
+    lines = [f"EFG 2 R {quoted(game.title)} {{ {players} }}", '""']
     total: Sequence[Fraction] = [Fraction(0)] * len(game.players)
     # For each child that is yet to come: payoffs on the way, and whether it is kept.
     stack = [(total, True)]
@@ -359,7 +361,8 @@ def canonical(game: GambitGame) -> str:
                 lines.append(f't "" {outcomes} "" {{ {_payoffs(total)} }}')
             continue
         infoset = game.infosets[node.player, node.infoset]
-        labels = list(map(_quoted, _labels(infoset.actions)))
+        names = (name or str(k) for k, name in enumerate(infoset.actions, 1))
+        labels = distinct_labels(list(map(quoted, names)))
         kept = [keeps] * len(labels)
         if node.player == 0:
             kept = [keeps and p > 0 for p in infoset.probabilities]
@@ -372,7 +375,7 @@ def canonical(game: GambitGame) -> str:
             name = infoset.name or (f"{node.infoset}" if node.infoset != number else "")
             start = f'p "" {node.player}' if node.player else 'c ""'
             actions = f"{{ {' '.join(labels)} }}"
-            lines.append(f"{start} {number} {_quoted(name)} {actions} 0")
+            lines.append(f"{start} {number} {quoted(name)} {actions} 0")
         stack += ((total, each) for each in reversed(kept))
     if stack:
         raise ValueError(f"{game.title!r}: the tree has more branches than nodes")
@@ -387,20 +390,25 @@ def _payoffs(payoffs: Sequence[Fraction]) -> str:
     return " ".join(map(repr, numbers))
 
 
-def _labels(names: Sequence[str]) -> list[str]:
-    """Return labels of actions that are neither empty nor equal."""
-    labels: list[str] = []
-    for number, name in enumerate(names, 1):
-        label = name or str(number)
-        while label in labels:
-            label += f" ({number})"
-        labels.append(label)
-    return labels
+def distinct_labels(labels: Sequence[str]) -> list[str]:
+    """Return labels in quotes of which no two are equal, by adding numbers."""
+    if len(set(labels)) == len(labels):
+        return list(labels)
+    distinct: dict[str, None] = {}
+    for number, label in enumerate(labels, 1):
+        while label in distinct:
+            label = f'{label[:-1]} ({number})"'
+        distinct[label] = None
+    return list(distinct)
 
 
-def _quoted(text: str) -> str:
-    """Return a text in quotes without signs that OpenSpiel's reader misreads."""
-    plain = one_line(text.replace('"', "'")).replace("\\", "/")
+def quoted(text: str) -> str:
+    """Return a label in quotes that both OpenSpiel and Gambit read.
+
+    OpenSpiel misreads quotes and backslashes in labels, and Gambit rejects control
+    characters and repeated spaces.
+    """
+    plain = one_line(" ".join(text.replace('"', "'").split())).replace("\\", "/")
     return f'"{plain}"'
 
 
