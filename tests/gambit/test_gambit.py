@@ -255,6 +255,26 @@ def names_of(tree, player, infoset):
     return gambit_files.distinct_labels([gambit_files.quoted(name) for name in names])
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_payoffs_near_the_largest_float(tmp_path):
+    text = CONSTANT.replace("{ 5 -4 }", "{ 1e300 -1e300 }").replace(
+        "2 -1", "1e299 -1e299"
+    )
+    text = text.replace("{ 1 0 }", "{ 0 0 }").replace("{ 1/2 1/2 }", "{ 0 0 }")
+    result = solved(text.replace("{ -4 5 }", "{ -1e300 1e300 }"), tmp_path)
+    game, uniform = result.game, "uniform"
+    assert result.nash_conv() <= 1e290
+    assert spiel_cr.solve(game, "cfr+", 9).nash_conv() < spiel_cr.nash_conv(
+        game, uniform
+    )
+    search = spiel_cr.ResponseConfig("ismcts", matches=10)
+    found = spiel_cr.best_response(game, uniform, 0, search).value
+    best = spiel_cr.best_response(game, uniform, 0).value
+    assert 0 < found <= best * (1 + 1e-9)
+    half_width = spiel_cr.play_matches(game, [uniform, uniform], 20).half_width
+    assert 0 < half_width < 1e301
+
+
 @pytest.mark.parametrize("game", FEW)
 def test_few_written_games(game):
     compare(game, np.random.default_rng(0))

@@ -11,7 +11,7 @@ import numpy as np
 import pyspiel
 
 KIND = pyspiel.GameType
-TYPE = KIND(
+SETTINGS = dict(
     short_name="users_game",
     long_name="A user's game",
     dynamics=KIND.Dynamics.SEQUENTIAL,
@@ -27,6 +27,7 @@ TYPE = KIND(
     provides_observation_tensor=False,
     parameter_specification={"fault": ""},
 )
+TYPE = KIND(**SETTINGS)
 INFO = pyspiel.GameInfo(
     num_distinct_actions=2,
     max_chance_outcomes=2,
