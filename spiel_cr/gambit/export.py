@@ -135,8 +135,8 @@ def _text(tree: GameTree) -> str:
         player = actors[history]
         if player == TERMINAL:
             outcomes += 1
-            won = float(histories.utility[history])
-            payoffs = f"{_decimal(offset + won)} {_decimal(offset - won)}"
+            utility = float(histories.utility[history])
+            payoffs = f"{_decimal(offset + utility)} {_decimal(offset - utility)}"
             lines.append(f't "" {outcomes} "" {{ {payoffs} }}')
         elif player == CHANCE:
             chance_nodes += 1

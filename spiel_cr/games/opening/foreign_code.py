@@ -357,7 +357,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_action(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and 0 <= value <= _LARGEST_ACTION
+    return isinstance(value, numbers.Integral) and 0 <= int(value) <= _LARGEST_ACTION
 
 
 def _shown(value: Any) -> str:

@@ -170,7 +170,7 @@ class _Reader:
         return ""
 
     def next(self) -> str:
-        """Return the next token, and go on to the one after it."""
+        """Return the next token, and advance to the one after it."""
         token = self.peek()
         self._place += 1
         if not token:
@@ -178,7 +178,7 @@ class _Reader:
         return token
 
     def expect(self, token: str) -> None:
-        """Read a token that must be there."""
+        """Read a token that the format requires."""
         if (actual := self.next()) != token:
             raise self.error(f"{actual!r} is where {token!r} must be")
 
@@ -257,8 +257,8 @@ class _Reader:
             node.outcome = outcomes.get(number, ())
         for (player, number), infoset in game.infosets.items():
             if not infoset.actions:
-                who = f"player {player}" if player else "chance"
-                raise self.error(f"infoset {number} of {who} has no actions")
+                actor = f"player {player}" if player else "chance"
+                raise self.error(f"infoset {number} of {actor} has no actions")
         return game
 
     def _infoset(self, game: GambitGame, node: GambitNode) -> None:
