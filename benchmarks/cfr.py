@@ -179,4 +179,5 @@ BENCHMARK = Benchmark(
         Table("All solvers.", _ALL, 2, _compared, "game"),
     ),
     failures,
+    note="cfr-iterations",
 )

@@ -47,4 +47,5 @@ BENCHMARK = Benchmark(
     measure,
     AXES,
     (Table("NashConv at equal budgets.", COLUMNS, 3),),
+    note="networks",
 )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import game_defs  # noqa: F401  registers the project's games
 from benchmarks import document
 from benchmarks.document import Column
-from spiel_cr.common import processes
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog
 from spiel_cr.eval.common import conditions
 
@@ -112,7 +112,7 @@ class Benchmark:
       axes: Axes by name; every combination of their values is a row.
       tables: Tables of all rows.
       failures: Function from rows to failures; with any, the command exits with 1.
-      shares: Name of another benchmark's page with these tables, if not its own.
+      note: Name of the lab note that contains the tables; by default, the benchmark's.
     """
 
     name: str
@@ -121,12 +121,13 @@ class Benchmark:
     axes: Mapping[str, Axis]
     tables: Sequence[Table]
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
-    shares: str = ""
+    note: str = ""
 
     @property
     def page(self) -> str:
-        """The page that explains the measurements and contains the tables."""
-        return f"docs/measurements/{self.shares or self.name.replace('_', '-')}.md"
+        """The lab note that explains the measurements and contains the tables."""
+        name = self.note or self.name.replace("_", "-")
+        return f"docs/development/lab-notes/{name}.md"
 
     @property
     def marks(self) -> document.Marks:
@@ -240,13 +241,12 @@ def group_by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
 
 def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
     """Call a function in a new process, so that its memory use is its own."""
-    with processes.asking(_measurer, function) as measure:
-        row: Row = measure(values)
+    ((_, row),) = Executor(1).map(_measurer, (function,), {0: values})
     return row
 
 
-def _measurer(function: Callable[..., Row]) -> Callable[[tuple[Row]], Row]:
-    return lambda request: function(**request[0])
+def _measurer(function: Callable[..., Row]) -> Callable[[Row], Row]:
+    return lambda values: function(**values)
 
 
 def one_thread() -> None:

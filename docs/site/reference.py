@@ -1,11 +1,15 @@
-"""Pages of the API reference, made from the packages when the site is built.
+"""Parts of the site that are generated when it is built.
 
-A package's page lists what its `__all__` lists, and then the modules behind it that
-pages of the documentation import. So there is no list of names to keep in step.
-The site's list of pages gets the measurements and the reference.
+- The page of the command line gets the help page of each command.
+- The page of the Python API gets the entries of the names in its tables, and each
+  package gets a page. A package's page contains what its `__all__` lists, and the
+  modules of the package from which pages of the documentation import.
+- The examples, the changelog and other files of the repository are copied, and links to
+  them are adapted.
 """
 
 import ast
+import json
 import pathlib
 import re
 from typing import Any
@@ -13,17 +17,28 @@ from typing import Any
 from mkdocs.structure.files import File
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
+_DOCS = _ROOT / "docs"
+_HELP_PAGES = _ROOT / "eval" / "common" / "help_pages.json"
+_API_PAGE = "reference/python-api.md"
+_COMMANDS_PAGE = "reference/command-line.md"
+_CHANGELOG_PAGE = "development/changelog.md"
+# Files of the repository that pages link to, and their paths on the site.
+_COPIES = {"LICENSE": "files/LICENSE", "CITATION.cff": "files/CITATION.cff"}
 _IMPORT = re.compile(
     r"^from (spiel_cr\.[\w.]+) import|^import (spiel_cr\.[\w.]+)", re.M
 )
+_ROOT_LINK = re.compile(r"\]\(((?:\.\./)+)(examples/|[A-Z]+[\w.]*)")
 _MODULE = "\n## Module `{0}`\n\n::: {0}\n    options:\n      show_root_heading: false\n"
 _MODULE += (
     "      heading_level: 3\n      filters: ['!^_']\n      members_order: source\n"
 )
+# Import paths below which packages are looked up.
+_HOMES = ("spiel_cr", "spiel_cr.eval")
+_ENTRY = "::: spiel_cr.{0}\n    options:\n      heading_level: 3\n"
 
 
 def _path_of(name: str) -> pathlib.Path:
-    """Of a package or module; eval/ is installed as `spiel_cr.eval`."""
+    """Return the file of a package or module; eval/ is installed as `spiel_cr.eval`."""
     parts = name.split(".")
     if parts[:2] == ["spiel_cr", "eval"]:
         parts = parts[1:]
@@ -32,38 +47,33 @@ def _path_of(name: str) -> pathlib.Path:
 
 
 def _packages() -> list[str]:
-    """Public packages: `spiel_cr` first, then as the architecture page lists them."""
-    text = (_ROOT / "docs" / "architecture.md").read_text("utf-8")
+    """Return the packages in the order of the architecture page."""
+    text = (_DOCS / "development" / "architecture.md").read_text("utf-8")
     names = re.findall(r"^\| `(\w+)` \|", text, re.M)
-    ours = [f"spiel_cr.{name}" for name in names]
-    found = [name for name in ours if _path_of(name).exists()]
-    evals = [f"spiel_cr.eval.{name}" for name in names]
-    found += [name for name in evals if _path_of(name).exists()]
-    return ["spiel_cr", *dict.fromkeys(found), "game_defs"]
+    candidates = [f"{home}.{name}" for home in _HOMES for name in names]
+    existing = [name for name in candidates if _path_of(name).exists()]
+    return [*dict.fromkeys(existing), "game_defs"]
 
 
 def _modules_of(package: str) -> list[str]:
-    """Modules right behind a package that a page imports from."""
-    pages = (_ROOT / "docs").glob("*.md")
-    text = "\n".join(page.read_text("utf-8") for page in [*pages, _ROOT / "README.md"])
-    named = {one or other for one, other in _IMPORT.findall(text)}
-    behind = (name for name in named if name.rpartition(".")[0] == package)
-    return sorted(name for name in behind if _path_of(name).name != "__init__.py")
+    """Return the modules of a package from which pages import."""
+    pages = [*_DOCS.rglob("*.md"), _ROOT / "README.md"]
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    names = {first or second for first, second in _IMPORT.findall(text)}
+    modules = (name for name in names if name.rpartition(".")[0] == package)
+    return sorted(name for name in modules if _path_of(name).name != "__init__.py")
 
 
 def _public_names() -> list[str]:
-    """The names at the top of the package, which `__init__.pyi` has."""
+    """Return the public names of `spiel_cr`, which `__init__.pyi` lists."""
     stub = ast.parse((_ROOT / "spiel_cr" / "__init__.pyi").read_text("utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     return sorted(alias.name for node in imports for alias in node.names)
 
 
-def _document(package: str) -> str:
-    """The page of one package, empty where it has nothing public."""
+def _package_page(package: str) -> str:
+    """Return the page of a package; it is empty if nothing is public."""
     tree = ast.parse(_path_of(package).read_text("utf-8"))
-    if package == "spiel_cr":
-        entries = [f"::: spiel_cr.{name}\n" for name in _public_names()]
-        return "\n".join([f"# {package}\n", f"{ast.get_docstring(tree)}\n", *entries])
     names = {
         target.id
         for node in ast.walk(tree)
@@ -91,34 +101,81 @@ def _all_of(tree: ast.Module) -> ast.expr:
     raise ValueError("no __all__")
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to the examples lead to the site's copies of them."""
-    return markdown.replace("](../examples/", "](examples/")
+def _with_entries(markdown: str) -> str:
+    """Add the entries of the names in the tables of the API page to its sections.
+
+    Raises:
+      ValueError: If the tables do not list each public name once.
+    """
+    sections = re.split(r"^(?=## )", markdown, flags=re.M)
+    listed = []
+    for index, section in enumerate(sections):
+        names = re.findall(r"^\| `(\w+)` \|", section, re.M)
+        listed += names
+        entries = [_ENTRY.format(name) for name in names]
+        sections[index] = "\n".join([section, *entries, ""])
+    if sorted(listed) != _public_names():
+        difference = sorted(set(listed) ^ set(_public_names()))
+        raise ValueError(f"{_API_PAGE}: public names listed wrongly: {difference}")
+    return "".join(sections)
+
+
+def _with_help_pages(markdown: str) -> str:
+    """Append the help page of each command."""
+    pages = json.loads(_HELP_PAGES.read_text("utf-8"))
+    parts = [markdown]
+    for command, text in pages.items():
+        name = f"spiel-cr {command}".strip()
+        parts.append(f"### `{name} --help`\n\n```text\n{text.rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Generate parts of pages, and adapt links to files outside of docs/."""
+    path = page.file.src_uri
+    depth = path.count("/")
+
+    def adapt(match: re.Match[str]) -> str:
+        up, name = match.groups()
+        if up != "../" * (depth + 1):
+            return match[0]
+        copies = {**_COPIES, "CHANGELOG.md": _CHANGELOG_PAGE, "examples/": "examples/"}
+        return f"]({'../' * depth}{copies[name]}" if name in copies else match[0]
+
+    markdown = _ROOT_LINK.sub(adapt, markdown)
+    if path == _API_PAGE:
+        return _with_entries(markdown)
+    if path == _COMMANDS_PAGE:
+        return _with_help_pages(markdown)
+    return markdown
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """The theme's search has no name, which readers of screens would say."""
+    """Name the theme's search dialog for screen readers."""
     return output.replace('role="dialog">', 'role="dialog" aria-label="Search">')
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds pages of packages that have something public, and lists measurements."""
+    """Add copies of files, and the pages of packages that have public names."""
+
+    def add(path: str, text: str) -> None:
+        files.append(File.generated(config, path, content=text))
+
     for path in sorted((_ROOT / "examples").glob("*.*")):
-        place = f"examples/{path.name}"
-        files.append(File.generated(config, place, content=path.read_text("utf-8")))
-    measured = sorted((_ROOT / "docs" / "measurements").glob("*.md"))
-    config.nav.append({"Measurements": [f"measurements/{p.name}" for p in measured]})
-    places = ["api/index.md"]
-    listed = ["# API reference\n", "What each package offers, from its docstrings.\n"]
+        add(f"examples/{path.name}", path.read_text("utf-8"))
+    for name, copy in _COPIES.items():
+        add(copy, (_ROOT / name).read_text("utf-8"))
+    changelog = (_ROOT / "CHANGELOG.md").read_text("utf-8")
+    changelog = changelog.replace("](docs/", "](../").replace(
+        "](examples/", "](../examples/"
+    )
+    add(_CHANGELOG_PAGE, changelog)
+    sections = {title: pages for entry in config.nav for title, pages in entry.items()}
+    sections["Development"].append({"Changelog": _CHANGELOG_PAGE})
+    pages = []
     for package in _packages():
-        text = _document(package)
-        if text:
-            place = f"api/{package}.md"
-            files.append(File.generated(config, place, content=text))
-            tree = ast.parse(_path_of(package).read_text("utf-8"))
-            first = (ast.get_docstring(tree) or "").splitlines()[0]
-            places.append(place)
-            listed.append(f"- [`{package}`]({package}.md): {first}")
-    files.append(File.generated(config, "api/index.md", content="\n".join(listed)))
-    config.nav.append({"API reference": places})
+        if text := _package_page(package):
+            add(f"reference/packages/{package}.md", text)
+            pages.append({package: f"reference/packages/{package}.md"})
+    sections["Reference"].append({"Packages": pages})
     return files

@@ -1,1 +1,1 @@
-"""Solver adapters: one interface to our algorithms and to those OpenSpiel bundles."""
+"""Solver adapters: a common interface to the algorithms of spiel_cr and OpenSpiel."""

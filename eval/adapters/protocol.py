@@ -1,12 +1,14 @@
-"""What an algorithm must offer to be compared, and what its adapter is made of.
+"""Algorithms that can be compared, and their adapters.
 
-An adapter takes a `GameInstance` and a seed, works, and tells its strategy. Most are
-one call: `IteratingAdapter` wraps a solver of spiel_cr, `SteppingAdapter` one of
-OpenSpiel, `ComputingAdapter` a function that works from the beginning each time.
+An adapter is made for a `GameInstance` and a seed, works, and returns its strategy.
+`IteratingAdapter` wraps a solver of spiel_cr, `SteppingAdapter` a solver of OpenSpiel,
+and `ComputingAdapter` a function that starts from scratch in each call.
 """
 
 import contextlib
+import pathlib
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -23,26 +25,30 @@ from ..common.game_instance import GameInstance
 
 Way = Literal["iterates", "restarts", "once"]
 
+# Names, titles and descriptions of algorithms.
+CATALOGUE = tomllib.loads(
+    pathlib.Path(__file__).with_name("catalogue.toml").read_text("utf-8")
+)
 # The last round of `seconds_of_compiling` compiles nothing more.
 _ROUNDS = 3
 
 
 class Policy(Protocol):
-    """What `ask` needs of a policy of OpenSpiel, or of anything else that answers."""
+    """A policy of OpenSpiel, or any other object with its method."""
 
     def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
-        """Return probabilities of legal actions, for the player to act."""
+        """Return probabilities of legal actions for the player who acts."""
 
 
 class SolverAdapter(Protocol):
-    """One algorithm on one game, made fresh for each run.
+    """One algorithm on one game, made for each run.
 
     Attributes:
-      compile_seconds: of making it and running it, what went into compiling JAX
-        programs (where that can be told apart).
-      note: what a reader of the result should know besides; may be empty.
-      iterations: of an entry that works "once", how many that took; None where there
-        is no such thing.
+      compile_seconds: Time that JAX needed to compile functions, as far as it can be
+        separated from creating the adapter and running it.
+      note: Remark for readers of the result; may be empty.
+      iterations: Number of iterations of an entry that works "once"; None if it has no
+        iterations.
     """
 
     compile_seconds: float = 0.0
@@ -50,41 +56,42 @@ class SolverAdapter(Protocol):
     iterations: int | None = None
 
     def run(self, iterations: int) -> float | None:
-        """Do its work.
+        """Run the algorithm.
 
         Args:
-          iterations: of an entry that "iterates", how many more; of one that
-            "restarts", how many from the beginning; of one that works "once", 1.
+          iterations: Number of further iterations of an entry that "iterates"; number
+            of iterations from scratch of one that "restarts"; 1 for one that works
+            "once".
 
         Returns:
-          The seconds that count, where the clock outside would count too much
-          (compiling, for example); None: the clock outside is right.
+          The seconds that count, if a clock around the call would count too much (for
+          example compilation); None if that clock is right.
         """
 
     def strategy(self) -> Strategy:
-        """What it plays after what it did so far, everywhere in the game."""
+        """Return the current strategy of both players."""
 
 
 class Entry(NamedTuple):
-    """An algorithm by name.
+    """An algorithm that can be compared.
 
     Attributes:
-      name: what users write.
-      title: for tables.
-      is_spiel_cr: of this project; otherwise bundled with OpenSpiel, or nobody's.
-      how: one sentence on how its numbers come about.
-      make: from game instance and seed to an adapter. May raise `MissingError`.
+      name: Name that users write.
+      title: Title in tables.
+      is_spiel_cr: Whether it is an algorithm of this project.
+      how: Description of the algorithm and of its iterations.
+      make: Function from a game instance and a seed to an adapter. May raise
+        `MissingError`.
       way: "iterates": every further iteration improves the same strategy; "restarts":
-        a budget has to be known beforehand, so that each point of its curve is a run
-        of its own; "once": it takes the time that it takes.
-      samples: whether seeds make a difference.
-      modules: that must be installed.
-      extra: which extra of the project installs them; empty: none.
-      least: iterations at least.
-      meaningful: iterations that its makers let it do; what it comes to after fewer
-        means nothing.
-      meaningful_by: who says so, for the note of such a row.
-      files: that must exist.
+        the budget has to be known in advance, so each point of a curve is a run of its
+        own; "once": the effort does not depend on a budget.
+      samples: Whether results depend on the seed.
+      modules: Modules that must be installed.
+      extra: Extra of the project that installs them; may be empty.
+      least: Least number of iterations.
+      meaningful: Number of iterations below which results mean nothing.
+      meaningful_by: Reason for that number, for the note of a row.
+      files: Files that must exist.
     """
 
     name: str
@@ -102,26 +109,10 @@ class Entry(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-def bundled(
-    name: str,
-    title: str,
-    how: str,
-    make: Callable[[GameInstance, int], SolverAdapter],
-    **options: Any,
-) -> Entry:
-    """Return the entry of an algorithm that OpenSpiel bundles.
-
-    Args:
-      name, title: without OpenSpiel's name before them.
-      how, make, **options: see `Entry`.
-    """
-    return Entry(f"openspiel-{name}", f"OpenSpiel {title}", False, how, make, **options)
-
-
 class NumpyDraws:
-    """A stream of numpy's global random numbers that leaves the others' alone.
+    """A stream of NumPy's global random numbers that leaves other streams alone.
 
-    Some of what OpenSpiel bundles draws from numpy's global generator.
+    Some algorithms of OpenSpiel draw from NumPy's global generator.
     """
 
     def __init__(self, seed: int) -> None:
@@ -140,7 +131,7 @@ class NumpyDraws:
 
 
 class SteppingAdapter(SolverAdapter):
-    """A solver of OpenSpiel: a method does one iteration, another gives a policy."""
+    """A solver of OpenSpiel: one method does an iteration, another returns a policy."""
 
     def __init__(
         self,
@@ -153,17 +144,17 @@ class SteppingAdapter(SolverAdapter):
         wait: Callable[[], Any] = lambda: None,
         begin_again: Callable[[], None] | None = None,
     ) -> None:
-        """Take a solver's methods.
+        """Store the methods of a solver, and compile its functions.
 
         Args:
-          instance: the game; its tree is needed by `strategy` only.
-          seed: of numpy's global generator while it works and while it is asked.
-          step: does one iteration.
-          policy: what is judged, such as the solver's average policy.
-          note: see `SolverAdapter`.
-          wait: returns when the work of all steps is done.
-          begin_again: leaves nothing of the warm-up but compiled programs; None: there
-            are no programs.
+          instance: Game; its tree is used by `strategy` only.
+          seed: Seed of NumPy's global generator for the solver and its policy.
+          step: Function that does one iteration.
+          policy: Function that returns the policy to evaluate, such as the average.
+          note: See `SolverAdapter`.
+          wait: Function that returns when the work of all steps is done.
+          begin_again: Function that undoes the warm-up, except for compiled functions.
+            If None, the solver compiles nothing.
         """
         self.note = note
         self.policy = policy
@@ -173,13 +164,9 @@ class SteppingAdapter(SolverAdapter):
         self._draws = NumpyDraws(seed)
         if begin_again is not None:
             with self._draws.installed():
-                self.compile_seconds = seconds_of_compiling(self._one)
+                self.compile_seconds = seconds_of_compiling(lambda: (step(), wait()))
             begin_again()
             self._draws = NumpyDraws(seed)
-
-    def _one(self) -> None:
-        self._step()
-        self._wait()
 
     def run(self, iterations: int) -> None:
         with self._draws.installed():
@@ -192,27 +179,27 @@ class SteppingAdapter(SolverAdapter):
             return ask(self._instance.tree, self.policy())
 
     def on_states(self) -> "PolicyOnStates":
-        """What `strategy` judges, asked state by state: it needs no tree."""
+        """Return the same policy for queries at states, without the game tree."""
         with self._draws.installed():
             policy = self.policy()
-        # OpenSpiel's average policies in C++ point into the solver, which must live.
+        # OpenSpiel's C++ average policies refer to the solver, which must stay alive.
         owner = self._step
         return PolicyOnStates(self._instance.game, policy, self._draws, owner)
 
 
 class PolicyOnStates(conversions.StatePolicy):
-    """What a solver of OpenSpiel plays, whatever kind of policy it has itself."""
+    """The policy of a solver of OpenSpiel, of any kind, queried at states."""
 
     def __init__(
         self, game: pyspiel.Game, policy: Policy, draws: NumpyDraws, owner: object
     ) -> None:
-        """Take what a solver learned.
+        """Store a policy.
 
         Args:
-          game: the sequential game.
-          policy: of both players.
-          draws: numpy's global generator while it is asked.
-          owner: what the policy needs to be alive.
+          game: Sequential game.
+          policy: Policy of both players.
+          draws: Numbers of NumPy's global generator for queries.
+          owner: Object that must live as long as the policy.
         """
         super().__init__(game)
         self._policy = policy
@@ -220,32 +207,22 @@ class PolicyOnStates(conversions.StatePolicy):
         self._owner = owner
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """See `StatePolicy`; alike where the solver has none."""
+        """See `StatePolicy`; uniform if the solver has no probabilities."""
         with self._draws.installed():
             probabilities = self._policy.action_probabilities(state)
         legal = state.legal_actions()
         weights = [float(probabilities.get(action, 0.0)) for action in legal]
         total = sum(weights)
-        # OpenSpiel's solvers give nothing, or 0/0, where they never were.
+        # OpenSpiel's solvers return nothing, or 0/0, at unvisited infosets.
         if not total > 0:
             return dict.fromkeys(legal, 1 / len(legal))
         return {a: weight / total for a, weight in zip(legal, weights, strict=True)}
 
 
-class Iterating(Protocol):
-    """A solver of spiel_cr, whose programs are compiled."""
-
-    compile_seconds: float
-
-    def run(self, iterations: int) -> object: ...
-
-    def average_behaviour(self, player: int) -> np.ndarray: ...
-
-
 class IteratingAdapter(SolverAdapter):
-    """A solver of spiel_cr, judged by its average strategy."""
+    """A compiled solver with `average_behaviour(player)`, evaluated by its average."""
 
-    def __init__(self, solver: Iterating) -> None:
+    def __init__(self, solver: Any) -> None:
         self._solver = solver
         self.compile_seconds = solver.compile_seconds
 
@@ -257,12 +234,14 @@ class IteratingAdapter(SolverAdapter):
 
 
 class Computed(NamedTuple):
-    """What work from the beginning gave.
+    """Result of a computation from scratch.
 
     Attributes:
-      strategy: for both players.
-      seconds: that count; None: those of the clock outside.
-      compile_seconds, iterations, note: see `SolverAdapter`.
+      strategy: Strategy of both players.
+      seconds: Seconds that count; None: those of a clock around the computation.
+      compile_seconds: See `SolverAdapter`.
+      iterations: See `SolverAdapter`.
+      note: See `SolverAdapter`.
     """
 
     strategy: Strategy
@@ -273,7 +252,7 @@ class Computed(NamedTuple):
 
 
 class ComputingAdapter(SolverAdapter):
-    """Work that begins anew at each `run`, by a function of the iterations."""
+    """An algorithm that starts from scratch in each `run`."""
 
     def __init__(self, compute: Callable[[int], Computed]) -> None:
         self._compute = compute
@@ -290,15 +269,15 @@ class ComputingAdapter(SolverAdapter):
 
 
 def ask(tree: GameTree, policy: Policy) -> Strategy:
-    """Return a policy's answers at every infoset; uniform where it has none.
+    """Query a policy at every infoset; probabilities that it lacks are uniform.
 
-    OpenSpiel's solvers give no probabilities, or 0/0, where they never were.
+    OpenSpiel's solvers return no probabilities, or 0/0, at unvisited infosets.
     """
     return query(tree, policy, fill=True)
 
 
-def seconds_of_compiling(work: Callable[[], None]) -> float:
-    """Return how many seconds longer the first calls took than the last."""
+def seconds_of_compiling(work: Callable[[], object]) -> float:
+    """Return by how many seconds the first calls took longer than the last one."""
     times = []
     for _ in range(_ROUNDS):
         started = time.perf_counter()

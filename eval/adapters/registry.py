@@ -1,17 +1,12 @@
-"""All algorithms by name, and the groups that users can ask for."""
+"""All algorithms by name, and their groups."""
 
 import difflib
 import importlib.util
 
-from . import openspiel_deep, openspiel_search, openspiel_tabular, spiel_cr_entries
+from . import spiel_cr_entries
+from .openspiel_algorithms import BUNDLED
 from .protocol import Entry
 
-# What OpenSpiel bundles, by name.
-BUNDLED: dict[str, Entry] = {
-    entry.name: entry
-    for module in (openspiel_tabular, openspiel_search, openspiel_deep)
-    for entry in module.ENTRIES
-}
 GROUPS: dict[str, tuple[str, ...]] = {
     "ours": spiel_cr_entries.DEFAULT,
     "bundled": tuple(BUNDLED),
@@ -20,13 +15,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def find(name: str) -> Entry:
-    """Return the algorithm of this name.
+    """Return the algorithm with a name.
 
     Args:
-      name: a bundled one, or one of ours with parameters.
+      name: Bundled algorithm, or an algorithm of spiel_cr with optional parameters.
 
     Raises:
-      ValueError: If there is none, or its parameters are wrong.
+      ValueError: If it does not exist, or its parameters are invalid.
     """
     entry = BUNDLED.get(name) or spiel_cr_entries.find(name)
     if entry is None:
@@ -35,20 +30,20 @@ def find(name: str) -> Entry:
         hint = (
             f"did you mean {' or '.join(close)}?"
             if close
-            else "choose one that compare --help lists"
+            else "choose one listed by compare --help"
         )
-        raise ValueError(f"algorithms: there is no algorithm {name!r}; {hint}")
+        raise ValueError(f"algorithms: unknown algorithm {name!r}; {hint}")
     return entry
 
 
 def expand(text: str) -> list[str]:
-    """Return the algorithms of --algorithms, groups opened, each once.
+    """Return the algorithms of --algorithms, with groups expanded, each once.
 
     Args:
-      text: names with semicolons between them.
+      text: Names, separated by semicolons.
 
     Raises:
-      ValueError: an unknown or empty name.
+      ValueError: If a name is unknown or empty.
     """
     names: list[str] = []
     for name in map(str.strip, text.split(";")):
@@ -65,7 +60,7 @@ def expand(text: str) -> list[str]:
 
 
 def missing_reason(entry: Entry) -> str | None:
-    """Why it cannot run in this environment; None: it can."""
+    """Return why an algorithm cannot run in this environment; None if it can."""
     absent = [m for m in entry.modules if importlib.util.find_spec(m) is None]
     if not absent:
         return None

@@ -1,4 +1,4 @@
-"""This project's algorithms as adapters."""
+"""Adapters of this project's algorithms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +19,17 @@ from ..common.exact_evaluator import Strategy
 from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
 from . import protocol
-from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, Way
+from .protocol import (
+    CATALOGUE,
+    Computed,
+    ComputingAdapter,
+    Entry,
+    IteratingAdapter,
+    Way,
+)
 
 # A readable selection: every family once, resolving with the two best solvers. Players
-# that resolve by sampling are left out: their programs compile for most of a minute.
+# that resolve by sampling are omitted, because they compile for most of a minute.
 DEFAULT = tuple(
     (
         "auto;cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
@@ -30,53 +37,21 @@ DEFAULT = tuple(
         "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
     ).split(";")
 )
-# By the name of a family, from its settings and what they sample.
-_HOW = {
-    algorithms.CFR.name: "Average strategy; one iteration updates both players over "
-    "the whole game.",
-    algorithms.MCCFR.name: "Average strategy in float32; one iteration is a batch of "
-    "{0.batch} {1}.",
-    algorithms.FIRST_ORDER.name: "Last iterate; one iteration is a step of the method, "
-    "which takes one to four pairs of products with the payoffs.",
-    algorithms.DEEP.name: "Average strategy ({0.averages[0]}); one iteration is "
-    "{0.traversals} {1}, and the fits after them; seconds are with those of the "
-    "average.",
-    algorithms.SELF_PLAY.name: "Last iterates; one iteration is {0.episodes} matches "
-    "of self-play, and the steps of the optimiser after them.",
-}
-# By the name of a family, and how it samples.
-_SAMPLES = {
-    (algorithms.MCCFR.name, "outcome"): "trajectories for each player",
-    (algorithms.MCCFR.name, "external"): "samples for each player, each with all of "
-    "its own actions followed",
-    (algorithms.MCCFR.name, "average"): "samples for each player, each with some of "
-    "its own actions followed, by the average strategy",
-    (algorithms.DEEP.name, "external"): "trajectories for each player, all of whose "
-    "actions are followed",
-    (algorithms.DEEP.name, "outcome"): "trajectories for each player",
-    (algorithms.DEEP.name, "full"): "passes over the whole game for each player",
-}
-_SAVED_HOW = "A policy from a file, which took its time elsewhere: no seconds count."
-_BOT_HOW = (
-    "A player that thinks in a match, asked at every infoset, reached as in a match; "
-    "iterations are those of a solve, seconds those of all answers; its warm-up "
-    "(compiling, the first solve) is in the set-up. The effort is fixed by its "
-    "parameters."
-)
+_TEXTS = CATALOGUE["others"]
 
 
 def find(text: str) -> Entry | None:
-    """Return the entry of this name and these parameters; None: none of ours.
+    """Return the entry of an algorithm of spiel_cr; None if it is not one.
 
     Args:
-      text: an algorithm of `solve`, "resolve(solver=...,iterations=...)", or a bot.
+      text: Algorithm of `solve`, "resolve(solver=...,iterations=...)", or a bot.
 
     Raises:
-      ValueError: ours, but with bad parameters.
+      ValueError: If its parameters are invalid.
     """
     name = text.partition("(")[0].strip()
     family = algorithms.ALGORITHMS.get(name)
-    if family is not None and family.name in _HOW:
+    if family is not None and family.name in CATALOGUE["families"]:
         return _solver(text, algorithms.find(text))
     if ":" in name:
         check_plugin(text)
@@ -99,7 +74,7 @@ def _entry(
 
 
 def _solver(text: str, algorithm: Algorithm) -> Entry:
-    """Return an algorithm that iterates, on tables or on networks."""
+    """Return the entry of an iterative algorithm, tabular or with networks."""
     config, family = algorithm.config, algorithm.family
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
@@ -112,7 +87,8 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
         return NetworkAdapter(start) if family.networks else IteratingAdapter(start())
 
     scheme = getattr(config, "scheme", getattr(config, "sampling", ""))
-    how = _HOW[family.name].format(config, _SAMPLES.get((family.name, scheme)))
+    samples = CATALOGUE["samples"].get(f"{family.name} {scheme}", "")
+    how = CATALOGUE["families"][family.name].format(config, samples=samples)
     options: dict[str, Any] = {"samples": family.samples}
     if family.networks:
         options |= {"modules": ("optax",), "extra": "deep"}
@@ -120,17 +96,17 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
 
 
 class NetworkAdapter(protocol.SolverAdapter):
-    """A solver that trains networks, judged by its average strategy.
+    """A solver that trains networks, evaluated by its average strategy.
 
-    What its average costs, such as the fit of a network, is in the seconds that count,
-    each time that it is asked. Programs are compiled by another solver before.
+    The seconds that count include the computation of each average, such as the fit of a
+    network. Another solver compiles all functions before.
     """
 
     def __init__(self, start: Callable[[], Any]) -> None:
-        """Compile all programs.
+        """Compile all functions.
 
         Args:
-          start: makes the solver.
+          start: Function that makes the solver.
 
         Raises:
           MissingError: If the game has no tensors for networks.
@@ -156,15 +132,14 @@ class NetworkAdapter(protocol.SolverAdapter):
 
     @property
     def note(self) -> str:  # type: ignore[override]
-        """How much was sampled."""
+        """The number of episodes and nodes so far."""
         return f"{self._solver.episodes:,} episodes, {self._solver.nodes:,} nodes"
 
 
 def _lp(text: str, parameters: dict[str, Any]) -> Entry:
     return _entry(
         text,
-        "Exact equilibrium by sparse sequence-form linear programs (HiGHS), one a "
-        "player; iterations are those of the simplex method.",
+        _TEXTS["lp"],
         lambda instance, seed: ComputingAdapter(
             lambda _: _computed(
                 spiel_cr.solve(
@@ -183,8 +158,7 @@ def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
         first, second = (uniform_behaviour(i.decisions) for i in instance.tree.infosets)
         return ComputingAdapter(lambda _: Computed((first, second), 0.0))
 
-    how = "All legal actions alike: the NashConv that everybody starts from."
-    return Entry(text, text, False, how, make, way="once")
+    return Entry(text, text, False, _TEXTS["uniform"], make, way="once")
 
 
 def _auto(text: str, parameters: dict[str, Any]) -> Entry:
@@ -199,11 +173,7 @@ def _auto(text: str, parameters: dict[str, Any]) -> Entry:
 
         return ComputingAdapter(compute)
 
-    how = (
-        "The default of solve: the better one of two full-width algorithms after a "
-        "trial. Each point of the curve is a run from the beginning."
-    )
-    return _entry(text, how, make, way="restarts")
+    return _entry(text, _TEXTS["auto"], make, way="restarts")
 
 
 def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
@@ -213,19 +183,8 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
     fixed = parameters.get("iterations")
     ahead = {name: parameters[name] for name in _LOOKAHEAD if name in parameters}
     check_lookahead(**{"depth": None, "depth_unit": "moves", "leaf": None, **ahead})
-    how = (
-        "Continual resolving of every infoset, a forest of gadget games per layer and "
-        "role; iterations are those of each solve, seconds those of all solves and of "
-        "building their games. "
-    )
-    if fixed is None:
-        how += (
-            "Each point of the curve is a run from the beginning; compiling is "
-            "that of all these runs together, which share programs."
-        )
-    else:
+    if fixed is not None:
         check_iterations(fixed)
-        how += "The effort is fixed by its parameters."
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         def compute(iterations: int) -> Computed:
@@ -239,11 +198,12 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
         return ComputingAdapter(compute)
 
     way: Way = "once" if fixed else "restarts"
+    how = _TEXTS["resolve fixed" if fixed else "resolve"]
     return _entry(text, how, make, way=way, files=_files(parameters))
 
 
 def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
-    """What a solve gave."""
+    """Return the result of a solve."""
     return Computed(
         result.sequence_form_and_average()[1],
         result.seconds + result.build_seconds,
@@ -272,14 +232,14 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
                 (first.behaviour, second.behaviour),
                 0.0 if saved else work.seconds,
                 iterations=parameters.get("iterations"),
-                note=f"{work.moves} answers, the longest {work.max_ms:.1f} ms{late}",
+                note=f"{work.moves} queries, the longest {work.max_ms:.1f} ms{late}",
             )
 
         return ComputingAdapter(compute)
 
     return _entry(
         text,
-        _SAVED_HOW if saved else _BOT_HOW,
+        _TEXTS["saved" if saved else "bot"],
         make,
         way="once",
         samples=name == "oos" or _samples(parameters.get("solver", "lp")),
@@ -288,7 +248,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
 
 
 def _files(parameters: dict[str, Any]) -> tuple[str, ...]:
-    """What must be there: a player's policy, a leaf's network or policy."""
+    """Return files that must exist: a player's policy, a leaf's network or policy."""
     path_files = (parameters["path"],) if "path" in parameters else ()
     return (
         *path_files,
@@ -300,15 +260,15 @@ def _samples(solver: str) -> bool:
     return algorithms.find(solver, "solver").family.samples
 
 
-# Where a lookahead ends.
+# Parameters of the lookahead.
 _LOOKAHEAD = {"depth": int, "depth_unit": str, "leaf": str}
-# Parameters with their types, of what is no bot.
+# Parameters with their types, of entries that are not bots.
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "auto": {},
     "lp": {},
     "resolve": {"solver": str, "iterations": int, **_LOOKAHEAD},
 }
-# All others are bots that are asked.
+# All others are bots that are queried.
 _ENTRIES: dict[str, Callable[[str, dict[str, Any]], Entry]] = {
     "auto": _auto,
     "lp": _lp,

@@ -3,6 +3,8 @@
 With --iterations, the game of buckets is solved, and its strategy is evaluated in the
 full game, where a best response sees its cards.
 
+methods: {methods}
+
 examples:
   spiel-cr abstract --game python_rhode_island_holdem --budget 13-50-250
   spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' --budget 5-20 \\
@@ -17,6 +19,7 @@ import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.abstraction.methods import METHODS
 from spiel_cr.common.checks import check_iterations, read_budget
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
@@ -25,19 +28,30 @@ from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.solvers.algorithms import CFR, find
 
-from .command import Arguments, Parser
+from .command import Arguments
+
+LISTS = {"methods": ", ".join(METHODS)}
 
 
-def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    for flag in ("--game", "--memory-limit", "--seed"):
-        parser.option(flag)
-    text = "maximum number of buckets of a player in each round, joined by dashes"
-    parser.option("--budget", text, required=True, metavar="N-N-...")
-    text = f"features by which to cluster, with settings: {', '.join(METHODS)}"
-    parser.option("--method", text, "potential-aware")
-    parser.option("--iterations", "solve the game of buckets with so many iterations")
-    parser.option("--algorithm", "full-width algorithm for this", "dcfr")
+@dataclasses.dataclass(kw_only=True)
+class AbstractOptions:
+    """Options of the command.
+
+    Attributes:
+      budget (N-N-...): Maximum number of buckets of a player in each round, joined by
+        dashes.
+      method: Features by which to cluster, with settings; see below.
+      iterations: Solve the game of buckets with so many iterations.
+      algorithm: Full-width algorithm for this.
+    """
+
+    game: str
+    memory_limit: Limit = None
+    seed: int = 0
+    budget: str
+    method: str = "potential-aware"
+    iterations: int | None = None
+    algorithm: str = "dcfr"
 
 
 def run(arguments: Arguments) -> dict[str, object]:

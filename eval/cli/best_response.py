@@ -46,6 +46,7 @@ import dataclasses
 import sys
 from typing import Any
 
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation.best_response import respond
@@ -59,21 +60,38 @@ from spiel_cr.evaluation.response_config import (
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.evaluation.result import ResponseValue, from_same_deals
-from spiel_cr.policies.form_policy import FormPolicy
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import POLICIES, Arguments, Parser, players_of
+from .command import POLICIES, Arguments, Parser, PolicyOptions, players_of
 
 RESUMES = True
 LISTS = {"policies": POLICIES}
 
 
+@dataclasses.dataclass(kw_only=True)
+class BestResponseOptions(PolicyOptions):
+    """Options of the command.
+
+    Attributes:
+      states: Search in matches even if the game tree fits into the memory limit.
+      checkpoint: For abrupt phantom games: file from which the computation resumes.
+      workers: Number of processes that play matches or query a bot; 0: none (default
+        0).
+    """
+
+    states: bool = False
+    checkpoint: atomic.Path | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
+    """Add the options of the library's settings."""
     parser.settings(
-        ResponseConfig, "method", method={"choices": RESPONSE_METHODS, "default": None}
+        ResponseConfig,
+        "method leaf rollouts rounds matches max_histories particles luck_rollouts",
+        method={"choices": RESPONSE_METHODS, "default": None},
+        leaf={"choices": LEAVES},
     )
     parser.settings(
         SearchConfig,
@@ -81,16 +99,6 @@ def add_options(parser: Parser) -> None:
         exploration={"metavar": "C"},
         histories={"choices": HISTORIES},
     )
-    parser.settings(
-        ResponseConfig,
-        "leaf rollouts rounds matches max_histories particles luck_rollouts",
-        leaf={"choices": LEAVES},
-    )
-    text = "search in matches even if the game tree fits into the memory limit"
-    parser.option("--states", text, action="store_true")
-    text = "for abrupt phantom games: file from which the computation resumes"
-    parser.option("--checkpoint", text)
-    parser.policy_options("processes that play matches or query a bot; 0: none")
 
 
 def run(arguments: Arguments) -> dict[str, object]:
@@ -144,13 +152,13 @@ def run(arguments: Arguments) -> dict[str, object]:
         "unvisited_share": None,
     }
     _print(report, values)
-    policy = opponent.policy
-    if isinstance(policy, TablePolicy) and policy.asked:
-        report["unvisited_share"] = share = policy.unmet / policy.asked
+    count, unvisited = table_queries(opponent.policy) or (0, 0)
+    if count:
+        report["unvisited_share"] = share = unvisited / count
         unit = "infosets" if form == "tree" else "queries"
         print(
             f"  the policy is uniform at infosets that it never visited: {share:.1%} "
-            f"of {policy.asked:,} {unit}"
+            f"of {count:,} {unit}"
         )
     return report
 
@@ -159,14 +167,9 @@ def _form(opponent: Opponent, states: bool) -> str:
     """Return the form of the game on which responses are computed."""
     if states:
         return "states"
-    if opponent.tree is not None:
-        return "tree"
     if opponent.abrupt is not None:
         return "phantom"
-    if opponent.form is None:
-        return "states"
-    assert isinstance(opponent.policy, FormPolicy)
-    return str(opponent.policy.form.kind)
+    return "states" if opponent.form is None else opponent.form.kind
 
 
 def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:
@@ -177,27 +180,28 @@ def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:
         form = forms.get(report["form"], "on the game tree")
         print(f"  exact, by a best response {form}")
     for seat in values:
-        responder, best = "the response", ""
-        if report["method"] == "exact":
-            responder = "a best opponent"
-        elif seat.exact_value is not None:
-            best = f"; a best one {seat.exact_value:+.6f}"
-        source = "exact" if seat.is_exact else "mean of matches"
-        print(
-            f"  in seat {seat.player} {responder} wins {seat.value:+.6f} a match "
-            f"({source}){best}"
-        )
-        if seat.matches:
-            number = counted(seat.matches, "match", "matches")
-            plain = seat.plain_half_width
-            noise = "" if plain is None else f" (plain returns ± {plain:.4f})"
-            print(f"              {number} ± {seat.half_width:.4f}{noise}")
+        print(f"  {line_of(seat)}")
+        if seat.plain_half_width is not None:
+            print(f"              plain returns ± {seat.plain_half_width:.4f}")
         if seat.beliefs is not None:
             print(f"              {_beliefs(seat.beliefs)}")
     print(f"  {_total(report)}")
     number = report["simulations"]
     simulations = f"{counted(number, 'simulation')} in " if number else ""
     print(f"  {simulations}{report['seconds']:.2f} s")
+
+
+def line_of(seat: ResponseValue) -> str:
+    """Return the value of a player's response as a line of text."""
+    responder = "a best opponent" if seat.method == "exact" else "the response"
+    source, best = "exact", ""
+    if not seat.is_exact:
+        number = counted(seat.matches, "match", "matches")
+        source = f"mean of {number} ± {seat.half_width:.4f}"
+    if seat.exact_value is not None and seat.method != "exact":
+        best = f"; a best one {seat.exact_value:+.6f}"
+    text = f"in seat {seat.player} {responder} wins {seat.value:+.6f} a match"
+    return f"{text} ({source}){best}"
 
 
 def _total(report: dict[str, Any]) -> str:

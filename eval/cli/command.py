@@ -1,20 +1,19 @@
-"""The frame of all commands of `spiel-cr`: options, values, output files, errors."""
+"""The frame of all commands of `spiel-cr`: options, output files, errors."""
 
 import argparse
 import contextlib
 import dataclasses
 import pathlib
-import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NoReturn, TypeVar
 
-from spiel_cr.common import atomic, figures, memory
+from spiel_cr.common import atomic, figures
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import Executor
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
-from spiel_cr.common.parameters import read_number
 from spiel_cr.players.fixed_policies import FIXED_POLICIES
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 
@@ -54,7 +53,7 @@ class Arguments(argparse.Namespace):
         return kind(**{**self.options(*(n for n in names if n in self)), **values})
 
     def executor(self, workers: int = 0, **settings: Any) -> Executor:
-        """Construct the executor that `Parser.worker_options` describe.
+        """Construct the executor of `WorkerOptions`.
 
         Args:
           workers: Number of workers if neither --workers nor --ray is given.
@@ -126,156 +125,78 @@ class Parser(argparse.ArgumentParser):
         namespace = Arguments() if namespace is None else namespace
         return super().parse_known_args(args, namespace)
 
-    def option(
-        self,
-        flag: str,
-        text: str = "",
-        default: Any = None,
-        *,
-        group: argparse._ActionsContainer | None = None,
-        **settings: Any,
+    def settings(
+        self, settings: type, names: str = "", **changes: dict[str, Any]
     ) -> None:
-        """Add an option.
+        """Add options for fields of settings, each to the group to which it belongs.
 
         Args:
-          flag: Name such as "--seed". `_SHARED` has settings of options that several
-            commands have.
-          text: Help text, to which the default is added.
-          default: Default, which also gives the type of the values.
-          group: Group that excludes other options.
-          **settings: Settings for `argparse`.
-        """
-        settings = {**_SHARED.get(flag, {}), **settings}
-        if text:
-            settings["help"] = text
-        if default is not None:
-            settings["default"] = default
-        default = settings.get("default")
-        if default is not None:
-            kind = settings.setdefault("type", type(default))
-            if "(default" not in settings["help"]:
-                shown = f"{default:g}" if kind is float else "%(default)s"
-                settings["help"] += f" (default {shown})"
-        if settings.get("action", "append") == "append":
-            kind = settings.get("type", str)
-            settings["type"] = _READERS.get(kind, kind)
-            if kind is int and "choices" not in settings:
-                settings.setdefault("metavar", "N")
-        (group or self._group_of(flag)).add_argument(flag, **settings)
-
-    def settings(self, settings: type, names: str, **changes: dict[str, Any]) -> None:
-        """Add options for fields of settings; see `setting_options`.
-
-        Args:
-          settings: Dataclass of the settings; `Arguments.settings` constructs it.
-          names: Names of fields, with spaces between them.
+          settings: Dataclass of the settings, see `setting_options`.
+          names: Names of fields, with spaces between them; "": all fields.
           **changes: By field, settings for `argparse` if they are not those of the
             field, and "flag" if the option has another name.
         """
-        for name in names.split():
+        fields = [field.name for field in dataclasses.fields(settings)]
+        for name in names.split() or fields:
             flag, options = field_option(settings, name)
-            options |= changes.get(name, {})
-            self.option(options.pop("flag", flag), **options)
-
-    def bot_options(self, bots: str, text: str, *, required: bool = True) -> None:
-        """Add the options of commands whose players are bots.
-
-        Args:
-          bots: How the value of --bots is written.
-          text: Help text of --bots.
-          required: Whether --game and --bots are required.
-        """
-        self.option("--game", required=required)
-        self.option("--bots", text, required=required, metavar=bots)
-        text = "memory for game trees that bots need, such as 3GB"
-        self.option("--memory-limit", text, MEMORY_LIMIT)
-
-    def policy_options(self, workers: str) -> None:
-        """Add the options of commands that compute responses to a policy.
-
-        Args:
-          workers: Help text of --workers.
-        """
-        self.option("--game")
-        self.option("--policy", "policy to respond to", metavar="PATH|NAME")
-        text = "player that responds"
-        self.option("--player", text, "both", choices=("0", "1", "both"))
-        text = "memory limit, such as 3GB, of the game tree, which makes results exact"
-        self.option("--memory-limit", text, MEMORY_LIMIT)
-        self.option("--seed")
-        self.worker_options(workers)
-
-    def worker_options(
-        self, text: str = "number of worker processes; 0: none", default: int = 0
-    ) -> None:
-        """Add the options of commands that run tasks in an `Executor`."""
-        text = f"{text} (default {default})"
-        self.option("--workers", text, metavar="N", type=int)
-        self.option(
-            "--ray",
-            "run the tasks on the Ray cluster at this address, by default on a new one "
-            "on this machine, with --workers workers or one per core; needs the extra "
-            "`ray`",
-            nargs="?",
-            const="local",
-            metavar="ADDRESS",
-        )
-
-    def _group_of(self, flag: str) -> argparse._ActionsContainer:
-        """Return the titled group of an option, or the parser."""
-        return next((group for group, flags in self._titled if flag in flags), self)
+            change = changes.get(name, {})
+            if "flag" in change:
+                flag = options.pop("dest") and change.pop("flag")
+            options |= change
+            default = options.get("default")
+            if default is not None and "(default" not in options["help"]:
+                shown = f"{default:g}" if isinstance(default, float) else "%(default)s"
+                options["help"] += f" (default {shown})"
+            if "choices" in options:
+                options.pop("metavar", None)
+            titled = (group for group, flags in self._titled if flag in flags)
+            next(titled, self).add_argument(flag, **options)
 
 
-def text_value(text: str) -> str:
-    """Return the value of an option that can be printed and passed to OpenSpiel."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not UTF-8; write it in UTF-8"
-        ) from None
-    if "\0" in text:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} contains a NUL character; remove it"
-        )
-    return text
+@dataclasses.dataclass(kw_only=True)
+class GeneralOptions:
+    """Options of all commands.
+
+    Attributes:
+      imports (MODULE_OR_FILE): Import a module or .py file first, which may register
+        games and define what module:name refers to; may be repeated.
+      no_function_cache: Do not keep compiled functions in the user's cache folder.
+      json: End with one line of JSON on stdout.
+      traceback: On errors, print the traceback of your own game, policy or bot as well.
+    """
+
+    imports: list[str] | None = None
+    no_function_cache: bool = False
+    json: bool = False
+    traceback: bool = False
 
 
-def path_value(text: str) -> str:
-    """Return the path of a file or folder."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a path; give one that has a name"
-        )
-    return text_value(text)
+@dataclasses.dataclass(kw_only=True)
+class WorkerOptions:
+    """Options of commands that run tasks in an `Executor`."""
+
+    workers: int | None = None
+    ray: str | None = dataclasses.field(
+        default=None, metadata={"nargs": "?", "const": "local"}
+    )
 
 
-def integer_value(text: str) -> int:
-    """Return a whole number, whose range is checked where it is used."""
-    if not re.fullmatch(r"\s*[+-]?[0-9]{1,4000}\s*", text):
-        raise argparse.ArgumentTypeError(
-            f"invalid whole number {text!r}; use a value such as 10"
-        )
-    return int(text)
+@dataclasses.dataclass(kw_only=True)
+class PolicyOptions(WorkerOptions):
+    """Options of commands that compute responses to a policy.
 
+    Attributes:
+      policy (PATH|NAME): Policy to respond to.
+      player: Player that responds.
+      memory_limit: Memory limit, such as 3GB, of the game tree, which makes results
+        exact.
+    """
 
-def number_value(text: str) -> float:
-    """Return a number, whose range is checked where it is used."""
-    try:
-        return read_number(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"invalid number {text!r}; use a value such as 0.5"
-        ) from None
-
-
-def size_value(text: str) -> str:
-    """Return a size in bytes, as it was written."""
-    try:
-        memory.parse_size(text, "--memory-limit")
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
+    game: str
+    policy: str
+    player: Literal["0", "1", "both"] = "both"
+    memory_limit: Limit = MEMORY_LIMIT
+    seed: int = 0
 
 
 # What --policy of `Parser.policy_options` can be; for `LISTS` of commands.
@@ -341,53 +262,11 @@ def _check_folder(path: str, flag: str) -> None:
         ) from error
 
 
-# How values are read: by the type of the option's default, text where it has none.
-_READERS: dict[type, Callable[[str], Any]] = {
-    str: text_value,
-    int: integer_value,
-    float: number_value,
-}
-# Options of several commands; each command may replace any of it.
-_SHARED: dict[str, dict[str, Any]] = {
-    "--game": {"required": True, "help": "OpenSpiel game string"},
-    "--policy": {"required": True},
-    "--seed": {
-        "default": 0,
-        "metavar": "SEED",
-        "help": "seed for all random choices",
-    },
-    "--iterations": {"type": int},
-    "--matches": {"type": int},
-    "--save": {
-        "metavar": "PATH",
-        "type": path_value,
-        "help": "write the policy to this .npz file",
-    },
-    "--checkpoint": {"metavar": "PATH", "type": path_value},
-    "--html": {"metavar": "FILE", "type": path_value},
-    "--csv": {"metavar": "FILE", "type": path_value},
-    "--out": {"metavar": "DIR", "type": path_value},
-    "--plot": {
-        "metavar": "PATH",
-        "type": path_value,
-        "help": "draw the curve (png, svg or pdf)",
-    },
-    "--memory-limit": {
-        "metavar": "SIZE",
-        "type": size_value,
-        "help": "memory limit, such as 3GB; none: no limit (default 70 %% of the "
-        "memory available to the process, at least 1 GB)",
-    },
-    "--cache": {
-        "metavar": "DIR",
-        "type": path_value,
-        "help": "folder in which game trees are kept for later runs",
-    },
-}
 # Groups of options on help pages, by title.
 _GROUPS = {
     "game": "--game --form --no-batched-rules --hand-buckets --imperfect-recall "
-    "--board --pot --stack --ranges --bets --first --stacks --prizes --blinds",
+    "--policy --player --bot --bots --actions --board --pot --stack --ranges --bets "
+    "--first --stacks --prizes --blinds",
     "algorithm": "--algorithm --algorithms --dtype --lock --lock-player --method "
     "--depth --depth-unit --leaf --gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
@@ -405,12 +284,14 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
     Args:
       commands: Subparsers of the parser.
       name: Name of the command.
-      module: Module with a function `add_options(parser)`, and a function
+      module: Module with a dataclass of options, such as `SolveOptions`, and a function
         `run(arguments)` that does the work, prints for people, and returns what --json
-        prints. The first line of its docstring, after the colon, is the command's
-        description, and the rest is the end of its help page. `LISTS` has texts for
-        names in braces there. `RESUMES` says that the same command continues from its
-        --out or --checkpoint after an interruption.
+        prints. A function
+        `add_options(parser)` adds options of the library's settings. The first line of
+        the module's docstring, after the colon, is the command's description, and the
+        rest is the end of its help page. `LISTS` has texts for names in braces there.
+        `RESUMES` says that the same command continues from its --out or --checkpoint
+        after an interruption.
     """
     head, _, epilog = (module.__doc__ or f": {name}").partition("\n\n")
     text = " ".join(head.split()).partition(": ")[2].removesuffix(".")
@@ -427,23 +308,13 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
         unwritten=[],
         imports=[],
     )
-    parser.option(
-        "--import",
-        "import a module or .py file first, which may register games and define what "
-        "module:name refers to; may be repeated",
-        action="append",
-        dest="imports",
-        metavar="MODULE_OR_FILE",
+    parser.settings(
+        GeneralOptions,
+        imports={"flag": "--import", "dest": "imports"},
+        no_function_cache={"flag": "--no-program-cache"},
     )
-    parser.option(
-        "--no-program-cache",
-        "do not keep compiled functions in the user's cache folder",
-        action="store_true",
-    )
-    parser.option("--json", "end with one line of JSON on stdout", action="store_true")
-    text = "on errors, print the traceback of your own game, policy or bot as well"
-    parser.option("--traceback", text, action="store_true")
-    module.add_options(parser)
+    parser.settings(getattr(module, f"{name.title().replace('-', '')}Options"))
+    getattr(module, "add_options", lambda parser: None)(parser)
     return parser
 
 

@@ -26,11 +26,12 @@ examples:
     --out out/kuhn
 """
 
+import dataclasses
 import re
 import zlib
 from typing import Any
 
-from spiel_cr.common import memory
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.messages import one_line
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 
@@ -39,7 +40,7 @@ from ..common.budget import Budget
 from ..comparison import comparisons
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from .command import Arguments, Parser, report_problem
+from .command import Arguments, Parser, WorkerOptions, report_problem
 
 RESUMES = True
 LISTS = {"ours": "; ".join(registry.GROUPS["ours"]), "bundled": registry.describe()}
@@ -49,29 +50,34 @@ _OUT = "out/compare"
 _LONGEST = 100
 
 
+@dataclasses.dataclass(kw_only=True)
+class CompareOptions(WorkerOptions):
+    """Options of the command.
+
+    Attributes:
+      game: OpenSpiel game string; may be repeated.
+      algorithms ('A;B;C'): Algorithms, separated by semicolons (default: all that are
+        listed below).
+      seconds: Time budget of each run (default 10).
+      iterations: Number of iterations of each run.
+      out (DIR): Folder of results and report (default out/compare/GAME, so that games
+        have separate folders).
+      workers: Number of processes, at most the number of cores for valid times; 0: none
+        (default 1).
+      patience (SECONDS): Wall-clock time after which a run is given up; not with
+        --workers 0 (default: ten minutes and thirty times --seconds).
+    """
+
+    game: list[str]
+    algorithms: str = "default"
+    seconds: float | None = None
+    iterations: int | None = None
+    out: atomic.Path | None = None
+    patience: float | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.option("--game", "OpenSpiel game string; may be repeated", action="append")
-    text = "algorithms, separated by semicolons (default: all that are listed below)"
-    parser.option("--algorithms", text, "default", metavar="'A;B;C'")
-    budget = parser.add_mutually_exclusive_group()
-    text = f"time budget of each run (default {_SECONDS:g})"
-    parser.option("--seconds", text, type=float, group=budget)
-    parser.option("--iterations", "number of iterations of each run", group=budget)
-    parser.option(
-        "--out",
-        f"folder of results and report (default {_OUT}/GAME, so that games have "
-        f"separate folders)",
-    )
-    text = "number of processes, at most the number of cores for valid times; 0: none"
-    parser.worker_options(text, 1)
-    parser.option(
-        "--patience",
-        "wall-clock time after which a run is given up; not with --workers 0 (default: "
-        "ten minutes and thirty times --seconds)",
-        type=float,
-        metavar="SECONDS",
-    )
+    """Add the options of the library's settings."""
     parser.settings(
         comparisons.CompareConfig, "seeds memory_limit retry", seeds={"metavar": "K"}
     )

@@ -29,9 +29,12 @@ examples:
     --method matches --matches 2000
 """
 
+import dataclasses
 import pathlib
 from typing import Any
 
+from spiel_cr.common import atomic
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.evaluation import evaluate
@@ -39,27 +42,35 @@ from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
-from .command import Arguments, Parser, write_csv
+from .command import Arguments, Parser, WorkerOptions, write_csv
 
 RESUMES = True
 LISTS = {"bots": describe_players()}
 _EVALUATORS = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
 
 
+@dataclasses.dataclass(kw_only=True)
+class EvaluateOptions(WorkerOptions):
+    """Options of the command.
+
+    Attributes:
+      bot: Bot to evaluate, as name(parameter=value,...).
+    """
+
+    game: str
+    bot: str
+    memory_limit: Limit = None
+    out: atomic.Path | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.option("--game")
-    text = "the bot, as name(parameter=value,...)"
-    parser.option("--bot", text, required=True)
+    """Add the options of the library's settings."""
     parser.settings(
         evaluate.EvaluatorConfig,
         "method matches repeats seed",
         method={"choices": evaluate.METHODS},
         repeats={"metavar": "R"},
     )
-    parser.option("--memory-limit")
-    parser.option("--out", "folder of the results, from which a run resumes")
-    parser.worker_options()
 
 
 def run(arguments: Arguments) -> dict[str, object]:

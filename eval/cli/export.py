@@ -8,21 +8,29 @@ examples:
   spiel-cr solve --game kuhn.efg --algorithm lp
 """
 
+import dataclasses
+
 from spiel_cr.common import atomic
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
 from spiel_cr.gambit import efg_text
 from spiel_cr.games.tree.compiler import as_tree
 
 from ..common.plurals import counted
-from .command import Arguments, Parser, path_value
+from .command import Arguments
 
 
-def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.option("--game")
-    text = "file to write, in Gambit's format of game trees"
-    parser.option("--efg", text, metavar="FILE", type=path_value, required=True)
-    parser.option("--memory-limit")
+@dataclasses.dataclass(kw_only=True)
+class ExportOptions:
+    """Options of the command.
+
+    Attributes:
+      efg (FILE): File to write, in Gambit's format of game trees.
+    """
+
+    game: str
+    efg: atomic.Path
+    memory_limit: Limit = None
 
 
 def run(arguments: Arguments) -> dict[str, object]:

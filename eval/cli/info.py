@@ -1,13 +1,15 @@
 """The command `info`: print a game's size."""
 
 import collections
+import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from spiel_cr.common import memory
+from spiel_cr.common import atomic, memory
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening import estimate
@@ -21,7 +23,10 @@ from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.representation import (
     BUILT,
+    PHANTOM,
+    PUBLIC_TREE,
     SIMULATOR,
+    TREE,
     GameOptions,
     Need,
     represent,
@@ -33,10 +38,17 @@ from .command import Arguments, Parser
 _ROLLOUTS = 20
 
 
+@dataclasses.dataclass(kw_only=True)
+class InfoOptions:
+    """Options of the command."""
+
+    game: str
+    memory_limit: Limit = None
+    cache: atomic.Path | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    for flag in ("--game", "--memory-limit", "--cache"):
-        parser.option(flag)
+    """Add the options of the library's settings."""
     parser.settings(GameOptions, "form", form={"choices": BUILT})
 
 
@@ -48,36 +60,43 @@ def run(arguments: Arguments) -> dict[str, object]:
     text = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {text}, by an estimate", file=sys.stderr)
     need, options = Need({SIMULATOR: ""}), arguments.settings(GameOptions)
-    game, _ = represent(opened, options, need, progress=True)
-    if isinstance(game, PublicTreeGame):
-        return _report_public_tree(game)
-    if isinstance(game, PhantomGame):
-        return _report_phantom(game)
-    assert isinstance(game, GameTree)
-    sizes: dict[str, object] = {
+    game, reason = represent(opened, options, need, progress=True)
+    sizes, lines, more = _SIZES[reason.form](game)
+    form = "" if reason.form == TREE else f", in {reason.form} form"
+    print(f"{one_line(opened.game)}{form}")
+    for name, size in sizes.items():
+        numbers = size if isinstance(size, list) else [size]
+        print(f"  {name:<12} " + " / ".join(f"{n:,}" for n in numbers))
+    for line in lines:
+        print(f"  {line}")
+    if "peak_bytes" in more:
+        peaks = more["peak_bytes"].items()
+        texts = (f"{memory.describe_bytes(size)} in {name}" for name, size in peaks)
+        print("  solving      about " + ", ".join(texts))
+        more["form"] = reason.form
+    return {**sizes, **more}
+
+
+# Sizes by name, further lines, and further values of the report.
+_Sizes = tuple[dict[str, Any], list[str], dict[str, Any]]
+
+
+def _of_tree(game: GameTree) -> _Sizes:
+    sizes = {
         "histories": len(game.histories),
         "terminals": game.num_terminals,
         "infosets": [len(infosets) for infosets in game.infosets],
         "sequences": [i.decisions.num_sequences for i in game.infosets],
         "max_depth": game.max_depth,
     }
-    print(one_line(game.game))
-    _print(sizes)
     each = game.nbytes / len(game.histories)
-    print(f"  memory     {game.nbytes / 1e6:,.1f} MB, {each:.0f} bytes per history")
-    return {**sizes, "bytes": game.nbytes}
+    line = f"memory       {game.nbytes / 1e6:,.1f} MB, {each:.0f} bytes per history"
+    return sizes, [line], {"bytes": game.nbytes}
 
 
-def _print(sizes: dict[str, Any]) -> None:
-    for name, size in sizes.items():
-        numbers = size if isinstance(size, list) else [size]
-        print(f"  {name:<10} " + " / ".join(f"{n:,}" for n in numbers))
-
-
-def _report_phantom(game: PhantomGame) -> dict[str, object]:
-    """Print and report the size of a game in phantom form."""
+def _of_phantom_game(game: PhantomGame) -> _Sizes:
     sequences = [side.decisions.num_sequences for side in game.sides]
-    sizes: dict[str, Any] = {
+    sizes = {
         "worlds": len(game.worlds),
         "ends": len(game.utility),
         "terminals": game.num_terminals,
@@ -85,53 +104,42 @@ def _report_phantom(game: PhantomGame) -> dict[str, object]:
         "sequences": sequences,
         "pairs": list(game.pairs),
     }
-    print(f"{one_line(game.game)}, in phantom form")
-    _print(sizes)
     counts = sum(game.pairs), sum(sequences)
-    peaks = _peaks(lambda dtype: phantom_footprint.peak_bytes(*counts, dtype.itemsize))
-    return {"form": "phantom", **sizes, "peak_bytes": peaks}
+    peaks = {n: phantom_footprint.peak_bytes(*counts, n.itemsize) for n in _DTYPES}
+    return sizes, [], {"peak_bytes": {n.name: peak for n, peak in peaks.items()}}
 
 
-def _peaks(peak_bytes: Callable[[np.dtype], float]) -> dict[str, float]:
-    """Print and return the memory that solving needs, by type of arithmetic."""
-    peaks = {name: peak_bytes(np.dtype(name)) for name in ("float64", "float32")}
-    texts = (f"{memory.describe_bytes(p)} in {n}" for n, p in peaks.items())
-    print("  solving    about " + ", ".join(texts))
-    return peaks
-
-
-def _report_public_tree(game: PublicTreeGame) -> dict[str, object]:
-    """Print and report the size of a game in public-tree form."""
+def _of_public_tree(game: PublicTreeGame) -> _Sizes:
     players = game.betting.player
     sizes = [footprint.size_of(game, player) for player in range(2)]
-    shown: dict[str, Any] = {
-        "public": len(game.betting),
+    by_round = [game.num_private_states(player) for player in range(2)]
+    lines = []
+    for number, pair in enumerate(zip(*by_round, strict=True)):
+        counts = " / ".join(f"{count:,}" for count in pair)
+        lines.append(f"{f'round {number}':<12} {counts} private states")
+    rows = [_payoff_matrix(matrix) for matrix in game.payoff_matrices]
+    for text, count in collections.Counter(map(_text_of, rows)).items():
+        lines.append(f"{counted(count, 'payoff matrix', 'payoff matrices')}: {text}")
+    size = footprint.game_bytes(game)
+    lines.append(f"memory       {size / 1e6:,.1f} MB, without a solver's arrays")
+    shown = {
+        "public_nodes": len(game.betting),
         "decisions": [int((players == player).sum()) for player in range(2)],
         "leaves": int((players == TERMINAL).sum()),
         "infosets": [size.infosets for size in sizes],
         "sequences": [size.sequences for size in sizes],
     }
-    print(f"{one_line(game.game)}, in public-tree form")
-    _print(shown)
-    by_round = [game.num_private_states(player) for player in range(2)]
-    for number, pair in enumerate(zip(*by_round, strict=True)):
-        counts = " / ".join(f"{count:,}" for count in pair)
-        print(f"  {f'round {number}':<10} {counts} private states")
-    rows = [_payoff_matrix(matrix) for matrix in game.payoff_matrices]
-    for text, count in collections.Counter(map(_text_of, rows)).items():
-        print(f"  {counted(count, 'payoff matrix', 'payoff matrices')}: {text}")
-    size = footprint.game_bytes(game)
-    print(f"  memory     {size / 1e6:,.1f} MB, the game without a solver's arrays")
-    peaks = _peaks(lambda dtype: footprint.peak_bytes(game, dtype))
-    shown["public_nodes"] = shown.pop("public")
-    return {
-        "form": "public-tree",
-        **shown,
-        "private_states": by_round,
-        "kernels": rows,
-        "bytes": size,
-        "peak_bytes": peaks,
-    }
+    peaks = {dtype.name: footprint.peak_bytes(game, dtype) for dtype in _DTYPES}
+    more = {"private_states": by_round, "kernels": rows, "bytes": size}
+    return shown, lines, {**more, "peak_bytes": peaks}
+
+
+_DTYPES = np.dtype(np.float64), np.dtype(np.float32)
+_SIZES: dict[str, Callable[[Any], _Sizes]] = {
+    TREE: _of_tree,
+    PUBLIC_TREE: _of_public_tree,
+    PHANTOM: _of_phantom_game,
+}
 
 
 def _text_of(row: dict[str, Any]) -> str:

@@ -50,8 +50,8 @@ from .command import (
 
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
-    "info solve spot resolve evaluate subgame best-response exploit tournament play "
-    "compare show export study abstract push-fold"
+    "info algorithms solve spot resolve evaluate subgame best-response exploit "
+    "tournament play compare show export study abstract push-fold"
 )
 
 # Beginnings of XLA's messages about invalid operations, which are mistakes in the code.

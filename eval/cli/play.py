@@ -15,6 +15,7 @@ examples:
   spiel-cr play --game leduc_poker --bots 'human;resolving(move_ms=200)' --web
 """
 
+import dataclasses
 import signal
 import sys
 import threading
@@ -39,7 +40,7 @@ from spiel_cr.players.player_strings import describe_players
 from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series
 from . import watchdog
-from .command import Arguments, Parser, integer_value, split_bots
+from .command import Arguments, split_bots
 
 LISTS = {"bots": describe_players()}
 # Seconds that a bot's thread gets to end its move when the table is closed.
@@ -50,20 +51,28 @@ _LAST_WORDS = 2.0
 _POLL = 0.1
 
 
-def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    text = "two bots, one of which may be human"
-    parser.bot_options("'A;B'", text, required=False)
-    text = "seed for all random choices (default: another one in each run)"
-    parser.add_argument("--seed", type=integer_value, help=text)
-    text = "number of matches (default 1; with --web no limit)"
-    parser.option("--matches", text)
-    text = "play in a page of the browser, which only this machine can open"
-    parser.option("--web", text, action="store_true")
-    text = "port of the page, from 1024 to 65535 (default: any free port)"
-    parser.add_argument("--port", type=integer_value, metavar="N", help=text)
-    text = "print the page's address, and do not open the browser"
-    parser.option("--no-open", text, action="store_true")
+@dataclasses.dataclass(kw_only=True)
+class PlayOptions:
+    """Options of the command.
+
+    Attributes:
+      bots ('A;B'): Two bots, one of which may be human.
+      memory_limit: Memory for game trees that bots need, such as 3GB.
+      seed (N): Seed for all random choices (default: another one in each run).
+      matches: Number of matches (default 1; with --web no limit).
+      web: Play in a page of the browser, which only this machine can open.
+      port: Port of the page, from 1024 to 65535 (default: any free port).
+      no_open: Print the page's address, and do not open the browser.
+    """
+
+    game: str | None = None
+    bots: str | None = None
+    seed: int | None = None
+    memory_limit: Limit = MEMORY_LIMIT
+    matches: int | None = None
+    web: bool = False
+    port: int | None = None
+    no_open: bool = False
 
 
 def run(arguments: Arguments) -> dict[str, object]:
@@ -118,7 +127,7 @@ def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
             raise ValueError("--no-open: only the page is opened; give --web, too")
     elif HUMAN not in bots:
         raise ValueError(
-            f"--web: nobody plays in the page, --bots={';'.join(bots)!r}; write "
+            f"--bots={';'.join(bots)!r}: no person plays in the page of --web; write "
             f"'human;B'"
         )
 

@@ -11,6 +11,7 @@ The first run samples a table of all-in hands and keeps it in --cache.
 """
 
 import contextlib
+import dataclasses
 import json
 import pathlib
 import re
@@ -28,40 +29,50 @@ from spiel_cr.push_fold.engine import Engine
 from spiel_cr.push_fold.outer import ALGORITHMS, OuterRound
 
 from ..reporting import push_charts
-from .command import Arguments, Parser
+from .command import Arguments, Parser, WorkerOptions
 
 RESUMES = True
-_BOARDS = 204_800
+
+
+@dataclasses.dataclass(kw_only=True)
+class PushFoldOptions(WorkerOptions):
+    """Options of the command.
+
+    Attributes:
+      stacks (A/B[/C]): Chips by position, such as 4500/4500/4500.
+      prizes (A/B[/C]): Prizes by place, such as 50/30/20.
+      blinds (A/B): Small and big blind, such as 300/600.
+      unrestricted_opponent: Heads-up only: also bound the chance to win against an
+        opponent that may bet any amount. This is a second run, by default of 4
+        --rounds with 1000 --steps.
+      boards: Number of boards sampled for the table of all-in hands.
+      seed (SEED): Seed of the table of all-in hands.
+      workers: Number of processes for the table and of threads that solve; 0: none and
+        1 (default 0).
+      cache (DIR): Folder of the table (default: spiel_cr in the user's cache folder).
+      out (DIR): Folder for summary.json, solution.npz, and the state from which to
+        resume.
+      html (FILE): Write the charts as a page.
+    """
+
+    stacks: str
+    prizes: str
+    blinds: str
+    unrestricted_opponent: bool = False
+    boards: int = 204_800
+    seed: int = 0
+    cache: atomic.Path | None = None
+    out: atomic.Path | None = None
+    html: atomic.Path | None = None
 
 
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    text = "chips by position, such as 4500/4500/4500"
-    parser.option("--stacks", text, required=True, metavar="A/B[/C]")
-    text = "prizes by place, such as 50/30/20"
-    parser.option("--prizes", text, required=True, metavar="A/B[/C]")
-    text = "small and big blind, such as 300/600"
-    parser.option("--blinds", text, required=True, metavar="A/B")
+    """Add the options of the library's settings."""
     parser.settings(
         solve.SolveSettings,
         "algorithm rounds steps",
         algorithm={"choices": ALGORITHMS},
     )
-    text = (
-        "heads-up only: also bound the chance to win against an opponent that may bet "
-        f"as it likes, in a second run of by default {one_sided.ROUNDS} --rounds with "
-        f"{one_sided.STEPS} --steps"
-    )
-    parser.option("--unrestricted-opponent", text, action="store_true")
-    parser.option("--boards", "number of boards sampled for the table", _BOARDS)
-    parser.option("--seed", "seed of the table of all-in hands")
-    text = "number of processes for the table and of threads that solve; 0: none and 1"
-    parser.worker_options(text)
-    text = "folder of the table (default: spiel_cr in the user's cache folder)"
-    parser.option("--cache", text)
-    text = "folder for summary.json, solution.npz, and the state from which to resume"
-    parser.option("--out", text)
-    parser.option("--html", "write the charts as a page")
 
 
 def run(arguments: Arguments) -> dict[str, object]:

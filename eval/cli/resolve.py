@@ -4,7 +4,6 @@ Without --game, 4-card II-goofspiel is resolved and compared with what OpenSpiel
 bundles.
 """
 
-import argparse
 import dataclasses
 import time
 from typing import Any
@@ -14,18 +13,12 @@ from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.representation import GameOptions, represent
+from spiel_cr.solvers.representation import BUILT, GameOptions, represent
 
 from ..adapters import registry
 from ..comparison.measure import LastGame, Run, measure_run
 from .command import Arguments, Parser
-from .solve import (
-    add_form_option,
-    add_solver_options,
-    check_form,
-    locks_of,
-    report_result,
-)
+from .solve import SolverOptions, check_form, locks_of, report_result
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
 # A run by time needs some.
@@ -33,27 +26,32 @@ _LEAST_SECONDS = 0.01
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
 
 
+@dataclasses.dataclass(kw_only=True)
+class ResolveOptions(SolverOptions):
+    """Options of the command.
+
+    Attributes:
+      game: OpenSpiel game string (default python_ii_goofspiel(num_cards=4)).
+      baselines: Also run bundled CFR+ for as many iterations, solve by CFR+ for the
+        seconds that these take, outcome-sampling MCCFR for the seconds of resolving,
+        and uniform (default: only without --game).
+    """
+
+    game: str | None = None
+    baselines: bool | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    text = f"OpenSpiel game string (default {_DEMO_GAME})"
-    parser.option("--game", text, required=False)
-    add_solver_options(parser)
-    add_form_option(parser)
+    """Add the options of the library's settings."""
+    parser.settings(GameOptions, "form", form={"choices": BUILT})
     parser.settings(
         ResolvingConfig,
-        "depth depth_unit leaf gadget",
+        "iterations depth depth_unit leaf gadget",
         leaf={
             "metavar": "LEAF",
             "help": "value of a history at which the lookahead ends: "
             f"{', '.join(LEAVES)} (default {DEFAULT})",
         },
-    )
-    parser.option(
-        "--baselines",
-        "also run bundled CFR+ for as many iterations, solve by CFR+ for the seconds "
-        "that these take, outcome-sampling MCCFR for the seconds of resolving, and "
-        "uniform (default: only without --game)",
-        action=argparse.BooleanOptionalAction,
     )
 
 

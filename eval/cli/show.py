@@ -22,63 +22,85 @@ examples:
 """
 
 import contextlib
+import dataclasses
 import pathlib
+import re
 import sys
 from collections.abc import Sequence
+from typing import Any, Literal
+
+import pyspiel
 
 import spiel_cr
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
-from spiel_cr.policies.form_policy import FormPolicy
+from spiel_cr.poker import answers
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
-from ..inspection import infoset_view, spot_page, tree_page
+from ..inspection import hand_grid, infoset_view, spot_page, tree_page
+from ..reporting import plots
 from ..reporting.html_page import plain
-from . import show_grid
-from .command import Arguments, Parser, path_value
+from .command import Arguments
+from .spot import write_answers
 
 _LIMIT = 40
-# Options of the list of decisions.
-_LISTED = ("find", "player", "sort", "limit")
 
 
-def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    text = "file written with --save"
-    parser.option("--policy", text, metavar="PATH", type=path_value)
-    parser.option("--game")
-    text = "only information states of this player"
-    parser.option("--player", text, type=int, choices=(0, 1))
-    text = "only information states that contain this text"
-    parser.option("--find", text, metavar="TEXT")
-    text = "order: the game's, by reach of all players, or by own reach x gain"
-    parser.option("--sort", f"{text} (default game)", choices=("game", "reach", "gain"))
-    text = f"maximum number of information states per player (default {_LIMIT})"
-    parser.option("--limit", text, type=int)
-    parser.option("--memory-limit")
-    parser.option("--html", "write a page to walk through, from the first decision on")
-    parser.option(
-        "--node",
-        "for policies solved with --form public-tree: the players' actions that lead "
-        "to a public node, such as 'check bet', by the names or numbers of the game's "
-        "actions (check also for call, bet also for raise, and the reverse, if the "
-        "game has no such action); shown as a grid of hands (default: the first "
-        "decision)",
-        metavar="ACTIONS",
-    )
-    text = "at this node: only hands with these public cards, such as '5c 9d'"
-    parser.option("--board", text, metavar="CARDS")
-    parser.option("--plot", "draw the grid (png, svg or pdf)")
-    parser.option(
-        "--csv",
-        "at this node of hold'em: write all hands with their weight in the range, "
-        "equity, EV, and the probability of each action",
-    )
+@dataclasses.dataclass(kw_only=True)
+class ListOptions:
+    """Options of the list of decisions.
+
+    Attributes:
+      player: Only information states of this player.
+      find (TEXT): Only information states that contain this text.
+      sort: Order: the game's, by reach of all players, or by own reach x gain (default
+        game).
+      limit: Maximum number of information states per player (default 40).
+    """
+
+    find: str | None = None
+    player: int | None = dataclasses.field(default=None, metadata={"choices": (0, 1)})
+    sort: Literal["game", "reach", "gain"] | None = None
+    limit: int | None = None
+
+
+# Options of policies that are shown at a public node.
+_NODE = ("node", "board", "plot", "csv")
+_LISTED = [field.name for field in dataclasses.fields(ListOptions)]
+
+
+@dataclasses.dataclass(kw_only=True)
+class ShowOptions(ListOptions):
+    """Options of the command.
+
+    Attributes:
+      policy: File written with --save.
+      html (FILE): Write a page to walk through, from the first decision on.
+      node (ACTIONS): For policies solved with --form public-tree: actions of the
+        players that lead to a public node, such as 'check bet', by the names or numbers
+        of the game's actions (check also for call, bet also for raise, and the reverse,
+        if the game has no such action); shown as a grid of hands (default: the first
+        decision).
+      board (CARDS): At this node: only hands with these public cards, such as '5c 9d'.
+      plot: Draw the grid (png, svg or pdf).
+      csv (FILE): At this node of hold'em: write all hands with their weight in the
+        range, equity, EV, and the probability of each action.
+    """
+
+    policy: atomic.Path
+    game: str
+    memory_limit: Limit = None
+    html: atomic.Path | None = None
+    node: str | None = None
+    board: str | None = None
+    plot: atomic.Path | None = None
+    csv: atomic.Path | None = None
 
 
 def run(arguments: Arguments) -> dict[str, object]:
@@ -94,7 +116,13 @@ def run(arguments: Arguments) -> dict[str, object]:
     file = policy_files.read_policy_file(arguments.policy)
     file.check()
     is_of_public_tree = file.is_of_public_tree
-    show_grid.check(arguments, is_of_public_tree)
+    for name in _NODE if not is_of_public_tree else _LISTED:
+        value = getattr(arguments, name)
+        if value is not None:
+            remedy = "of a compiled game; look at a public node with --node"
+            if not is_of_public_tree:
+                remedy = "solved with --form public-tree; leave it out"
+            raise ValueError(f"--{name} {value} is for policies {remedy}")
     needs_tree = file.needs_tree
     if not is_of_public_tree and (needs_tree or not arguments.html):
         large = () if needs_tree else (GameTooLargeError, TooManyHistoriesError)
@@ -104,7 +132,7 @@ def run(arguments: Arguments) -> dict[str, object]:
             hint = "is too large for a list; --html FILE has the likeliest histories"
             raise type(error)(f"{arguments.game} {hint}") from error
     if is_of_public_tree:
-        report = show_grid.show(arguments)
+        report = _show_grid(arguments)
     else:
         report = arguments.options("policy")
     if arguments.html:
@@ -114,12 +142,11 @@ def run(arguments: Arguments) -> dict[str, object]:
 
 def _page(arguments: Arguments) -> str:
     """Return the page of a policy that needs no game tree; small games get one."""
-    policy = spiel_cr.load_policy(arguments.policy, arguments.game)
+    policy: Any = spiel_cr.load_policy(arguments.policy, arguments.game)
     reader = getattr(getattr(policy, "form", None), "reader", None)
-    if hasattr(reader, "range_weights"):
-        words = show_grid.titled(policy.game)
-        assert isinstance(policy, FormPolicy)
-        return spot_page.spot_page(policy, policy.form.sequence_form, words)
+    if getattr(reader, "range_weights", None) is not None:
+        lead = title_of(policy.game)
+        return spot_page.spot_page(policy, policy.form.sequence_form, lead)
     views: list[infoset_view.InfosetView] = []
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
@@ -227,3 +254,68 @@ def _as_json(view: infoset_view.InfosetView) -> dict[str, object]:
         "gain": view.gain,
         "actions": [action._asdict() for action in view.actions],
     }
+
+
+def _show_grid(arguments: Arguments) -> dict[str, object]:
+    """Print and draw the probabilities of a policy at a public node.
+
+    Args:
+      arguments: Arguments of the command, checked.
+
+    Raises:
+      ValueError: If the policy is of another game, or the node or board does not exist.
+    """
+    announce(f"loading the policy {arguments.policy}")
+    policy: Any = spiel_cr.load_policy(arguments.policy, arguments.game)
+    grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)
+    after = " ".join(grid.path) or "the deal"
+    title = f"after {after}: player {grid.player} in round {grid.round}"
+    print(one_line(policy.game))
+    print(f"{title}, {counted(len(grid.hands), 'hand')}")
+    print(f"percentages of {', '.join(grid.actions)}\n")
+    print(hand_grid.text_of(grid))
+    report: dict[str, object] = {
+        **arguments.options("policy"),
+        "game": str(policy.game),
+        "node": grid.path,
+        "player": grid.player,
+        "round": grid.round,
+        "actions": grid.actions,
+        "hands": [
+            {"hand": hand, "board": board, "probabilities": row}
+            for hand, board, row in zip(
+                grid.hands, grid.boards, grid.played.tolist(), strict=True
+            )
+        ],
+    }
+    if arguments.csv:
+        hands = answers(policy, arguments.node or "")
+        report["hands"] = hands.rows()
+        write_answers(arguments, hands, report)
+    if arguments.plot:
+        with arguments.writing("\npicture:", arguments.plot):
+            plots.plot_hands(
+                grid.cells,
+                [_named(name) for name in grid.rows],
+                [_named(name) for name in grid.columns],
+                grid.actions,
+                arguments.plot,
+                title=f"{title_of(policy.game)}\n{_named(arguments.board or '')} "
+                f"player {grid.player} acts after {after}, in per cent",
+            )
+            report["plot"] = arguments.plot
+    return report
+
+
+def title_of(game: pyspiel.Game) -> str:
+    """Return a game in a few words, with its board, pot and stacks."""
+    values = game.get_parameters()
+    facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
+    facts = [_named(str(values["board"])), *facts] if "board" in values else facts
+    return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
+
+
+def _named(cards: str) -> str:
+    """Return cards such as "5c9d" with symbols for suits."""
+    suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
+    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda suit: suits[suit[0]], cards)

@@ -1,27 +1,24 @@
 """The command `solve`: solve a game by CFR, sampling, networks or linear programs.
 
-algorithms, which may have parameters, such as 'dcfr(alpha=1.5,beta=0,gamma=2)':
-{algorithms}
+`spiel-cr algorithms` lists the algorithms. They may have parameters, such as
+'dcfr(alpha=1.5,beta=0,gamma=2)'.
 """
 
 import dataclasses
 import sys
-import textwrap
 import time
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import spiel_cr
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_number
 from spiel_cr.common.messages import announce, one_line
-from spiel_cr.common.parameters import table_of
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, automatic, footprint, representation
+from spiel_cr.solvers import algorithms, footprint, representation
 from spiel_cr.solvers.locks import Locks, read_locks
 from spiel_cr.solvers.solve import task_of
 
@@ -31,97 +28,67 @@ from .command import Arguments, Parser
 RESUMES = True
 
 
-def describe_algorithms() -> str:
-    """Return lines for help pages: all algorithms and their parameters, by family."""
-    lines = []
-    for family in algorithms.FAMILIES:
-        text = f"  {family.name}: {', '.join(family.presets)}"
-        settings = type(next(iter(family.presets.values())))
-        if dataclasses.is_dataclass(settings) and table_of(settings):
-            text += f"; parameters {', '.join(table_of(settings))}"
-        lines += textwrap.wrap(
-            text, 88, subsequent_indent="    ", break_on_hyphens=False
-        )
-    return "\n".join(lines)
+@dataclasses.dataclass(kw_only=True)
+class SolverOptions:
+    """Options that `solve`, `resolve` and `spot` share.
+
+    Attributes:
+      algorithm: Algorithm, as listed by spiel-cr algorithms. auto depends on the form
+        of the game, its size, the budget and a trial, and its choice is printed with
+        the reason.
+      dtype: Arithmetic; float32 needs half the memory and stalls earlier (default
+        float64; float32 for algorithms that sample, and if auto chooses it for
+        --until).
+      lock (JSON|FILE): Keep these strategies as they are, and solve the rest against
+        them: JSON of infosets and probabilities, a file with such JSON, or a policy
+        (.npz).
+      lock_player: Player whose strategy is locked to the policy of --lock.
+      evaluator: Tool that computes exact NashConv at the end: OpenSpiel's, or the best
+        response of spiel_cr, for games for which OpenSpiel needs minutes to days; auto:
+        OpenSpiel up to half a million histories.
+    """
+
+    algorithm: str = "auto"
+    dtype: Literal["float64", "float32"] | None = None
+    lock: str | None = None
+    lock_player: int | None = dataclasses.field(
+        default=None, metadata={"choices": (0, 1)}
+    )
+    memory_limit: memory.Limit = None
+    cache: atomic.Path | None = None
+    save: atomic.Path | None = None
+    evaluator: str = dataclasses.field(
+        default="auto", metadata={"choices": openspiel_evaluator.EVALUATORS}
+    )
+    seed: int = 0
 
 
-LISTS = {"algorithms": describe_algorithms()}
+@dataclasses.dataclass(kw_only=True)
+class SolveOptions(SolverOptions):
+    """Options of the command."""
+
+    game: str
+    plot: atomic.Path | None = None
 
 
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.option("--game")
-    add_solver_options(parser)
-    add_form_option(parser, representation.FORMS)
+    """Add the options of the library's settings."""
     add_run_options(parser)
     parser.settings(
         spiel_cr.GameOptions,
-        "hand_buckets workers batched_rules imperfect_recall",
+        "form hand_buckets workers batched_rules imperfect_recall",
+        form={"choices": representation.FORMS},
         hand_buckets={"metavar": "N-N-N-N"},
     )
 
 
-def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
-    """Add the options that `solve`, `resolve` and `spot` share.
-
-    Args:
-      parser: Parser of the command.
-      algorithm: Default of --algorithm.
-    """
-    parser.option(
-        "--algorithm",
-        "algorithm, listed in spiel-cr solve --help. auto depends on the form of the "
-        "game, its size, the budget and a trial, and its choice is printed with the "
-        f"reason; subgames are solved by {' or '.join(automatic.OF_SUBGAMES.values())}",
-        algorithm,
-    )
-    parser.settings(spiel_cr.Goal, "iterations")
-    parser.option(
-        "--dtype",
-        "arithmetic; float32 needs half the memory and stalls earlier (default "
-        "float64; float32 for algorithms that sample, and if auto chooses it for "
-        "--until)",
-        choices=("float64", "float32"),
-    )
-    parser.option(
-        "--lock",
-        "keep these strategies as they are, and solve the rest against them: JSON of "
-        "infosets and probabilities, a file with such JSON, or a policy (.npz)",
-        metavar="JSON|FILE",
-    )
-    text = "player whose strategy is locked to the policy of --lock"
-    parser.option("--lock-player", text, type=int, choices=(0, 1))
-    for flag in ("--memory-limit", "--cache", "--save"):
-        parser.option(flag)
-    parser.option(
-        "--evaluator",
-        "tool that computes exact NashConv at the end: OpenSpiel's, or the best "
-        "response of spiel_cr, for games for which OpenSpiel needs minutes to days; "
-        "auto: OpenSpiel up to half a million histories",
-        "auto",
-        choices=openspiel_evaluator.EVALUATORS,
-    )
-    parser.option("--seed")
-
-
-def add_form_option(
-    parser: Parser, forms: Sequence[str] = representation.BUILT
-) -> None:
-    """Add --form, with the forms that the command supports."""
-    parser.settings(spiel_cr.GameOptions, "form", form={"choices": forms})
-
-
-def add_run_options(parser: Parser, plot: str = "") -> None:
-    """Add the options for the end of a solve, and for its curve and checkpoint.
-
-    Args:
-      parser: Parser of the command.
-      plot: Help text of --plot, if the command draws more than the curve.
-    """
+def add_run_options(parser: Parser) -> None:
+    """Add the options for the end of a solve and for its checkpoint."""
     parser.settings(
-        spiel_cr.Goal, "seconds until eval_every", until={"metavar": "NASH_CONV"}
+        spiel_cr.Goal,
+        "iterations seconds until eval_every",
+        until={"metavar": "NASH_CONV"},
     )
-    parser.option("--plot", plot)
     parser.settings(
         spiel_cr.Checkpoint,
         "path every",

@@ -17,53 +17,60 @@ examples:
       --bets '50%,allin; raises 2.5x' --until 1 --node 'check bet-100' --csv hands.csv
 """
 
+import dataclasses
 import pathlib
-from typing import Any
+from typing import Any, Literal
 
 from spiel_cr.common import atomic
 from spiel_cr.poker import HandAnswers, answers, spot
 from spiel_cr.poker.answers import json_number
-from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import find_actions
 
 from ..common.plurals import counted
 from ..inspection import hand_grid, spot_page
 from .command import Arguments, Parser, write_csv
-from .solve import add_run_options, add_solver_options, solve_game
+from .solve import SolverOptions, add_run_options, solve_game
 
 RESUMES = True
 
 
+@dataclasses.dataclass(kw_only=True)
+class SpotOptions(SolverOptions):
+    """Options of the command.
+
+    Attributes:
+      board (CARDS): Three, four or five cards, such as 5c9dJs2h.
+      pot (CHIPS): Chips in the middle.
+      stack (CHIPS): Chips that each player has behind.
+      ranges: Ranges of both players.
+      bets (SIZES): Bet sizes.
+      first: Player that acts first; ip: oop has checked.
+      node (ACTIONS): Show the hands after these actions of the players, such as 'check
+        bet-100' (default: at the first decision).
+      csv (FILE): Write these hands: weight in the range, equity, EV, and the
+        probability of each action.
+      html (FILE): Write a page: actions to click, a grid of hands, frequencies, EV,
+        equity.
+      plot: Draw the curve of NashConv (with locks, if there are any) as png, svg or
+        pdf; for a plot of hands: --save FILE, then spiel-cr show --plot.
+    """
+
+    board: str
+    pot: int
+    stack: int
+    ranges: str = "random;random"
+    bets: str = "50%,pot,allin"
+    first: Literal["oop", "ip"] = "oop"
+    node: str | None = None
+    csv: atomic.Path | None = None
+    html: atomic.Path | None = None
+    algorithm: str = "dcfr"
+    plot: atomic.Path | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    text = "three, four or five cards, such as 5c9dJs2h"
-    parser.option("--board", text, required=True, metavar="CARDS")
-    text = "chips in the middle"
-    parser.option("--pot", text, required=True, type=int, metavar="CHIPS")
-    text = "chips that each player has behind"
-    parser.option("--stack", text, required=True, type=int, metavar="CHIPS")
-    parser.option("--ranges", "ranges of both players", "random;random")
-    parser.option("--bets", "bet sizes", "50%,pot,allin", metavar="SIZES")
-    text = "player that acts first; ip: oop has checked"
-    parser.option("--first", text, "oop", choices=("oop", "ip"))
-    text = (
-        "show the hands after these actions of the players, such as 'check bet-100' "
-        "(default: at the first decision)"
-    )
-    parser.option("--node", text, metavar="ACTIONS")
-    text = (
-        "write these hands: weight in the range, equity, EV, and the probability of "
-        "each action"
-    )
-    parser.option("--csv", text)
-    text = "write a page: actions to click, a grid of hands, frequencies, EV, equity"
-    parser.option("--html", text)
-    add_solver_options(parser, "dcfr")
-    text = (
-        "draw the curve of NashConv (with locks, if there are any) as png, svg or pdf; "
-        "for a plot of hands: --save FILE, then spiel-cr show --plot"
-    )
-    add_run_options(parser, text)
+    """Add the options of the library's settings."""
+    add_run_options(parser)
     parser.set_defaults(form="public-tree")
 
 
@@ -79,8 +86,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     find_actions(game, node)  # Raises before the work.
     arguments.game = str(game)
     report, result = solve_game(arguments)
-    policy = result.average_policy()
-    assert isinstance(policy, FormPolicy)
+    policy: Any = result.average_policy()
     hands = answers(policy, node, form=result.form)
     print()
     print(text_of(hands))

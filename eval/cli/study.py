@@ -8,6 +8,7 @@ parallel, with the same results. Times that a study reports (gameshrink) are the
 than in a single process.
 """
 
+import dataclasses
 import time
 
 from spiel_cr.common.checks import check_number
@@ -15,7 +16,7 @@ from spiel_cr.common.messages import announce
 
 from ..studies import game_values, gameshrink
 from ..studies.study import Line, Study
-from .command import Arguments, Parser
+from .command import Arguments, Parser, WorkerOptions
 
 STUDIES: dict[str, Study] = {
     study.name: study for study in (*game_values.STUDIES, gameshrink.STUDY)
@@ -23,12 +24,20 @@ STUDIES: dict[str, Study] = {
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.text}" for s in STUDIES.values())}
 
 
+@dataclasses.dataclass(kw_only=True)
+class StudyOptions(WorkerOptions):
+    """Options of the command.
+
+    Attributes:
+      size (SHARE): Share of the default numbers of iterations and samples.
+    """
+
+    size: float = 1.0
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
+    """Add the name of the study."""
     parser.add_argument("name", choices=tuple(STUDIES), help="name of the study")
-    text = "share of the default numbers of iterations and samples"
-    parser.option("--size", text, 1.0, metavar="SHARE")
-    parser.worker_options()
 
 
 def run(arguments: Arguments) -> dict[str, object]:

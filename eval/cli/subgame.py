@@ -17,6 +17,7 @@ from typing import Any
 
 import spiel_cr
 from spiel_cr.common import atomic
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation import one_step, openspiel_evaluator
 from spiel_cr.games.tree.compiler import as_tree
@@ -26,20 +27,30 @@ from ..common.plurals import counted
 from .command import Arguments, Parser, write_csv
 
 
+@dataclasses.dataclass(kw_only=True)
+class SubgameOptions:
+    """Options of the command.
+
+    Attributes:
+      actions: Actions from the root of the game to the subgame.
+      out (DIR): Write the curve to this folder, as JSON lines and CSV.
+    """
+
+    game: str
+    actions: str
+    memory_limit: Limit = None
+    plot: atomic.Path | None = None
+    out: atomic.Path | None = None
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.option("--game")
-    text = "actions from the root of the game to the subgame"
-    parser.option("--actions", text, required=True)
+    """Add the options of the library's settings."""
     parser.settings(
         one_step.OneStepConfig,
         "trunk_iterations iterations algorithm values noise seed gadget",
         trunk_iterations={"metavar": "T"},
         noise={"metavar": "STD"},
     )
-    parser.option("--memory-limit")
-    parser.option("--plot")
-    parser.option("--out", "write the curve to this folder, as JSON lines and CSV")
 
 
 def run(arguments: Arguments) -> dict[str, object]:

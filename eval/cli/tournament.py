@@ -28,6 +28,7 @@ examples:
     --session stack=20,rounds=10 --bots 'solved(iterations=100);honest(rollouts=100)'
 """
 
+import dataclasses
 import itertools
 import math
 import pathlib
@@ -38,38 +39,52 @@ import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
+from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.matches import Slot
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
 from ..tournaments import sessions, styles, tournament
 from ..tournaments.round_robin import RoundRobinConfig
-from .command import Arguments, Parser, split_bots
+from .command import Arguments, Parser, WorkerOptions, split_bots
 from .play import HUMAN
 
 RESUMES = True
 LISTS = {"bots": describe_players()}
 
 
+@dataclasses.dataclass(kw_only=True)
+class TournamentOptions(WorkerOptions):
+    """Options of the command.
+
+    Attributes:
+      bots ('A;B;C'): Two or more bots, separated by semicolons.
+      memory_limit: Memory for game trees that bots need, such as 3GB.
+      matches: Number of matches of each pair of bots, half of them in each seat.
+      out (DIR): Folder of the results.
+      session (stack=S,rounds=N): Play sessions of several hands with stacks of chips
+        (poker).
+      aivat (POLICY): Reduce the variance of returns (AIVAT) with the values of this
+        policy against itself: a file or a name such as 'cfr+(iterations=100)'; exact if
+        the game tree fits into memory.
+      styles: Report action frequencies by street, and playing styles (poker).
+    """
+
+    game: str
+    bots: str
+    memory_limit: Limit = MEMORY_LIMIT
+    matches: int = 100
+    out: atomic.Path
+    session: str | None = None
+    aivat: str | None = None
+    styles: bool = False
+
+
 def add_options(parser: Parser) -> None:
-    """Add the options of the command."""
-    parser.bot_options("'A;B;C'", "two or more bots, separated by semicolons")
-    text = "number of matches of each pair of bots, half of them in each seat"
-    parser.option("--matches", text, 100)
-    parser.option("--out", "folder of the results", required=True)
+    """Add the options of the library's settings."""
     parser.settings(RoundRobinConfig, "seed")
-    text = "play sessions of several hands with stacks of chips (poker)"
-    parser.option("--session", text, metavar="stack=S,rounds=N")
-    text = (
-        "reduce the variance of returns (AIVAT) with the values of this policy against "
-        "itself: a file or a name such as 'cfr+(iterations=100)'; exact if the game "
-        "tree fits into memory"
-    )
-    parser.option("--aivat", text, metavar="POLICY")
-    text = "report action frequencies by street, and playing styles (poker)"
-    parser.option("--styles", text, action="store_true")
-    parser.worker_options()
 
 
 def run(arguments: Arguments) -> dict[str, object]:

@@ -59,7 +59,7 @@ class ExactEvaluator:
             self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"
         elif need > (limit := memory.parse_limit(instance.memory_limit)):
             self._refusal = (
-                f"OpenSpiel's tool would take about {memory.describe_bytes(need)}, and "
+                f"OpenSpiel's tool would need about {memory.describe_bytes(need)}, and "
                 f"{memory.describe_limit(instance.memory_limit, limit)}"
             )
         elif keys[0] & keys[1]:

@@ -1,20 +1,24 @@
-"""Algorithms side by side on games, with equal budgets.
+"""Comparisons of algorithms on games, with equal budgets.
 
 `compare` does every run (game, algorithm, seed) that its folder does not have yet, and
-writes the report. Algorithms that do not sample run with one seed only.
+writes the report. Algorithms that do not sample run with one seed only. In the folder,
+`settings.json` describes the comparison, and `results.jsonl` has one line for each
+finished run, so that an interrupted comparison can be resumed.
 """
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
+import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts, memory
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
@@ -24,18 +28,17 @@ from ..common import conditions
 from ..common.budget import Budget
 from ..reporting import report
 from .measure import KEY, Run, failed, measurer
-from .run_folder import distinct_games, open_folder
 
 
 class Comparison(NamedTuple):
-    """What a comparison left behind.
+    """Files and results of a comparison.
 
     Attributes:
-      folder: with all files.
-      settings: of the comparison.
-      records: the lines of `results.jsonl`, the newest of each run, in the order of
-        the plan.
-      requested: those of them that this call was about; a folder may hold more.
+      folder: Folder of all files.
+      settings: Settings of the comparison.
+      records: Lines of `results.jsonl`, the newest of each run, in the order of the
+        plan.
+      requested: Records of the runs of this call; a folder may contain more.
     """
 
     folder: pathlib.Path
@@ -77,23 +80,24 @@ def compare(
     progress: bool = False,
     unwritten: Callable[[OSError], object] | None = None,
 ) -> Comparison:
-    """Do the runs that the folder lacks, and write the report.
+    """Execute the runs that are not in the folder, and write the report.
 
     Args:
-      games: OpenSpiel game strings; a game in other words is the same game.
-      algorithms: names, see `registry.find`; each counts once.
-      budget: of each run; what works "once" takes what it takes.
-      out: folder: `settings.json`, `results.jsonl`, `report.html`, `report.md`, and the
-        Markdown's pictures.
-      config: how runs are done.
-      progress: show a bar on stderr.
-      unwritten: called for each file of the report that cannot be written; None: the
-        first such error is raised.
+      games: OpenSpiel game strings; equivalent strings are the same game.
+      algorithms: Names, see `registry.find`; each counts once.
+      budget: Budget of each run; entries that work "once" do not depend on it.
+      out: Folder for `settings.json`, `results.jsonl`, `report.html`, `report.md`, and
+        the pictures of the Markdown.
+      config: Settings of the runs.
+      progress: Whether to show a bar on stderr.
+      unwritten: Function called for each file of the report that cannot be written. If
+        None, the first such error is raised.
 
     Raises:
-      OSError: results cannot be written. Those before are kept.
-      pyspiel.SpielError: OpenSpiel does not know a game.
-      ValueError: a bad argument, a game that does not fit, or another run's folder.
+      OSError: If results cannot be written. Earlier ones are kept.
+      pyspiel.SpielError: If OpenSpiel does not know a game.
+      ValueError: If an argument is invalid, a game is too large, or the folder belongs
+        to another run.
     """
     limit = memory.parse_limit(config.memory_limit)
     _check_algorithms(algorithms)
@@ -110,9 +114,11 @@ def compare(
         "memory_limit": config.memory_limit,
     }
     folder = pathlib.Path(out)
-    with open_folder(folder, settings) as log:
+    with JsonLog(
+        folder, "results", settings, key=KEY, check=_check_line, merge=_merged
+    ) as log:
         log.begin()
-        # The folder's words for a game tell its runs apart.
+        # Runs are identified by the game string of the folder.
         names_of_games = distinct_games(log.settings["games"])
         runs = plan(
             [names_of_games[key] for key in distinct_games(games)],
@@ -134,7 +140,7 @@ def compare(
             (),
             left,
             finished=lambda record: False,
-            # Folders grow under other conditions: each line has its own.
+            # Folders grow under other conditions, so each line has its own.
             add=lambda record: _keep(
                 log, {**record, "workers": log.settings["workers"]}
             ),
@@ -154,7 +160,7 @@ def compare(
             ):
                 pass
         finally:
-            # Only this thread can write the report, which an interruption includes.
+            # The report is also written after an interruption, in this thread.
             with interrupts.saving(lambda: False):
                 report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
     requested = [log.records[run.key] for run in runs]
@@ -164,7 +170,7 @@ def compare(
 def plan(
     games: Sequence[str], algorithms: Sequence[str], budget: Budget, seeds: int
 ) -> list[Run]:
-    """All runs, seed by seed: one that is stopped has then met all algorithms."""
+    """Return all runs, seed by seed, so that early runs cover all algorithms."""
     return [
         Run(game, name, seed, *budget)
         for game in distinct_games(games).values()
@@ -181,7 +187,7 @@ def _check_algorithms(algorithms: Sequence[str]) -> None:
         for file in registry.find(name).files:
             if not pathlib.Path(file).is_file():
                 raise ValueError(
-                    f"algorithm={name!r}: there is no file {file}; write one with "
+                    f"algorithm={name!r}: file {file} does not exist; create it with "
                     f"spiel-cr solve --save {file}"
                 )
 
@@ -194,7 +200,7 @@ def _check_games(games: Sequence[str], limit: float) -> None:
 
 
 def _finished(record: Record | None, retry: bool) -> bool:
-    # What was missing may have been installed since.
+    # Missing packages may have been installed since.
     if record is None or record.get("missing"):
         return False
     return not (retry and record["error"])
@@ -218,7 +224,7 @@ def _ordered(log: JsonLog) -> list[Record]:
 def _planned(log: JsonLog) -> list[Run]:
     """Return all runs of a folder that may have been done."""
     settings = log.settings
-    # A folder may name more seeds than it has, or than anybody could count.
+    # The settings may name many more seeds than the folder has runs for.
     last_seed = max((record["seed"] for record in log.records.values()), default=-1)
     return plan(
         settings["games"],
@@ -226,3 +232,90 @@ def _planned(log: JsonLog) -> list[Run]:
         Budget(**settings["budget"]),
         min(settings["seeds"], last_seed + 1),
     )
+
+
+def _is_point(value: Any) -> bool:
+    """Return whether a value is [seconds, iterations, NashConv]."""
+    tests = checks.is_duration, checks.optional(checks.is_count), checks.is_number
+    return checks.is_list(lambda _: True, 3)(value) and all(
+        test(one) for test, one in zip(tests, value, strict=True)
+    )
+
+
+# Fields of every line, and further fields of lines with numbers.
+_LINE: dict[str, checks.Test] = {
+    "game": checks.is_text,
+    "algorithm": checks.is_text,
+    "seed": checks.is_count,
+    "error": checks.optional(checks.is_text),
+    "nash_conv": checks.optional(checks.is_number),
+    "machine": checks.is_text,
+    "source": checks.is_text,
+    "finished": checks.is_text,
+    "optional_versions": checks.is_table(checks.is_text),
+    "workers": lambda value: checks.is_count(value) or value == "ray",
+}
+_NUMBERS: dict[str, checks.Test] = {
+    **dict.fromkeys(("seconds", "setup_seconds", "compile_seconds"), checks.is_number),
+    "cpu_seconds": checks.is_number,
+    "iterations": checks.optional(checks.is_count),
+    "game_value": checks.is_number,
+    "evaluator": checks.is_text,
+    "evaluator_reason": checks.optional(checks.is_text),
+    "curve_evaluator": checks.is_text,
+    "note": checks.is_text,
+    "curve": lambda value: bool(value) and checks.is_list(_is_point)(value),
+}
+
+
+def _check_line(record: Record) -> None:
+    """Raise ValueError if a line does not describe a run."""
+    checks.check_fields(record, _LINE)
+    if record["nash_conv"] is not None:
+        checks.check_fields(record, _NUMBERS)
+    elif not checks.is_text(record.get("missing", record["error"])):
+        raise ValueError("has no nash_conv, and no reason")
+
+
+def distinct_games(games: Iterable[str]) -> dict[str, str]:
+    """Return the first string of each game, by its complete string."""
+    names: dict[str, str] = {}
+    for game in games:
+        try:
+            key = str(open_game(game).game)
+        except (pyspiel.SpielError, ValueError):
+            # A game of the folder; those of this call are checked elsewhere.
+            key = game
+        names.setdefault(key, game)
+    return names
+
+
+def _merged(settings: Record, new: Record) -> Record:
+    same_settings(settings, {name: new[name] for name in ("budget", "versions")})
+    texts = checks.is_list(checks.is_text)
+    tests = {"games": texts, "algorithms": texts, "seeds": checks.is_count}
+    try:
+        checks.check_fields(settings, tests)
+    except ValueError as error:
+        raise OtherRunError(
+            f"has a settings.json that is not of a comparison: it {error}"
+        ) from None
+    for name in settings["algorithms"]:
+        _check_algorithm(name)
+    names = dict.fromkeys([*settings["algorithms"], *new["algorithms"]])
+    return {
+        **new,
+        "games": list(distinct_games([*settings["games"], *new["games"]]).values()),
+        "algorithms": list(names),
+        "seeds": max(settings["seeds"], new["seeds"]),
+    }
+
+
+def _check_algorithm(name: str) -> None:
+    """Raise OtherRunError if an algorithm is unknown: its report would fail."""
+    try:
+        registry.find(name)
+    except ValueError as error:
+        raise OtherRunError(
+            f"names in settings.json an unknown algorithm ({error})"
+        ) from error

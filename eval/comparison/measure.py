@@ -1,6 +1,6 @@
 """One run: an algorithm on a game with a seed and a budget.
 
-The clock runs while an adapter works. It stands still while the adapter is created,
+The clock runs while an adapter works. It is stopped while the adapter is created,
 while JAX compiles, and while NashConv is evaluated on the way. Points of the curve are
 at 1, 2, 5, 10 ... iterations, or at fixed shares of the time budget.
 """
@@ -101,12 +101,8 @@ class LastGame:
 def failed(run: Run, error: str | None) -> Record:
     """Return the record of a run without results."""
     numbers = dict.fromkeys(("seconds", "iterations", "nash_conv", "game_value"))
-    return {
-        **dict(zip(KEY, run.key, strict=True)),
-        **numbers,
-        "error": error,
-        **conditions.facts(),
-    }
+    key = dict(zip(KEY, run.key, strict=True))
+    return {**key, **numbers, "error": error, **conditions.facts()}
 
 
 def measurer() -> Callable[[Run], Record]:

@@ -1,1 +1,1 @@
-"""Looking into a game and a strategy: infosets, subgames, a page to browse."""
+"""Inspection of games and strategies: infosets, grids of hands, and HTML pages."""

@@ -1,8 +1,9 @@
-"""A public node of a signal game as a grid of hands: what is played with each.
+"""A public node as a grid of hands, with the probabilities of each action.
 
-Rows and columns come from the names of signals, "hand | board". On several boards there
-is a row for each hand and a column for each board. On one board, hands of two cards are
-laid out by their ranks, suited ones above the diagonal; other hands are rows alone.
+Rows and columns follow from the names of private states, "hand | board". With several
+boards, there is a row for each hand and a column for each board. With one board, hands
+of two cards are arranged by their ranks, suited ones above the diagonal. Other hands
+are rows of a single column.
 """
 
 import itertools
@@ -15,27 +16,27 @@ import numpy as np
 from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import find_node, names_at, node_probabilities
 
-# More boards than these are not laid out beside each other.
+# Maximum number of boards that are shown together.
 MOST_BOARDS = 30
 _RANKS = "AKQJT98765432"
 _TWO_CARDS = re.compile(rf"([{_RANKS}])([a-z])\s*([{_RANKS}])([a-z])")
 
 
 class HandGrid(NamedTuple):
-    """What a policy plays at a public node.
+    """Probabilities of a policy at a public node.
 
     Attributes:
-      path: names of the players' actions that lead there.
-      player: who acts.
-      round: from 0.
-      actions: names.
-      hands: for each signal the name of what the player holds.
-      boards: for each signal the public cards; empty where there are none.
-      played: float [H, A], a row for each signal.
-      rows: of the grid, from top to bottom.
-      columns: of the grid; a single empty name where hands are rows alone.
-      cells: float [rows, columns, A], the mean of the signals that belong there; NaN
-        where there is none.
+      path: Names of the players' actions that lead to the node.
+      player: Player that acts.
+      round: Round, from 0.
+      actions: Names of the actions.
+      hands: Hand of each private state.
+      boards: Public cards of each private state; may be empty.
+      played: float [H, A], probabilities of the actions by private state.
+      rows: Names of the grid's rows, from top to bottom.
+      columns: Names of the grid's columns; a single empty name for a single column.
+      cells: float [rows, columns, A], mean over the private states of each cell; NaN
+        for a cell without any.
     """
 
     path: tuple[str, ...]
@@ -51,15 +52,15 @@ class HandGrid(NamedTuple):
 
 
 def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGrid:
-    """Lay out what a policy plays at a public node.
+    """Arrange the probabilities of a policy at a public node.
 
     Args:
-      policy: of a signal game.
-      node: see `find_node`.
-      board: only signals with these public cards; None: all.
+      policy: Policy of a game in public-tree form.
+      node: Actions that lead to the node, see `find_node`.
+      board: Public cards of the private states to show; None: all.
 
     Raises:
-      ValueError: If there is no such node or board, or there are too many boards.
+      ValueError: If the node or the board does not exist, or there are too many boards.
     """
     signals = policy.form
     number, path = find_node(policy, node)
@@ -75,21 +76,20 @@ def hand_grid(policy: FormPolicy, node: str, board: str | None = None) -> HandGr
     kinds = list(dict.fromkeys(boards))
     if board is not None and not any(kinds):
         raise ValueError(
-            f"board={board!r}: there are no public cards in round {round}; leave "
-            f"--board out"
+            f"board={board!r}: round {round} has no public cards; omit --board"
         )
     if board is not None:
         wanted = "".join(board.split()).lower()
         chosen = [kind for kind in kinds if "".join(kind.split()).lower() == wanted]
         if not chosen:
             raise ValueError(
-                f"board={board!r}: in round {round} there is no such board; choose "
+                f"board={board!r}: not a board of round {round}; choose "
                 f"among {_some(kinds)}"
             )
         kinds = chosen
     elif len(kinds) > MOST_BOARDS:
         raise ValueError(
-            f"board: {len(names):,} signals on {len(kinds):,} boards are too many to "
+            f"board: {len(names):,} hands on {len(kinds):,} boards are too many to "
             f"show; choose one with --board, such as {_some(kinds)}"
         )
     shown = [s for s, public in enumerate(boards) if public in kinds]
@@ -120,7 +120,7 @@ def _some(kinds: Sequence[str]) -> str:
 def _places(
     hands: Sequence[str], boards: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], np.ndarray]:
-    """Return rows, columns, and where each signal belongs: int [H, 2]."""
+    """Return rows, columns, and the cell of each private state: int [H, 2]."""
     pairs = [_TWO_CARDS.fullmatch(hand) for hand in hands]
     if len(set(boards)) > 1:
         rows, columns = tuple(dict.fromkeys(hands)), tuple(dict.fromkeys(boards))
@@ -143,7 +143,7 @@ def _places(
 
 
 def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Return float [rows, columns, A], means of the signals in each cell."""
+    """Return float [rows, columns, A], means of the private states in each cell."""
     cells = np.zeros((*shape, played.shape[1]))
     counts = np.zeros(shape)
     np.add.at(cells, tuple(place.T), played)
@@ -156,7 +156,7 @@ def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.
 def text_of(grid: HandGrid) -> str:
     """Return the grid as text: percentages, one grid for each action, or one table.
 
-    Rows and columns without a hand are left out.
+    Rows and columns without a hand are omitted.
     """
     if grid.columns == ("",):
         return _table(grid.rows, grid.actions, grid.cells[:, 0])
@@ -174,7 +174,7 @@ def text_of(grid: HandGrid) -> str:
 
 
 def _table(rows: Sequence[str], columns: Sequence[str], cells: np.ndarray) -> str:
-    """Return percentages with names around them; nothing where there are none."""
+    """Return a table of percentages with names; NaN is left empty."""
     first = max(map(len, rows), default=0)
     widths = [max(3, len(name)) for name in columns]
     lines = [

@@ -1,4 +1,4 @@
-"""What a strategy does at each infoset, and what that is worth."""
+"""Probabilities and values of a strategy at each infoset."""
 
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ class ActionView(NamedTuple):
     """An action at an infoset.
 
     Attributes:
-      action: OpenSpiel's number.
-      name: OpenSpiel's words for it.
-      probability: under the strategy.
-      value: counterfactual value of taking it here and following the strategy
-        afterwards; own perspective, the game's units, weighted by `others_reach`.
+      action: OpenSpiel's number of the action.
+      name: OpenSpiel's name of the action.
+      probability: Probability under the strategy.
+      value: Counterfactual value of the action, with the strategy afterwards, in the
+        player's utility, weighted by `others_reach`.
     """
 
     action: int
@@ -34,15 +34,16 @@ class InfosetView(NamedTuple):
     """An infoset under a strategy of both players.
 
     Attributes:
-      player: who acts.
-      number: of the infoset among the player's.
-      key: information-state string.
-      player_reach: probability that the player's own actions lead here.
-      others_reach: the same of opponent and chance, summed over the histories.
-      value: counterfactual value under the strategy, own perspective, the game's units,
-        weighted by `others_reach`.
-      best_value: the same where the player plays a best response from here on.
-      actions: legal ones.
+      player: Player that acts.
+      number: Number of the infoset among the player's infosets.
+      key: Information-state string.
+      player_reach: Probability that the player's actions lead to the infoset.
+      others_reach: Probability that the actions of opponent and chance lead there,
+        summed over its histories.
+      value: Counterfactual value under the strategy, in the player's utility, weighted
+        by `others_reach`.
+      best_value: Counterfactual value if the player plays a best response from here on.
+      actions: Legal actions.
     """
 
     player: int
@@ -56,18 +57,18 @@ class InfosetView(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """What a best response from here on would gain, weighted like the values."""
+        """The gain of a best response from here on, weighted like the values."""
         return self.best_value - self.value
 
 
 def view_infosets(
     tree: GameTree, strategy: Strategy
 ) -> tuple[list[InfosetView], list[InfosetView]]:
-    """Return every infoset of both players.
+    """Return views of all infosets of both players.
 
     Args:
-      tree: the compiled game.
-      strategy: of both players.
+      tree: Game tree.
+      strategy: Strategy of both players.
     """
     form = tree.sequence_form
     reach = reach_of(form, strategy)
@@ -108,11 +109,11 @@ def view_infosets(
 
 
 def action_names(tree: GameTree, player: int) -> list[str]:
-    """Return OpenSpiel's words for each sequence's last action, by sequence - 1."""
+    """Return OpenSpiel's name of each sequence's last action, by sequence - 1."""
     infosets, names = tree.infosets[player], []
     ends = np.cumsum(infosets.decisions.num_actions)[:-1]
     legal = np.split(infosets.actions, ends)
-    # Without any infosets there is still one part, of no actions.
+    # Without any infosets there is one part without actions.
     for history, actions in zip(infosets.history, legal, strict=False):
         state = tree.state_at(history)
         names += [state.action_to_string(player, a) for a in actions.tolist()]

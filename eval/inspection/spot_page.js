@@ -4,7 +4,7 @@ const WEIGHT = 0, SHARE = 1, EQUITY = 2, EV = 3, FIRST = 4;
 const percent = x => x === null ? "–" : (100 * x).toFixed(1) + "\u00a0%";
 const chips = x => x === null ? "–"
   : (x < 0 ? "−" : "+") + Math.abs(x).toFixed(Math.abs(x) < 100 ? 2 : 1);
-// Means over hands by their share of the range; null where nobody gets there.
+// Means over hands by their share of the range; null if the node is never reached.
 function means(node, chosen) {
   const width = FIRST + 2 * node.actions.length, sums = Array(width).fill(0);
   let share = 0, weight = 0, combos = 0;
@@ -33,7 +33,7 @@ for (const player in hands) {
   });
 }
 const everyone = nodes.map(node => means(node, node.numbers.keys()));
-// How often each node is reached, both playing as solved.
+// Probability of reaching each node if both players follow the solution.
 const reach = nodes.map(() => 0);
 reach[0] = 1;
 nodes.forEach((node, i) => node.next.forEach((child, a) => {
@@ -55,7 +55,7 @@ function branch(i) {
     }
     if (!(reach[i] * everyone[i].row[FIRST + a] > 1e-6)) line.classList.add("never");
     item.append(line);
-    // Deeper lines are opened when they are gone to.
+    // Deeper lines are opened when they are selected.
     if (child >= 0) item.append(make("div"));
     list.append(item);
   });
@@ -78,7 +78,7 @@ function select(i) {
   $("told").replaceChildren(make("strong", "p" + node.player, "player " + node.player),
     ` acts, ${node.player ? "in" : "out of"} position: `, all.share > 0
       ? `${all.weight.toFixed(1)} combos, EV ${chips(all.row[EV])}, equity ${percent(all.row[EQUITY])}`
-      : "who never gets here");
+      : "never reaches this node");
   $("actions").replaceChildren(...node.actions.map((action, a) => {
     const card = make("button");
     card.append(make("strong", "", action), make("span", "", percent(all.row[FIRST + a])),
@@ -147,7 +147,7 @@ function grid() {
 }
 function combos() {
   const node = nodes[now], some = groups[node.player].get(chosen);
-  $("chosen").textContent = some ? chosen : "Choose hands in the grid";
+  $("chosen").textContent = some ? chosen : "Click a cell of the grid to see its hands";
   const head = make("tr"), body = make("tbody"), caption = [
     "hand", "in range", "equity", "EV", ...node.actions];
   caption.forEach(name => head.append(make("th", "", name)));

@@ -1,4 +1,4 @@
-"""A solved spot of hold'em as a page: actions to click, a grid of hands, EV."""
+"""HTML page of a solved spot of hold'em: actions, a grid of hands, and EV."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from spiel_cr.policies.form_policy import FormPolicy
 
 from .strategy_page import strategy_page
 
-# A page of this many numbers has about thirty megabytes.
+# A page with so many numbers has about 30 MB.
 MOST_NUMBERS = 5_000_000
 
 
 def check_size(policy: FormPolicy) -> None:
-    """Raise ValueError where there are too many hands and actions for a page."""
+    """Raise ValueError if there are too many hands and actions for a page."""
     betting = policy.form.betting
     count = 0
     for player in range(2):
@@ -24,21 +24,21 @@ def check_size(policy: FormPolicy) -> None:
         count += int(numbers) * policy.form.num_private_states(player)[0]
     if count > MOST_NUMBERS:
         raise ValueError(
-            f"html: {count:,} numbers of hands and actions, and a page has room for "
-            f"{MOST_NUMBERS:,}; leave out --html, or give fewer bet sizes"
+            f"html: {count:,} numbers of hands and actions are more than the "
+            f"{MOST_NUMBERS:,} of a page; leave out --html, or give fewer bet sizes"
         )
 
 
 def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
-    """Return the page: all decisions of the first street.
+    """Return the page with all decisions of the first street.
 
     Args:
-      policy: of a hold'em game that was solved by signals.
-      form: the game in sequence form.
-      lead: a sentence under the title.
+      policy: Policy of a hold'em game in public-tree form.
+      form: Sequence form of the game.
+      lead: Sentence under the title.
 
     Raises:
-      ValueError: as `check_size` and `answers`.
+      ValueError: If there are too many numbers, or `answers` raises it.
     """
     check_size(policy)
     betting, finder = policy.form.betting, policy.form.finder
@@ -70,9 +70,9 @@ def spot_page(policy: FormPolicy, form: SequenceForm, lead: str) -> str:
 
 
 def _numbers(node_answers: HandAnswers) -> list[list[float | None]]:
-    """By hand its weight, share of the range, equity, EV, frequencies, EV of actions.
+    """Return weight, share of the range, equity, EV, frequencies, EV of actions.
 
-    They have four digits, and are null where unknown.
+    There is a row for each hand. Numbers have four digits; unknown ones are null.
     """
     share = node_answers.likelihood / (node_answers.likelihood.sum() or 1.0)
     columns = [

@@ -1,4 +1,4 @@
-"""What pages about a strategy share: cards, colours of actions, the data as JSON."""
+"""Pages about a strategy: cards, colours of actions, and data as JSON."""
 
 import json
 import pathlib
@@ -10,16 +10,16 @@ _SHARED = str(pathlib.Path(__file__).with_name("shared"))
 
 
 def strategy_page(module: str, title: str, lead: str, data: Any) -> str:
-    """Return a whole page.
+    """Return a complete page.
 
     Args:
-      module: the `__file__` of the page's module; its contents, style and script lie
-        beside it.
-      title: of the page.
-      lead: a sentence under it.
-      data: for the script, as JSON takes it.
+      module: Path `__file__` of the page's module, next to which are its contents,
+        style and script.
+      title: Title of the page.
+      lead: Sentence under the title.
+      data: Data for the script, serialisable as JSON.
     """
-    # "</script>" in a string would end the script.
+    # A string with "</script>" would end the script element.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
     css = beside(_SHARED, "css") + beside(module, "css")
     body = (

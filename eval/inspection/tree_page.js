@@ -62,7 +62,7 @@ function reveal(i) {
   for (const node of path) places.get(node).open(true);
   select(i);
 }
-// The next decision from a node on: chance does what is likeliest.
+// The next decision from a node on, with the most likely chance outcomes.
 function decision(i) {
   while (nodes[i][3] === -1 && children[i].length)
     i = children[i].reduce((a, b) => nodes[b][2] > nodes[a][2] ? b : a);
@@ -101,19 +101,19 @@ function select(i) {
   crumbs(i);
   if (!(n[4] >= 0)) {
     $("told").append(who(n) + ", reached with probability " + short(n[5])
-      + (n[6] === null ? "" : ", worth " + short(n[6]) + " to player 0"));
+      + (n[6] === null ? "" : ", value " + short(n[6]) + " for player 0"));
     return;
   }
   told(n);
   const view = infosets[n[3]][n[4]], names = view[ACTIONS].map(action => action[0]);
   const tints = colours(names);
-  // One unit: what the player gets in matches in which the others come here.
+  // One unit for all values: the player's utility in matches in which the others reach this.
   const given = x => view[OTHERS] > 0 ? short(x / view[OTHERS]) : "–";
-  $("worth").append("The player's own moves lead here with " + percent(view[OWN]));
-  if (view[VALUE] !== null) $("worth").append(", the others' with " + percent(view[OTHERS])
-    + ". Worth " + given(view[VALUE]) + " to player " + n[3]
-    + ", a best response from here on gains " + given(Math.max(view[GAIN], 0))
-    + ": in the game's units, on the average of matches in which the others come here.");
+  $("worth").append("Reach of the player's own actions: " + percent(view[OWN]));
+  if (view[VALUE] !== null) $("worth").append(", of the opponent and chance: " + percent(view[OTHERS])
+    + ". Value for player " + n[3] + ": " + given(view[VALUE])
+    + "; gain of a best response from here on: " + given(Math.max(view[GAIN], 0))
+    + " (expected utility, given that the opponent and chance lead here).");
   else $("worth").append(".");
   if (view[BOARD]) board(i, view);
   else view[ACTIONS].forEach(([name, share, worth], a) => {
@@ -155,10 +155,10 @@ function board(i, view) {
     }
     cells.append(line);
   });
-  $("board").append(make("p", "soft", "Per cent of the time that each cell is chosen."), cells);
+  $("board").append(make("p", "soft", "Probability of choosing each cell, in percent."), cells);
 }
-// Where all moves are seen by both, and chance deals: information states after the same
-// moves are hands.
+// If all moves are public and chance deals, information states after the same moves are
+// hands.
 const handsOf = [new Map(), new Map()], movesOf = infosets.map(() => []);
 let dealt = nodes.some(n => n[3] === -1);
 nodes.forEach((n, i) => {
@@ -171,7 +171,7 @@ nodes.forEach((n, i) => {
   } else if (known !== line) dealt = false;
 });
 const words = key => key.match(/[A-Z]?[a-z]+|\d+|[A-Z]+|\S/g) || [];
-// What is held, where the page's game is not drawn: the words that differ.
+// Private information in games without drawings: the words that differ.
 function held(views) {
   if (views.every(view => view[HOLDS])) return views.map(view => view[HOLDS]);
   const split = views.map(view => words(view[KEY])), first = split[0];
@@ -205,9 +205,9 @@ function showHands(player, number) {
     key.append(dot, make("span", "", name + " "));
   });
   for (const k of order) tiles.append(tile(player, shown[k], names[k], shown[k] === number, tints));
-  box.append(make("h2", "", "All hands here"), row, key, tiles);
+  box.append(make("h2", "", "All hands at this node"), row, key, tiles);
   if (views.some(view => view[OWN] < 1e-6))
-    box.append(make("p", "soft", "Pale: hands that player " + player + " never has here."));
+    box.append(make("p", "soft", "Pale: hands that player " + player + " never holds here."));
 }
 // High cards first.
 const rank = name => "0123456789TJQKA".indexOf(name.replace("10", "T")[0]);
@@ -238,7 +238,7 @@ function sorted(pairs) {
   return pairs.map(pair => [size(infosets[pair[0]][pair[1]]), pair])
     .sort((a, b) => b[0] - a[0]).map(found => found[1]);
 }
-// A decision in words; those of the game where it is not drawn.
+// A decision in words; the information state string in games without drawings.
 function titled(p, number) {
   const view = infosets[p][number], holds = view[HOLDS];
   if (!holds) return view[KEY] || "(empty)";
@@ -283,7 +283,7 @@ if (infosets.flat().every(view => view[GAIN] === null)) {
   $("sort").firstChild.remove();
 }
 search();
-// The game's first decision, with the highest card where there are hands.
+// The game's first decision, with the highest card if there are hands.
 let begin = decision(0);
 reveal(begin < 0 ? 0 : begin);
 if ($("hands").querySelector(".tile")) $("hands").querySelector(".tile").click();

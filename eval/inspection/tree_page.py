@@ -1,7 +1,6 @@
-"""A strategy as a page to walk through: what is played at each decision, by hand.
+"""A page to walk through a strategy, with its probabilities at each decision.
 
-The page holds the likeliest histories as JSON and builds what is opened. It opens from
-disk.
+The page contains the likeliest histories as JSON, and opens from disk.
 """
 
 import contextlib
@@ -19,13 +18,13 @@ from ..table import families
 from .infoset_view import InfosetView
 from .strategy_page import strategy_page
 
-# What OpenSpiel calls an outcome that a game has no word for.
+# OpenSpiel's name of an outcome for which a game has no name.
 _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
-# Of an information state: what stands in brackets, or between spaces.
+# Parts of an information state: text in brackets, or between spaces.
 _PART = re.compile(r"[^\[\]\s][^\[\]\n]*(?=\])|[^\[\]\s]+")
-# A page of this many histories has about ten megabytes.
+# A page with so many histories has about 10 MB.
 MOST_HISTORIES = 100_000
-# Of games that are not compiled, where each is a state that is stepped.
+# The same for games without a game tree, in which each history is a state.
 MOST_STEPPED = 10_000
 
 
@@ -39,17 +38,17 @@ def tree_page(
     """Return the page.
 
     Args:
-      game: sequential, of two players.
-      policy: of both.
-      views: of a compiled game, all infosets; else none: what decisions are worth stays
-        unknown, and there is room for fewer histories.
-      lead: words under the title.
-      start: of the list of decisions: `find`, `player` and `sort` as it begins, and
-        `limit`, how many are shown.
+      game: Sequential game of two players.
+      policy: Policy of both players.
+      views: Views of all infosets, if the game tree was built. If empty, values are
+        unknown, and fewer histories are shown.
+      lead: Text under the title.
+      start: Initial settings of the list of decisions: `find`, `player`, `sort`, and
+        the maximum number `limit`.
     """
     walk = _Walk(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
-    kept = "all" if walk.whole else "the likeliest"
+    kept = "all" if walk.whole else "the most likely"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
     data = {"nodes": walk.nodes, "infosets": walk.infosets, "start": start or {}}
     name = game.get_type().long_name.removeprefix("Python ")
@@ -57,16 +56,18 @@ def tree_page(
 
 
 class _Walk:
-    """The likeliest histories of a game under a policy.
+    """The most likely histories of a game under a policy.
 
     Attributes:
-      nodes: [parent, action's name, its probability, player, infoset, reach, value]
-        each, parents first. The value is player 0's expected utility, None where not
-        all below was walked; the infoset is -1 where nobody acts, or none was asked.
-      infosets: for each player [key, what the player holds, public cards, board, own
-        reach, others' reach, value, gain, actions] each, numbers as of `InfosetView`,
-        actions as [name, probability, value, number]; None where unknown.
-      whole: whether all histories were walked.
+      nodes: [parent, name of the action, its probability, player, infoset, reach,
+        value] of each history, parents first. The value is player 0's expected utility,
+        or None if a part below was not visited. The infoset is -1 if no player acts or
+        the policy was not queried.
+      infosets: For each player and infoset [key, the player's cards, public cards,
+        board, player's reach, others' reach, value, gain, actions], with the numbers of
+        `InfosetView`, and actions as [name, probability, value, number]. Unknown
+        numbers are None.
+      whole: Whether all histories were visited.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class _Walk:
         self._numbers: dict[tuple[int, str], int] = {}
 
     def go(self, game: pyspiel.Game, most: int) -> None:
-        """Walk through `most` histories, or little more."""
+        """Visit `most` histories, or a few more."""
         waiting: list[tuple[float, int, pyspiel.State, tuple[float, float]]] = []
 
         def add(
@@ -100,7 +101,7 @@ class _Walk:
             node, player = self.nodes[number], state.current_player()
             if state.is_terminal():
                 continue
-            node[6] = 0.0  # plus what `_finish` finds below
+            node[6] = 0.0  # `_finish` adds the values below
             if player < 0:
                 steps = _outcomes(state)
             else:
@@ -118,7 +119,7 @@ class _Walk:
         self._finish()
 
     def _finish(self) -> None:
-        """Values, from the last history to the first; then numbers are made short."""
+        """Compute values, from the last history to the first, and shorten numbers."""
         for node in reversed(self.nodes):
             parent, _, share, _, _, reach, value = node
             if parent >= 0 and share > 0:
@@ -152,7 +153,7 @@ class _Walk:
 
 
 def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
-    """What a player holds, the public cards, and the board; nothing where not drawn."""
+    """Return the player's cards, the public cards and the board, if drawn."""
     if not families.is_drawn(state.get_game()):
         return "", "", None
     drawn = families.draw(state, player)
@@ -163,7 +164,7 @@ def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
 
 
 def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
-    """What chance does: actions, words, probabilities."""
+    """Return actions, names and probabilities of chance."""
     outcomes = [(a, p) for a, p in state.chance_outcomes() if p > 0]
     names = [
         str(state.action_to_string(state.current_player(), a)) for a, _ in outcomes
@@ -175,15 +176,15 @@ def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
 
 
 def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
-    """What players see of an outcome, as it is drawn, or in the game's words.
+    """Return names of outcomes by their effect on the players' information.
 
     Args:
-      states: after each outcome of one chance node.
-      names: of the outcomes, which stay where no player's words tell them apart.
+      states: States after each outcome of a chance node.
+      names: Names of the outcomes, which are kept if no player can distinguish them.
     """
     seen: dict[int, list[str]] = {}
     for player in range(2):
-        # Some games have none before all cards are dealt.
+        # Some games have no information states before all cards are dealt.
         with contextlib.suppress(pyspiel.SpielError, LookupError, ValueError):
             parts = [_PART.findall(_words(state, player)) for state in states]
             columns = zip(*parts, strict=True)
@@ -198,12 +199,12 @@ def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
 
 
 def _words(state: pyspiel.State, player: int) -> str:
-    """What a player knows: what it holds and what is public, if drawn."""
+    """Return the information of a player: its cards and public ones, if drawn."""
     if not families.is_drawn(state.get_game()):
         return str(state.information_state_string(player))
     return " ".join(_seen_by(state, player)[:2])
 
 
 def short(value: float | None) -> float | None:
-    """Six digits are what people read."""
+    """Round a number to six digits."""
     return None if value is None else float(f"{float(value):.6g}")

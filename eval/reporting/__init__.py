@@ -1,1 +1,1 @@
-"""From results to pages: summaries, Markdown, HTML, plots."""
+"""Reports of results: summaries, Markdown, HTML and plots."""

@@ -1,6 +1,6 @@
-"""Pictures of a game's curves, as reports of any form show them.
+"""Pictures of the curves of a game, for reports.
 
-They need the extra `plots`; reports are written without them, too.
+They need the extra `plots`; reports are also written without it.
 """
 
 import io
@@ -16,17 +16,17 @@ from .html_page import number, text
 from .summary import CurveBand, GameSummary, Row
 
 Against = Literal["seconds", "wall", "iterations"]
-# What is said at the horizontal axes.
+# Labels of the horizontal axes.
 AGAINST: dict[Against, str] = {
     "seconds": "seconds of work",
-    "wall": "seconds with set-up and compiling",
+    "wall": "seconds with set-up and compilation",
     "iterations": "iterations",
 }
 
 # (x, NashConv, least, greatest)
 _Point = tuple[float, float, float, float]
 _MARKS = "os^Dv"
-# Below this share of the largest value, numbers are rounding.
+# Numbers below this share of the largest value are rounding errors.
 _FLOOR = 1e-13
 
 
@@ -34,10 +34,10 @@ class Series(NamedTuple):
     """A curve.
 
     Attributes:
-      label: for people.
-      points: x, NashConv, and its least and greatest over seeds.
-      is_spiel_cr: a thicker, unbroken line.
-      joined: whether a line joins the points.
+      label: Label in the legend.
+      points: x, NashConv, and its least and greatest value over seeds.
+      is_spiel_cr: Whether it is of this project: a thicker, unbroken line.
+      joined: Whether a line joins the points.
     """
 
     label: str
@@ -47,9 +47,9 @@ class Series(NamedTuple):
 
 
 def chart(summary: GameSummary) -> str:
-    """The text of an SVG file: a game's curves against seconds and iterations."""
+    """Return SVG with the curves of a game over seconds and iterations."""
     file = io.StringIO()
-    # A line of the legend has four rows of the table.
+    # Each line of the legend contains four rows of the table.
     axes = figures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
     titles: list[list[str]] = []
     for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
@@ -66,14 +66,14 @@ def chart(summary: GameSummary) -> str:
 
 
 def _words(label: str, point: _Point, where: str) -> str:
-    """What a point says when somebody points at it."""
+    """Return the text that browsers show at a point."""
     x, *values = map(number, point)
     band = f" ({values[1]} to {values[2]})" if point[2] < point[3] else ""
     return f"{label}: NashConv {values[0]}{band}, {where}: {x}"
 
 
 def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
-    """Give the points of a picture their words, as titles, which browsers show."""
+    """Add titles, which browsers show, to the points of a picture."""
     words: Iterator[str] = iter(())
 
     def titled(match: re.Match[str]) -> str:
@@ -88,16 +88,16 @@ def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
 
 
 def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
-    """Draw curves on logarithmic axes; zeros and rounding errors lie at the lower edge.
+    """Draw curves on logarithmic axes, with zeros and rounding errors at the edge.
 
     Args:
-      axis: of a panel.
-      series: its curves.
-      first: the number of the first one in the picture.
+      axis: Axis of a panel.
+      series: Curves of the panel.
+      first: Number of the first one in the picture.
     """
     greatest = max((p[3] for one in series for p in one.points), default=1.0)
     for place, one in enumerate(series):
-        # Without points it still has its colour, and its line of the legend.
+        # A curve without points still has a colour and an entry in the legend.
         x, *values = np.array(one.points).reshape(-1, 4).T
         middle, low, high = np.maximum(values, _FLOOR * greatest)
         colour, style = f"C{place}", "-" if one.is_spiel_cr else "--"
@@ -113,18 +113,20 @@ def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
             label=one.label,
             gid=f"points-{first + place}",
         )
-    if any(one.points for one in series):  # matplotlib draws no others so
+    if any(
+        one.points for one in series
+    ):  # matplotlib supports log axes only with points
         axis.set(xscale="log", yscale="log")
-    # Those between powers of ten take most of the time of drawing.
+    # Minor ticks take most of the time of drawing.
     axis.minorticks_off()
 
 
 def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
-    """Return curves of a game, in the order of the rows.
+    """Return the curves of a game, in the order of the rows.
 
     Args:
-      rows: of the table.
-      against: what is on the horizontal axis.
+      rows: Rows of the table.
+      against: Quantity of the horizontal axis.
     """
     series = []
     for row in rows:
@@ -141,13 +143,13 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
 
 
 def _place(row: Row, point: CurveBand, against: Against) -> float | None:
-    if against == "wall":  # compiling comes before the first point, nearly all of it
+    if against == "wall":  # nearly all compilation is before the first point
         return point.seconds + row.setup_seconds.median + row.compile_seconds.median
     return point.seconds if against == "seconds" else point.iterations
 
 
 def _ahead(points: list[_Point]) -> list[_Point]:
-    """Points of runs of their own: a longer one that took less time stands for both."""
+    """Drop points of separate runs that took longer than a run of more iterations."""
     kept: list[_Point] = []
     for point in reversed(points):
         if not kept or point[0] < kept[-1][0]:

@@ -1,24 +1,24 @@
-"""What a report consists of, whatever it is written as."""
+"""Elements of a report, independent of its format."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Paragraph(NamedTuple):
-    """Sentences."""
+    """A paragraph of text."""
 
     text: str
 
 
 class Table(NamedTuple):
-    """A table, whose first column names the rows.
+    """A table whose first column contains the names of the rows.
 
     Attributes:
-      caption: a sentence about it.
-      heads: of the columns.
-      rows: cells as text, one a column.
-      is_spiel_cr: which rows are this project's.
-      times: of each row, seconds of work and seconds of compiling; empty: of none.
+      caption: Sentence about the table.
+      heads: Titles of the columns.
+      rows: Cells as text, one for each column.
+      is_spiel_cr: Whether each row is of this project.
+      times: Seconds of work and seconds of compilation of each row; empty if unknown.
     """
 
     caption: str
@@ -29,13 +29,13 @@ class Table(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """A list of terms with what is said of each.
+    """A list of terms and their descriptions.
 
     Attributes:
-      title: above the list.
-      pairs: (term, text).
-      folded: long, and only shown to those who ask where that is possible.
-      warning: about something that went wrong.
+      title: Title above the list.
+      pairs: Pairs (term, text).
+      folded: Whether the list is collapsed, if the format supports it.
+      warning: Whether the list describes failures.
     """
 
     title: str
@@ -45,11 +45,11 @@ class Terms(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture.
+    """A figure.
 
     Attributes:
-      words: what it shows.
-      svg: text of an SVG file.
+      words: Description of the picture.
+      svg: Text of an SVG file.
     """
 
     words: str
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A line for a shell, with a title above it."""
+    """A shell command with a title."""
 
     title: str
     line: str
@@ -74,7 +74,7 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A report: a title, a sentence under it, and sections."""
+    """A report: a title, a lead sentence, and sections."""
 
     title: str
     lead: str

@@ -1,4 +1,4 @@
-"""Pictures of hands for people. Needs the extra `plots` (matplotlib)."""
+"""Pictures of grids of hands. Needs the extra `plots` (matplotlib)."""
 
 import colorsys
 import os
@@ -24,15 +24,15 @@ def plot_hands(
     """Draw a grid of hands, with a bar of action probabilities in each cell.
 
     Args:
-      cells: float [rows, columns, A], probabilities; NaN where there is no hand.
-      rows: names, from top to bottom.
-      columns: names.
-      actions: names.
-      path: the picture; its suffix decides the format (png, svg, pdf).
-      title: what stands above.
+      cells: float [rows, columns, A], probabilities; NaN if there is no hand.
+      rows: Names of the rows, from top to bottom.
+      columns: Names of the columns.
+      actions: Names of the actions.
+      path: File of the picture; its suffix decides the format (png, svg, pdf).
+      title: Title above the grid.
 
     Raises:
-      ValueError: see `check`.
+      ValueError: If the format is not supported or matplotlib is missing; see `check`.
     """
     check(path)
     names = sorted(actions, key=_rank)
@@ -53,7 +53,7 @@ def plot_hands(
             left = left + 0.92 * share
             room = _NUMBER * len(columns) / wide
             percentages = [f"{100 * x:.0f}" if x >= room else "" for x in share]
-            # White is read on dark colours only.
+            # White text is readable on dark colours only.
             ink = "white" if np.dot(colour, (0.3, 0.6, 0.1)) < 0.45 else "black"
             axis.bar_label(
                 bars, percentages, label_type="center", color=ink, fontsize=6
@@ -72,13 +72,13 @@ def plot_hands(
 
 
 def _rank(action: str) -> int:
-    """Return 0: to give up, 1: to stay in, 2: to ask for more."""
+    """Return 0 for a fold, 1 for a check or call, 2 for a bet or raise."""
     words = ("fold",), ("check", "call", "pass")
     return next((i for i, w in enumerate(words) if action.lower().startswith(w)), 2)
 
 
 def _colours(actions: Sequence[str]) -> list[tuple[float, float, float]]:
-    """As poker players draw them: blue, green, then from yellow to red."""
+    """Return the usual colours in poker: blue, green, then from yellow to red."""
     ranks = list(map(_rank, actions))
     hues = [(212.0, 0.56, 0.62), (145.0, 0.46, 0.45)]
     colours = [hues[rank] for rank in ranks if rank < 2]

@@ -1,4 +1,4 @@
-"""Push charts of a jam-or-fold tournament as a page."""
+"""HTML page of the charts of a push/fold tournament."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,26 +10,17 @@ from spiel_cr.push_fold.charts import share
 
 from . import html_page
 
-# Cells as wide as a phone allows; no wider than is easily read.
-_STYLE = (
-    "<style>table.push{table-layout:fixed;width:100%;max-width:44rem;font-size:.78rem}"
-    "table.push td{padding:0;height:1.9em;text-align:center;border:1px solid #8884}"
-    "table.push td.dark{color:#fff}"
-    "thead th{white-space:normal}"
-    "@media (max-width:700px){table.push{font-size:.6rem}tbody th{min-width:90px}}"
-    "</style>"
-)
-# From here on letters are white: both are told from the cell then.
+# Letters on darker cells are white, so that both can be read.
 _DARK = 0.5
 _NAMES = ("button", "small blind", "big blind")
 
 
 def push_page(title: str, summary: Mapping[str, Any]) -> str:
-    """Return a whole page.
+    """Return a complete page.
 
     Args:
-      title: of the page.
-      summary: of `spiel_cr.push_fold.solve.summary`.
+      title: Title of the page.
+      summary: Result of `spiel_cr.push_fold.solve.summary`.
     """
     rows = "".join(
         f"<tr><th>{html_page.text(name)}</th>"
@@ -39,8 +30,8 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
             ("stack", "stacks", 9),
             ("independent chip model", "chip_model", 5),
             ("value", "values", 5),
-            ("gain by deviating, % of the first prize", "gains_percent", 2),
-            ("the same, at the worst stacks", "worst_gains_percent", 2),
+            ("regret, % of the first prize", "gains_percent", 2),
+            ("largest regret at any stacks, %", "worst_gains_percent", 2),
         )
     )
     heads = "".join(f"<th>{n}</th>" for n in _NAMES[3 - len(summary["stacks"]) :])
@@ -50,11 +41,12 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
         for name, jams in summary["jams"].items()
     )
     body = (
-        f"{_STYLE}<header><h1>{html_page.text(title)}</h1></header><main>"
+        f"<style>{html_page.beside(__file__, 'css')}</style>"
+        f"<header><h1>{html_page.text(title)}</h1></header><main>"
         f'<div class="scroll"><table><thead><tr><th></th>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
         f"<p>The darker, the more often the hand is jammed. Suited hands are above the "
-        f"diagonal. What counts is prizes of this tournament, not chips (chip EV).</p>"
+        f"diagonal. Values are prizes of this tournament, not chips (chip EV).</p>"
         f"{charts}</main>"
     )
     return html_page.page(title, body)

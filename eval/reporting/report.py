@@ -33,7 +33,7 @@ def write(
     *,
     unwritten: Callable[[OSError], object] | None = None,
 ) -> None:
-    """Write `report.html`, `report.md` and the figures of the latter.
+    """Write `report.html`, `report.md` and the figures of the Markdown report.
 
     Args:
       folder: Folder of the comparison.
@@ -127,7 +127,7 @@ def _table(table: Table) -> str:
         rows.append(f'<tr{style}><th scope="row">{breakable(name)}</th>{entries}</tr>')
     legend = " Shaded: this project's." if any(table.is_spiel_cr) else ""
     if table.times:
-        legend += " Bars: seconds of work and, striped, of compiling."
+        legend += " Bars: seconds of work and (striped) of compilation."
     return (
         '<div class="scroll cards" tabindex="0" role="region" aria-label="Table">'
         "<table>"

@@ -1,6 +1,7 @@
-"""What a report on a comparison says, whatever it is written as."""
+"""Contents of the report on a comparison, in any format."""
 
 import math
+import pathlib
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,7 @@ from . import curves, document
 from .html_page import count, number
 from .summary import GameSummary, Range, Row
 
-# Behind the name of an algorithm whose number means nothing.
+# Mark of an algorithm whose number means nothing.
 _DOUBTED = " †"
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -28,13 +29,13 @@ def document_of(
     summaries: Sequence[GameSummary],
     out: str,
 ) -> document.Document:
-    """Return the report.
+    """Return the report of a comparison.
 
     Args:
-      settings: of the comparison.
-      records: its runs.
-      summaries: one a game.
-      out: its folder, for the command.
+      settings: Settings of the comparison.
+      records: Runs of the comparison.
+      summaries: Summary of each game.
+      out: Folder of the comparison, for the command.
     """
     budget = Budget(**settings["budget"])
     games, seeds = settings["games"], settings["seeds"]
@@ -52,12 +53,14 @@ def document_of(
         [
             *map(document.Paragraph, _method(records, budget)),
             document.Terms(
-                "What each algorithm does, and what an iteration is to it",
+                "Algorithms, and the meaning of an iteration",
                 sorted(shown.items()),
                 folded=True,
             ),
             document.Terms("Machine and versions", _facts(settings, records)),
-            document.Command("The command that repeats this", command(settings, out)),
+            document.Command(
+                "Command that repeats this comparison", command(settings, out)
+            ),
         ],
     )
     return document.Document(
@@ -70,7 +73,7 @@ def _of_game(summary: GameSummary) -> document.Section:
     if summary.rows:
         blocks += [_picture(summary), _table(summary)]
     if summary.absent:
-        blocks.append(document.Terms("Missing here", summary.absent))
+        blocks.append(document.Terms("Not available", summary.absent))
     if summary.failed:
         pairs = [
             (f"{title}, seed {seed}", error) for title, seed, error in summary.failed
@@ -81,18 +84,17 @@ def _of_game(summary: GameSummary) -> document.Section:
 
 def _picture(summary: GameSummary) -> document.Block:
     if not available():
-        return document.Paragraph("Pictures need the extra `plots` (matplotlib).")
+        return document.Paragraph("Figures need the extra `plots` (matplotlib).")
     words = "NashConv against seconds of work, all seconds and iterations"
     return document.Picture(words, curves.chart(summary))
 
 
 def _outstanding(summary: GameSummary) -> list[str]:
-    """What stands out in a game."""
+    """Return sentences about the most important results of a game."""
     lines = []
     if summary.done < summary.expected:
         lines.append(
-            f"Not finished: {summary.done} of {counted(summary.expected, 'run')} are "
-            f"there."
+            f"Not finished: {summary.done} of {counted(summary.expected, 'run')} exist."
         )
     best_spiel_cr, best_openspiel = (
         summary.best(is_spiel_cr=True),
@@ -104,7 +106,9 @@ def _outstanding(summary: GameSummary) -> list[str]:
         line = f"Lowest NashConv of the iterative solvers: {_named(best)}"
         other = best_openspiel if best is best_spiel_cr else best_spiel_cr
         if other is not None:
-            origin = "bundled with OpenSpiel" if best is best_spiel_cr else "ours"
+            origin = (
+                "bundled with OpenSpiel" if best is best_spiel_cr else "of spiel_cr"
+            )
             line += f"; of those {origin}: {_named(other)}{_ratio(best, other)}"
         lines.append(f"{line}.")
     exact = summary.exact
@@ -116,19 +120,19 @@ def _outstanding(summary: GameSummary) -> list[str]:
         )
     if any(SPIEL_CR in row.judges for row in summary.rows):
         lines.append(
-            "NashConv was computed by spiel_cr's own exact best response here, "
-            "since OpenSpiel's tool cannot: see the column of judges."
+            "NashConv was computed by the exact best response of spiel_cr for some "
+            "rows, because OpenSpiel's tool cannot: see the column of evaluators."
         )
     return lines
 
 
 def _table(summary: GameSummary) -> document.Table:
-    # One seed has no range.
+    # A single seed has no range.
     several = any(row.seeds > 1 for row in summary.rows)
-    # Where OpenSpiel judged everything, the text says so once.
+    # If OpenSpiel evaluated everything, the text says so once.
     mixed = any(row.judges != (OPENSPIEL,) for row in summary.rows)
     columns = [_columns(row, several, mixed) for row in summary.rows]
-    over = ": medians over seeds, with the least and the greatest" if several else ""
+    over = ": medians over seeds, with minimum and maximum" if several else ""
     if any(row.doubt for row in summary.rows):
         over += f".{_DOUBTED}: too few iterations to mean anything"
     return document.Table(
@@ -141,7 +145,7 @@ def _table(summary: GameSummary) -> document.Table:
 
 
 def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
-    """Return a row's cells by the heads of their columns."""
+    """Return the cells of a row by the titles of their columns."""
     ranges = {"range over seeds": _range(row.nash_conv), "seeds": str(row.seeds)}
     judges = {"evaluator": ", ".join(row.judges)}
     return {
@@ -152,7 +156,7 @@ def _columns(row: Row, several: bool, mixed: bool) -> dict[str, str]:
         "iterations": count(row.iterations),
         "game value": number(row.game_value.median, 6),
         "set-up s": number(row.setup_seconds.median, 2),
-        "compiling s": number(row.compile_seconds.median, 2),
+        "compilation s": number(row.compile_seconds.median, 2),
         **(judges if mixed else {}),
         "note": "; ".join(filter(None, (row.doubt, row.note))),
     }
@@ -165,7 +169,7 @@ def _range(value: Range) -> str:
 
 
 def command(settings: Record, out: str) -> str:
-    """Return the line for a shell that repeats a run."""
+    """Return a command for a shell that repeats a comparison."""
     words = ["spiel-cr", "compare"]
     for game in settings["games"]:
         words += ["--game", game]
@@ -175,7 +179,7 @@ def command(settings: Record, out: str) -> str:
     words += ["--algorithms", ";".join(names)]
     for name, value in settings["budget"].items():
         if value is not None:
-            # Nothing may be rounded: another budget is another run.
+            # Not rounded, because another budget is another run.
             short = f"{value:g}"
             words += [f"--{name}", short if float(short) == value else repr(value)]
     words += ["--seeds", str(settings["seeds"])]
@@ -206,45 +210,24 @@ def _ratio(best: Row, other: Row) -> str:
 
 
 def _method(records: Sequence[Record], budget: Budget) -> list[str]:
-    ways = _listed(_at_a_time(record["workers"]) for record in records)
+    """Return paragraphs about how the numbers were obtained."""
     by_spiel_cr = [r for r in records if r.get("evaluator") == SPIEL_CR]
-    way = sorted({r["game"] for r in records if r.get("curve_evaluator") == SPIEL_CR})
-    judged = (
-        "Final values of NashConv and of the game come from OpenSpiel's exact tools "
-        "(pyspiel.nash_conv, pyspiel.expected_returns), which were given every "
-        "algorithm's strategy at every information state. spiel_cr's own best response "
-        "computed each of them too and had to agree to a millionth of the largest "
-        "payoff."
-    )
+    large = sorted({r["game"] for r in records if r.get("curve_evaluator") == SPIEL_CR})
+    exceptions = curves = ""
     if by_spiel_cr:
         reasons = sorted({f"{r['game']}: {r['evaluator_reason']}" for r in by_spiel_cr})
-        judged += f" Exceptions, judged by spiel_cr alone: {'; '.join(reasons)}."
-    if way:
-        judged += (
-            f" Points on the way to the final value are spiel_cr's on large games: "
-            f"{'; '.join(way)}."
+        exceptions = f" Exceptions, evaluated by spiel_cr alone: {'; '.join(reasons)}."
+    if large:
+        curves = (
+            f" Points of curves are evaluated by spiel_cr on large games: "
+            f"{'; '.join(large)}."
         )
-    return [
-        judged,
-        f"Each algorithm works for {budget.text()}. The clock stands still while it is "
-        f"made (set-up: for ours with the walk over the game), while JAX programs are "
-        f"compiled (where that can be told apart), and while NashConv is computed on "
-        f"the way. The second panel counts set-up and compiling, too: all of it "
-        f"before the first point. Where every point is a run from the beginning, those "
-        f"that took "
-        f"longer than one of more iterations are not drawn against seconds. What one "
-        f"iteration is differs from algorithm to algorithm. "
-        f"Algorithms marked by single points (linear programs, players that think in a "
-        f"match) take as long as their parameters say, whatever the budget. Marks on a "
-        f"picture's lower edge are there or below: zeros and rounding errors.",
-        "Algorithms that sample run once for every seed: shown are medians, with the "
-        "least and the greatest as bands and ranges. All others run once. Where every "
-        "point is a run from the beginning, seeds are joined at runs of as many "
-        "iterations, and at their last ones, whose iterations differ.",
-        f"Runs were done {ways}. Most algorithms use one thread; "
-        f"JAX may use more on large games (results.jsonl has the processor seconds of "
-        f"the same work, with what was compiled in it).",
-    ]
+    text = pathlib.Path(__file__).with_name("method.md").read_text("utf-8")
+    ways = _listed(_at_a_time(record["workers"]) for record in records)
+    filled = text.format(
+        budget=budget.text(), exceptions=exceptions, curves=curves, ways=ways
+    )
+    return filled.strip().split("\n\n")
 
 
 def _at_a_time(workers: int | str) -> str:
@@ -256,14 +239,14 @@ def _at_a_time(workers: int | str) -> str:
 
 
 def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Of machine and versions: all that runs met, since folders grow."""
+    """Return machines and versions of all runs, because folders grow."""
     dates = sorted(record["finished"][:10] for record in records)
     versions_of_runs = [record["optional_versions"] for record in records]
     packages = dict.fromkeys(name for versions in versions_of_runs for name in versions)
     loads = sorted({record["load"] for record in records if "load" in record})
     return [
         ("machine", _listed(record["machine"] for record in records)),
-        *[("load when runs began", f"{loads[0]} to {loads[-1]}") for _ in loads[:1]],
+        *[("load when runs started", f"{loads[0]} to {loads[-1]}") for _ in loads[:1]],
         ("date", " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))),
         *settings["versions"].items(),
         *(
@@ -279,7 +262,7 @@ def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]
 
 
 def _listed(values: Iterable[str]) -> str:
-    """One value, or each with the number of its runs."""
+    """Return a common value, or each value with the number of its runs."""
     counts = Counter(values)
     if len(counts) == 1:
         return next(iter(counts))

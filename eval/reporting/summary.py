@@ -1,4 +1,4 @@
-"""From lines of results to what a report shows."""
+"""Summaries of the lines of results for reports."""
 
 import statistics
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ..adapters.protocol import Entry
 
 
 class Range(NamedTuple):
-    """A number over seeds: median, least, greatest."""
+    """Median, minimum and maximum of a number over seeds."""
 
     median: float
     least: float
@@ -19,7 +19,7 @@ class Range(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether all seeds gave the same."""
+        """Whether all seeds have the same value."""
         return self.least == self.greatest
 
 
@@ -27,8 +27,9 @@ class CurveBand(NamedTuple):
     """A point of a curve over seeds.
 
     Attributes:
-      seconds, iterations: medians; iterations are None where there is no such thing.
-      nash_conv: median and range.
+      seconds: Median of seconds.
+      iterations: Median number of iterations; None if there are none.
+      nash_conv: Median and range of NashConv.
     """
 
     seconds: float
@@ -37,16 +38,20 @@ class CurveBand(NamedTuple):
 
 
 class Row(NamedTuple):
-    """An algorithm on a game, all seeds together.
+    """The results of an algorithm on a game, over all seeds.
 
     Attributes:
-      entry: of the algorithm.
-      seeds: that gave a result.
-      nash_conv, game_value, seconds, setup_seconds, compile_seconds: over seeds.
-      iterations: median; None where there is no such thing.
-      judges: who computed NashConv.
-      note: of the first seed.
-      curve: points on the way.
+      entry: Entry of the algorithm.
+      seeds: Number of seeds with a result.
+      nash_conv: NashConv over seeds.
+      game_value: Value of the game over seeds.
+      seconds: Seconds of work over seeds.
+      setup_seconds: Seconds of the set-up over seeds.
+      compile_seconds: Seconds of compilation over seeds.
+      iterations: Median number of iterations; None if there are none.
+      judges: Tools that computed NashConv.
+      note: Note of the first seed.
+      curve: Points of the curve.
     """
 
     entry: Entry
@@ -63,26 +68,26 @@ class Row(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """Why its NashConv means nothing; empty: nothing is known against it."""
+        """The reason why its NashConv means nothing; empty if it is meaningful."""
         if self.iterations is None or self.iterations >= self.entry.meaningful:
             return ""
         return f"too few iterations to mean anything ({self.entry.meaningful_by})"
 
 
-# Of the values of a record, those that a row has over seeds.
+# Values of a record that a row has over seeds.
 _RANGES = "nash_conv game_value seconds setup_seconds compile_seconds".split()
 
 
 class GameSummary(NamedTuple):
-    """A game of the report.
+    """The results of all algorithms on a game.
 
     Attributes:
-      game: its string.
-      rows: lowest NashConv first.
-      absent: (title, reason) of what could not run.
-      failed: (title, seed, error) of what did not work.
-      expected: how many runs the comparison has on this game.
-      done: how many of them are there.
+      game: Game string.
+      rows: Rows, lowest NashConv first.
+      absent: Pairs (title, reason) of algorithms that could not run.
+      failed: Triples (title, seed, error) of runs that failed.
+      expected: Number of runs of the comparison on this game.
+      done: Number of finished runs.
     """
 
     game: str
@@ -103,24 +108,24 @@ class GameSummary(NamedTuple):
 
     @property
     def exact(self) -> Row | None:
-        """A linear program's row, which has the game's value."""
+        """The row of a linear program, which has the value of the game."""
         rows = (r for r in self.rows if r.entry.name in ("lp", "openspiel-lp"))
         return next(rows, None)
 
 
 def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
-    """Return a summary for each game of a run.
+    """Return a summary for each game of a comparison.
 
     Args:
-      settings: of the run.
-      records: lines of `results.jsonl`, each run once.
+      settings: Settings of the comparison.
+      records: Lines of `results.jsonl`, each run once.
     """
     entries = [registry.find(name) for name in settings["algorithms"]]
     expected = sum(settings["seeds"] if entry.samples else 1 for entry in entries)
     summaries = []
     for game in settings["games"]:
         rows: list[Row] = []
-        # Each reason once, in order.
+        # Each reason is listed once, in order.
         absent: dict[tuple[str, str], None] = {}
         failed: list[tuple[str, int, str]] = []
         records_of_game = [record for record in records if record["game"] == game]
@@ -173,7 +178,7 @@ def _range(values: Sequence[float]) -> Range:
 
 
 def _median(counts: Sequence[int | None]) -> float | None:
-    """Of those that are there."""
+    """Return the median of the counts that are not None."""
     present = [count for count in counts if count is not None]
     return statistics.median(present) if present else None
 
@@ -183,7 +188,7 @@ _Curve = list[list[Any]]
 
 
 def _points(curves: Sequence[_Curve]) -> list[_Curve]:
-    """Return points of the same place, from the end: slow seeds skip the first ones."""
+    """Group points by their place from the end, because slow seeds skip the first."""
     length = min(len(curve) for curve in curves)
     return [[curve[place] for curve in curves] for place in range(-length, 0)]
 
@@ -191,7 +196,7 @@ def _points(curves: Sequence[_Curve]) -> list[_Curve]:
 def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
     """Group runs with the same number of iterations in all seeds, and the final runs.
 
-    Quick seeds have more runs than slow ones; only what was run alike is one point.
+    Fast seeds have more runs than slow ones, so only equal numbers are one point.
     """
     of = [{point[1]: point for point in curve} for curve in curves]
     shared = [count for count in of[0] if all(count in other for other in of)]
@@ -201,7 +206,7 @@ def _runs_in_common(curves: Sequence[_Curve]) -> list[_Curve]:
 
 
 def _bands(groups: Sequence[_Curve]) -> tuple[CurveBand, ...]:
-    """Return medians and ranges of points that belong together."""
+    """Return medians and ranges of groups of points."""
     return tuple(
         CurveBand(
             statistics.median(seconds for seconds, _, _ in points),

@@ -1,1 +1,1 @@
-"""Figures of the literature, computed again."""
+"""Reproductions of published results."""

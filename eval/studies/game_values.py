@@ -7,7 +7,7 @@ import spiel_cr
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.abrupt import abrupt_game
-from spiel_cr.games.phantom.game import shared_phantom_game
+from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.policies import conversions
 
 from .study import Line, Study
@@ -102,7 +102,7 @@ def _phantom(share: float, name: str) -> Iterator[Line]:
         yield _infosets(name, _ABRUPT_GAMES[name], infosets)
         return
     millions, value = _PHANTOM_GAMES[name]
-    game = shared_phantom_game(open_game(name))
+    game = phantom_game(name)
     yield _infosets(name, millions, sum(len(side.decisions) for side in game.sides))
     iterations = max(1, int(share * _PHANTOM_ITERATIONS))
     result = spiel_cr.solve(game, "pcfr+", iterations, dtype="float32")
@@ -144,7 +144,7 @@ STUDIES = (
     ),
     Study(
         "phantom-games",
-        "phantom tic-tac-toe and dark hex, whole: sizes, values, uniform play",
+        "phantom tic-tac-toe and dark hex: sizes, values, uniform play",
         "Rudolph et al. 2025, 'Reevaluating policy gradient methods for "
         "imperfect-information games', and its evaluator exp-a-spiel",
         _phantom,

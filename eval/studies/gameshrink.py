@@ -1,4 +1,4 @@
-"""Study: GameShrink on Rhode Island Hold'em: what was published, and what it loses."""
+"""Study of GameShrink on Rhode Island Hold'em: published sizes, and its loss."""
 
 import math
 import time
@@ -18,22 +18,22 @@ from .study import Line, Study
 _GAME = "python_rhode_island_holdem"
 _ALGORITHM = "cfr+"
 _ITERATIONS = 200
-# The LP without abstraction and with it.
+# Sizes of the linear program without abstraction and with it.
 _FULL_ROWS = 91_224_226
 _ROWS, _NONZEROS = 1_237_238, 50_428_638
-# The classes by round that make these rows.
+# Classes by round that lead to these rows.
 _CLASSES = [13, 205, 1774]
 _EQUAL = 1e-9
 _PAPER = "Gilpin & Sandholm 2007"
-# Partitions that are solved, and why they lose nothing.
+# Partitions that are solved, and the reason why they lose nothing.
 _WAYS = {
-    "by histograms": (gameshrink.histogram_partition, f"{_PAPER}, of such rows"),
+    "by histograms": (gameshrink.histogram_partition, f"{_PAPER}, from its rows"),
     "equitable": (gameshrink.lossless_partition, "proved in gameshrink/equitable.py"),
 }
 
 
 def _run(share: float, way: str) -> Iterator[Line]:
-    """What the strategy of a partition's game loses in the whole one."""
+    """Compute the loss of the strategy of a partition's game in the full game."""
     if way not in _WAYS:
         yield from _partitions()
         return
@@ -51,7 +51,7 @@ def _run(share: float, way: str) -> Iterator[Line]:
 
 
 def _partitions() -> Iterator[Line]:
-    """Two partitions of signals: by histograms, and the coarsest equitable one."""
+    """Compare two partitions of signals: by histograms, and the coarsest equitable."""
     game = public_tree_game(_GAME)
     started = time.perf_counter()
     counts = gameshrink.count(game)
@@ -73,7 +73,7 @@ def _partitions() -> Iterator[Line]:
 
 
 def _full_game(game: PublicTreeGame) -> Line:
-    """Return the linear program of the full game, without merged signals."""
+    """Return the linear program of the full game, without merged private states."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
     deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]
@@ -89,7 +89,7 @@ def _full_game(game: PublicTreeGame) -> Line:
 def _sizes(
     game: PublicTreeGame, partition: Partition, seconds: float
 ) -> Iterator[Line]:
-    """What the test by histograms leaves."""
+    """Return sizes of the partition by histograms."""
     classes = [partition.num_classes(player) for player in range(2)]
     yield Line(
         "classes by round, equal histograms of wins, ties and losses",
@@ -112,11 +112,11 @@ def _sizes(
 def _test(
     game: PublicTreeGame, partition: Partition, counts: gameshrink.DealCounts
 ) -> Line:
-    """Two signals that have equal histograms and are not alike.
+    """Return two signals that have equal histograms and are not equivalent.
 
-    No verdict: the paper's theorem is about ordered game isomorphisms, which histograms
-    do not look for. That its program merged by histograms is our conclusion from rows
-    and nonzeros.
+    There is no verdict: the paper's theorem is about ordered game isomorphisms, for
+    which histograms do not test. That its program merged by histograms is a conclusion
+    from rows and nonzeros.
     """
     difference = gameshrink.difference(game, partition, counts)
     computed = "it does"
@@ -126,20 +126,20 @@ def _test(
             for signal in difference.signals
         )
         first = partition.first(1 - difference.player, difference.round)
-        opponent_cards = "own cards to come"
+        opponent_cards = "the player's later cards"
         if difference.matrix >= 0:
             name = game.reader.name(
                 1 - difference.player, difference.round, first[difference.other]
             )
             opponent_cards = f"the opponent's class of {name}"
         computed = (
-            f"it does not: {one} and {other} are of one class, and meet "
-            f"{opponent_cards} with the weights {difference.shares[0]:g} and "
+            f"it does not: {one} and {other} are in one class, and their weights for "
+            f"{opponent_cards} are {difference.shares[0]:g} and "
             f"{difference.shares[1]:g}"
         )
     return Line(
-        "whether a signal of a class says nothing more about the opponent's class",
-        "needed to lose nothing; not tested by histograms",
+        "no member of a class has more information about the opponent's class",
+        "necessary for losing nothing; not tested by histograms",
         computed,
         None,
     )
@@ -148,7 +148,7 @@ def _test(
 def _solved(
     game: PublicTreeGame, partition: Partition, iterations: int
 ) -> tuple[float, float]:
-    """NashConv of an average strategy in the game of classes, and of its lift."""
+    """Return NashConv of an average in the game of classes, and of its lift."""
     form = gameshrink.coarsen(game, partition).sequence_form
     solver = cfr.make_solver(
         form,
@@ -164,14 +164,14 @@ def _solved(
 
 
 def _listed(partition: Partition) -> str:
-    """Return numbers of classes by round; both players' where they differ."""
+    """Return numbers of classes by round, of both players if they differ."""
     first, second = (str(partition.num_classes(player)) for player in range(2))
     return first if first == second else f"{first} and {second}"
 
 
 STUDY = Study(
     "gameshrink",
-    "GameShrink's abstraction of Rhode Island Hold'em, and what it loses",
+    "GameShrink's abstraction of Rhode Island Hold'em, and its loss",
     "Gilpin and Sandholm 2007, 'Lossless abstraction of imperfect information games'",
     _run,
     [("",), *((way,) for way in _WAYS)],

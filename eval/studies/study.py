@@ -1,4 +1,4 @@
-"""Studies: what every one of them offers, and a line of its table."""
+"""Studies that recompute published figures, and lines of their tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -7,15 +7,14 @@ from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 
 
 class Line(NamedTuple):
-    """A published figure beside ours.
+    """A published figure and the recomputed one.
 
     Attributes:
-      quantity: is compared.
-      published: the figure as it was published, and by whom; or a claim.
-      computed: the figure computed now.
-      agrees: whether the two agree within what the study states; None: there is nothing
-        that ours could be held against, and `published` says why: no figure, another
-        experiment, or a faulty program's.
+      quantity: Quantity that is compared.
+      published: Published figure and its source, or a claim.
+      computed: Recomputed figure.
+      agrees: Whether the two agree within the tolerance of the study; None if they
+        cannot be compared, for the reason in `published`.
     """
 
     quantity: str
@@ -25,15 +24,15 @@ class Line(NamedTuple):
 
 
 class Study(NamedTuple):
-    """A study.
+    """A reproduction of published results.
 
     Attributes:
-      name: what users write.
-      text: one line of help.
-      source: of the published figures.
-      run: computes the lines of a part; takes the share of the default size, 1 for all
-        of it, and what tells the part. A function of a module.
-      parts: what tells them, in the order of their lines; none needs another.
+      name: Name of the study.
+      text: One line of help.
+      source: Source of the published figures.
+      run: Function of a module that computes the lines of a part, from the share of the
+        default size and the arguments of the part.
+      parts: Arguments of the independent parts, in the order of their lines.
     """
 
     name: str
@@ -43,11 +42,11 @@ class Study(NamedTuple):
     parts: Sequence[tuple[Any, ...]]
 
     def lines(self, share: float, executor: Executor = IN_PROCESS) -> Iterator[Line]:
-        """Compute the lines.
+        """Yield the lines of all parts.
 
         Args:
-          share: of the default size.
-          executor: where; each part is a task.
+          share: Share of the default size.
+          executor: Executor of the parts; each part is a task.
         """
         tasks = dict(enumerate(self.parts))
         computed = executor.map(_computing, (self.run, share), tasks)

@@ -1,1 +1,1 @@
-"""A table to play at: series of matches against a bot, as a page on this machine."""
+"""Browser table: series of matches against a bot, on a page of this machine."""

@@ -1,4 +1,4 @@
-"""Games on boards, drawn: tic-tac-toe, hex, princess and monster, Scotland Yard."""
+"""Drawings of board games: tic-tac-toe, hex, princess and monster, Scotland Yard."""
 
 import json
 import re
@@ -10,12 +10,12 @@ from game_defs.scotland_yard import MAPS
 from .drawing import Drawing, Look, Part, cell, facts, graph, grid, note
 
 _LETTERS = "xo"
-# Hex writes which edges a stone is joined to, and the stones that won.
+# The letters of hex also encode the edges that a stone is connected to, and wins.
 _STONES = {**dict.fromkeys("xyzX", "x"), **dict.fromkeys("opqO", "o"), ".": ""}
 
 
 def latent_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
-    """Return the project's latent tic-tac-toe: "p0:x4o?x0"."""
+    """Draw the project's latent tic-tac-toe, from strings such as "p0:x4o?x0"."""
     moves = look.text.partition(":")[2]
     if other is not None and "?" in moves:
         moves = other.text.partition(":")[2]
@@ -48,7 +48,10 @@ def _marks(moves: str) -> str:
 
 
 def phantom_rules(look: Look, other: Look | None) -> Drawing:
-    """OpenSpiel's phantom tic-tac-toe and dark hex: what was seen, then the moves."""
+    """Draw OpenSpiel's phantom tic-tac-toe and dark hex.
+
+    Their information states are the board that the player has seen, then the moves.
+    """
     parameters = look.parameters
     hexagons = "num_rows" in parameters
     columns = parameters.get("num_cols", 3)
@@ -71,14 +74,14 @@ def phantom_rules(look: Look, other: Look | None) -> Drawing:
         [
             facts(("You are", mark), about),
             grid(_title(other), _rows(marks, columns, look, name), hexagons=hexagons),
-            note(f"A click on a cell that the bot has taken shows it{then}"),
+            note(f"If you click a cell that the bot has taken, it is shown{then}"),
         ],
         holds=f"{mark} at {', '.join(cells) or '–'}",
     )
 
 
 def _seen(look: Look, other: Look | None, rows: int) -> list[str]:
-    """What is known of each cell; of both players together at the end."""
+    """Return the known mark of each cell; at the end, the knowledge of both players."""
     marks: list[str] = []
     for view in filter(None, (look, other)):
         lines = view.text.splitlines()[:rows]
@@ -94,7 +97,7 @@ def _square_name(number: int) -> str:
 def _rows(
     marks: list[str], columns: int, look: Look, name: Callable[[int], str]
 ) -> list[list[Part]]:
-    """Return cells in rows, each marked by the action of the same number."""
+    """Return cells in rows; the action of each cell has the same number."""
     cells = []
     for number, mark in enumerate(marks):
         style = "other" if mark else ""
@@ -110,7 +113,7 @@ def _in_rows(cells: list[Part], columns: int) -> list[list[Part]]:
 
 
 def princess_and_monster(look: Look, other: Look | None) -> Drawing:
-    """Return the project's princess and monster: "p0 at 0>3 moves 2"."""
+    """Draw the project's princess and monster, from "p0 at 0>3 moves 2"."""
     rows, columns = look.parameters["rows"], look.parameters["columns"]
     path = _path(look.text)
     position = divmod(path[-1], columns)
@@ -145,9 +148,7 @@ def princess_and_monster(look: Look, other: Look | None) -> Drawing:
                 ("You want to", "hide" if look.player == 0 else "catch the princess"),
                 ("Moves left", horizon - (moves + 1 - look.player) // 2),
             ),
-            grid(
-                "Where you are and were" if other is None else "Where both went", board
-            ),
+            grid("Your path" if other is None else "Both paths", board),
         ],
         holds="at " + _place(path[-1], columns) + _way(path, columns),
     )
@@ -162,7 +163,7 @@ def _place(square: int, columns: int) -> str:
 
 
 def _way(path: list[int], columns: int) -> str:
-    """Return the steps that led there, as arrows."""
+    """Return the steps of a path as arrows."""
     arrows = {-columns: "↑", columns: "↓", 1: "→", -1: "←"}
     steps = (arrows[b - a] for a, b in zip(path, path[1:], strict=False))
     arrows_of_path = "".join(steps)
@@ -170,7 +171,7 @@ def _way(path: list[int], columns: int) -> str:
 
 
 def scotland_yard(look: Look, other: Look | None) -> Drawing:
-    """The project's Scotland Yard: "p0 path 6, 7 steps 3 ... seen 6 trips Bus to 4"."""
+    """Draw Scotland Yard, from "p0 path 6, 7 steps 3 ... seen 6 trips Bus to 4"."""
     name = look.parameters["map"]
     data = json.loads((MAPS / f"{name}.json").read_text(encoding="utf-8"))
     path, _, _, seen, trips = _fields(look.text)
@@ -194,12 +195,12 @@ def scotland_yard(look: Look, other: Look | None) -> Drawing:
             ),
             _map(data, detectives, fugitive, look),
         ],
-        holds=f"fugitive went {path}" if look.player == 0 else "nothing hidden",
+        holds=f"path of the fugitive: {path}" if look.player == 0 else "nothing hidden",
     )
 
 
 def _fields(text: str) -> list[str]:
-    """Path, steps, caught, seen and trips; a dash where there is nothing."""
+    """Return path, steps, caught, seen and trips; a dash for missing ones."""
     names = ("path", "steps", "caught", "seen", "trips")
     end = rf"(?= (?:{'|'.join(names)}) |$)"
     matches = (re.search(rf" {name} (.*?){end}", text) for name in names)
@@ -207,7 +208,7 @@ def _fields(text: str) -> list[str]:
 
 
 def _map(data: dict, detectives: list[int], fugitive: int | None, look: Look) -> Part:
-    """Return the map with all that are on it."""
+    """Return the map with the detectives, and the fugitive if known."""
     kinds = ("taxi", "bus", "underground")
     edges = [[a - 1, b - 1, kind] for kind in kinds for a, b in data[kind]]
     targets: dict[int, list[int]] = {}
@@ -224,7 +225,7 @@ def _map(data: dict, detectives: list[int], fugitive: int | None, look: Look) ->
                 "x": x,
                 "y": y,
                 "marks": marks,
-                # By a click only where one kind of ticket leads there.
+                # Clickable only if exactly one kind of ticket leads there.
                 "action": actions[0] if len(actions) == 1 else None,
             }
         )

@@ -15,13 +15,13 @@ _UNFACED = {"f": "fold", "c": "check", "r": "bet"}
 
 
 def _rank(number: int, count: int) -> str:
-    """Return the name of a rank, 0 the lowest of some that end with the king."""
+    """Return the name of a rank from 0, the lowest, to the king."""
     value = 13 - count + 1 + number
     return _HIGH.get(value, str(value)) if count <= 13 else str(number)
 
 
 def kuhn(look: Look, other: Look | None) -> Drawing:
-    """Kuhn poker: information states are the card and the actions, such as "2pb"."""
+    """Draw Kuhn poker, from the card and the actions, such as "2pb"."""
     count = look.parameters["players"] + 1
     bets = look.text.lstrip("0123456789")
     player_card, bot_card = (
@@ -45,7 +45,12 @@ def _put_in(paid: Sequence[int]) -> tuple[str, str]:
 
 
 def _action_words(letters: str, player: int) -> list[str]:
-    """A round of bets in words, of (f)olds, (c)alls and (r)aises; player 0 begins."""
+    """Describe a betting round in words.
+
+    Args:
+      letters: Actions in order: (f)old, (c)all and (r)aise; player 0 acts first.
+      player: Player who sees the words.
+    """
     actions = []
     for place, letter in enumerate(letters):
         names = _FACED if "r" in letters[:place] else _UNFACED
@@ -55,14 +60,14 @@ def _action_words(letters: str, player: int) -> list[str]:
 
 
 def _unfaced(look: Look) -> dict[int, str]:
-    """What calls and raises are called where nothing is to be called."""
+    """Return the names of calls and raises if the player does not face a bet."""
     faced = _FOLD in look.legal and len(set(look.chips)) != 1
     names = {_CALL: "Check", _RAISE: "Bet"}
     return {} if faced else {a: name for a, name in names.items() if a in look.legal}
 
 
 def leduc(look: Look, other: Look | None) -> Drawing:
-    """Return OpenSpiel's Leduc poker: fields in square brackets."""
+    """Draw OpenSpiel's Leduc poker, from fields in square brackets."""
     fields = dict(re.findall(r"\[(\w+): ?([^\]]*)\]", look.text))
     alike = look.parameters["suit_isomorphism"]
 
@@ -84,14 +89,14 @@ def leduc(look: Look, other: Look | None) -> Drawing:
     ]
     money = fields["Money"].split()
     chips = f"{money[look.player]} chips", f"{money[1 - look.player]} chips"
-    # At the end it has been paid out.
+    # At the end the pot has been paid out.
     pot = None if look.over else int(fields["Pot"])
     table = poker(([player_card], [bot_card]), [board], chips, pot, actions)
     return Drawing([table], _unfaced(look), player_card["text"] + player_card["suit"])
 
 
 def chips_poker(look: Look, other: Look | None) -> Drawing:
-    """Return the project's poker games: "p0 card Js flop - turn - bets ddr"."""
+    """Draw the project's poker games, from "p0 card Js flop - turn - bets ddr"."""
 
     def name(text: str) -> Part:
         if text.isdigit():
@@ -115,13 +120,13 @@ def chips_poker(look: Look, other: Look | None) -> Drawing:
 
 
 def _suited(text: str) -> Part:
-    """Return a card such as "Js"."""
+    """Return a card from a text such as "Js"."""
     rank = "10" if text[0] == "T" else text[:-1]
     return card(rank, _SUITS[text[-1]])
 
 
 def spot(look: Look, other: Look | None) -> Drawing:
-    """Spots of hold'em: "p0 hand 6d5s board 5c9dJs2h3c deals 2 bets check"."""
+    """Draw a spot, from "p0 hand 6d5s board 5c9dJs2h3c deals 2 bets check"."""
 
     def cards(text: str) -> list[Part]:
         return [_suited(text[start : start + 2]) for start in range(0, len(text), 2)]
@@ -133,18 +138,18 @@ def spot(look: Look, other: Look | None) -> Drawing:
     actions = [bets.replace("-", " ").replace(" ", ", ") or "–"]
     table = poker((player_cards, bot_cards), cards(words[4]), ("", ""), None, [actions])
     pot, stack = look.parameters["pot"], look.parameters["stack"]
-    setup = facts(("Pot at first", pot), ("Stack at first", stack))
+    setup = facts(("Initial pot", pot), ("Initial stack", stack))
     holds = " ".join(one["text"] + one["suit"] for one in player_cards)
     return Drawing([table, setup], holds=holds)
 
 
 def goofspiel(look: Look, other: Look | None) -> Drawing:
-    """Return the project's goofspiel: "p0 bids 3,4 turn 3 won =" ."""
+    """Draw the project's goofspiel, from "p0 bids 3,4 turn 3 won ="."""
     count = look.parameters["num_cards"]
     words = look.text.split()
     player_bids = [] if words[2] == "-" else words[2].split(",")
     winners = "" if words[6] == "-" else words[6]
-    # Player 0 bids first in each turn, so this is how often the other one did.
+    # Player 0 bids first in each turn, so these are the bids of the other player.
     turns = int(words[4])
     bids = (turns + 1) // 2 if look.player == 1 else turns // 2
     bot_bids = [back()] * bids
@@ -157,11 +162,11 @@ def goofspiel(look: Look, other: Look | None) -> Drawing:
     for prize, winner in zip(order, winners, strict=False):
         if winner in points:
             points[winner] += prize
-    names = {str(look.player): "you", str(1 - look.player): "bot", "=": "nobody"}
+    names = {str(look.player): "you", str(1 - look.player): "bot", "=": "no one"}
     rounds = ", ".join(
         f"{prize} to {names[sign]}" for prize, sign in zip(order, winners, strict=False)
     )
-    # The last bid of all is forced, and the round is over after it.
+    # The last bid is forced, and the round is over after it.
     now = order[len(winners)] if len(winners) < count else "–"
     kept = [n for n in range(1, count + 1) if str(n) not in player_bids]
     return Drawing(
@@ -187,7 +192,7 @@ def goofspiel(look: Look, other: Look | None) -> Drawing:
 
 
 def rock_paper_scissors(look: Look, other: Look | None) -> Drawing:
-    """Signs by number; with three of them they have their names."""
+    """Draw rock-paper-scissors; the signs have names if there are three."""
     count = look.parameters["num_actions"]
     # 1 beats 2, 2 beats 3, 3 beats 1.
     signs = {"1": "Rock", "2": "Scissors", "3": "Paper"} if count == 3 else {}
@@ -197,7 +202,7 @@ def rock_paper_scissors(look: Look, other: Look | None) -> Drawing:
 
     chosen = look.text.split()[2]
     player_sign = [{"empty": True}] if chosen == "-" else [card(name(chosen))]
-    # Player 0 chooses first; what the other one chose is hidden until the end.
+    # Player 0 chooses first; the choice of the opponent is hidden until the end.
     moved = "moves 1" in look.text and look.player == 1
     bot_sign: Part = back() if moved else {"empty": True}
     if other is not None:
@@ -205,7 +210,7 @@ def rock_paper_scissors(look: Look, other: Look | None) -> Drawing:
     half = (count - 1) // 2
     rule = "equal signs draw"
     if count > 3:
-        rule = f"of numbers more than {half} apart the higher one wins, else the lower"
+        rule = f"the lower number wins, but the higher if they differ by over {half}"
     return Drawing(
         [hand("Bot", [bot_sign]), hand("You", player_sign), note(f"Rule: {rule}.")],
         {action: name(str(action + 1)) for action in look.legal},
@@ -214,7 +219,7 @@ def rock_paper_scissors(look: Look, other: Look | None) -> Drawing:
 
 
 def liars_dice(look: Look, other: Look | None) -> Drawing:
-    """Return OpenSpiel's liar's dice: own dice, then the bids, such as "35 4-5 4-6"."""
+    """Draw liar's dice, from the player's dice and the bids, such as "35 4-5 4-6"."""
     player_dice, *bids = look.text.split()
     bot_dice: list[int | None] = [None] * len(player_dice)
     if other is not None:
@@ -238,7 +243,7 @@ def liars_dice(look: Look, other: Look | None) -> Drawing:
 
 
 def _bid_name(bid: str) -> str:
-    """ "2-6" is a bid of two sixes; "Liar" ends the match."""
+    """Return a bid in words: "2-6" is a bid of two sixes; "Liar" ends the match."""
     count, dash, face = bid.partition("-")
     if not dash:
         return bid

@@ -1,8 +1,8 @@
-"""What a page draws of a position: parts, as one player may see them.
+"""Drawings of positions for the page: parts that one player may see.
 
-A drawing is made of what one player knows and nothing else, so that two histories that
-the player cannot tell apart are drawn alike. It is data for the page, which knows
-cards, grids, dice and maps, but no game.
+A drawing contains only information of one player, so two histories in the same infoset
+have the same drawing. It is data for the page, which can draw cards, grids, dice and
+maps, but contains no rules of games.
 """
 
 import dataclasses
@@ -11,22 +11,22 @@ from typing import Any
 
 import pyspiel
 
-# Of the page: a dictionary with a "type", see the functions below.
+# A part of the page: a dictionary with a "type", see the functions below.
 Part = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """What a player knows at a state.
+    """A player's information at a state.
 
     Attributes:
-      player: whose look it is, 0 or 1.
-      text: the information state string.
-      legal: the legal actions, by OpenSpiel's number, and their names; empty where the
-        player does not act.
-      parameters: of the game.
-      chips: what each player has put in, where the game says that in public.
-      over: whether the match is.
+      player: Player who sees the state, 0 or 1.
+      text: Information state string.
+      legal: Names of the legal actions by OpenSpiel's numbers; empty if the player does
+        not act.
+      parameters: Parameters of the game.
+      chips: Chips that each player has put in, if the game publishes them.
+      over: True: the match is over.
     """
 
     player: int
@@ -42,9 +42,9 @@ class Drawing:
     """A position as a page shows it.
 
     Attributes:
-      parts: from top to bottom.
-      labels: words for actions where the page has better ones than the game.
-      holds: what the player has that the opponent may not know, in a few words.
+      parts: Parts of the drawing, from top to bottom.
+      labels: Names of actions that replace the game's own names.
+      holds: Short description of the player's private information.
     """
 
     parts: list[Part]
@@ -53,16 +53,17 @@ class Drawing:
 
 
 def look_at(state: pyspiel.State, player: int) -> Look:
-    """What a player knows at a state.
+    """Return a player's information at a state.
 
     Args:
-      state: not of chance, unless the game gives information states there, too.
-      player: 0 or 1.
+      state: State of the match. Chance nodes are supported if the game has information
+        states there.
+      player: Player 0 or 1.
     """
     legal = {}
     if state.current_player() == player:
         legal = {a: state.action_to_string(player, a) for a in state.legal_actions()}
-    # Bets are public wherever the game writes them at the end of its own string.
+    # Bets are public in games that write them at the end of the state's string.
     chips = re.search(r"chips (\d+) (\d+)$", str(state))
     return Look(
         player,
@@ -75,7 +76,7 @@ def look_at(state: pyspiel.State, player: int) -> Look:
 
 
 def card(text: str, suit: str = "", action: int | None = None) -> Part:
-    """Return a card with its face up; with an action it can be played."""
+    """Return a card with its face up; a card with an action can be played."""
     return {"text": text, "suit": suit, "action": action}
 
 
@@ -96,14 +97,14 @@ def poker(
     pot: int | None,
     actions: list[list[str]],
 ) -> Part:
-    """Return a table of poker.
+    """Return a poker table.
 
     Args:
-      cards: of the player and of the bot.
-      board: public cards; empty where there are none in the game.
-      chips: of both, in words.
-      pot: None: it has been paid out.
-      actions: who did what, a list for each round.
+      cards: Cards of the player and of the bot.
+      board: Public cards; empty if the game has none.
+      chips: Chips of both, in words.
+      pot: Size of the pot; None: it has been paid out.
+      actions: Actions in words, one list for each round.
     """
     you, bot = ({"cards": c, "chips": n} for c, n in zip(cards, chips, strict=True))
     fields = {"pot": pot, "said": actions}
@@ -111,22 +112,22 @@ def poker(
 
 
 def facts(*pairs: tuple[str, object]) -> Part:
-    """Words and what they are."""
+    """Return pairs of a name and a value."""
     return {"type": "facts", "items": [[name, str(value)] for name, value in pairs]}
 
 
 def dice(label: str, values: list[int | None]) -> Part:
-    """Dice in a row; None: one under its cup."""
+    """Return dice in a row; a die of None is hidden under its cup."""
     return {"type": "dice", "label": label, "values": values}
 
 
 def note(text: str) -> Part:
-    """Return a line of words."""
+    """Return a line of text."""
     return {"type": "note", "text": text}
 
 
 def in_words(part: Part) -> list[str]:
-    """Return a part as lines for a terminal; a map has none."""
+    """Return a part as lines for a terminal; maps have no lines."""
 
     def row(cards: list[Part]) -> str:
         faces = (c["text"] + c["suit"] if "text" in c else "?" for c in cards)
@@ -156,7 +157,7 @@ def in_words(part: Part) -> list[str]:
 
 
 def plain(text: str) -> Part:
-    """Return the game's own words, spaces and lines as they are."""
+    """Return text that is shown with its spaces and line breaks."""
     return {"type": "text", "text": text}
 
 
@@ -166,16 +167,16 @@ def cell(
     """Return a cell of a grid.
 
     Args:
-      mark: what stands there.
-      action: what a click does; None: nothing.
-      name: of the cell, for people who do not see it.
-      style: "soft", "own" or "other".
+      mark: Text in the cell.
+      action: Action of a click; None: the cell cannot be clicked.
+      name: Name of the cell for screen readers.
+      style: Style "soft", "own" or "other"; empty: none.
     """
     return {"mark": mark, "action": action, "name": name, "style": style}
 
 
 def grid(label: str, rows: list[list[Part]], *, hexagons: bool = False) -> Part:
-    """Return a grid of cells; hexagons: each row is half a cell further right."""
+    """Return a grid of cells; hexagons move half a cell right in each row."""
     return {"type": "grid", "label": label, "rows": rows, "hexagons": hexagons}
 
 
@@ -183,7 +184,7 @@ def graph(nodes: list[Part], edges: list[list[Any]]) -> Part:
     """Return a map.
 
     Args:
-      nodes: each with "name", "x" and "y" from 0 to 1, "marks" and "action".
-      edges: [node, node, kind] each, nodes by number from 0.
+      nodes: Nodes with "name", "x" and "y" from 0 to 1, "marks" and "action".
+      edges: Edges as [node, node, kind], with indices of nodes.
     """
     return {"type": "graph", "nodes": nodes, "edges": edges}

@@ -1,4 +1,4 @@
-"""Which games a page draws itself; all others show the game's own words."""
+"""Games with drawings on the page; other games are shown by their own strings."""
 
 from collections.abc import Callable, Iterator
 
@@ -25,7 +25,7 @@ _DRAWN: dict[str, _Draw] = {
     "dark_hex": boards.phantom_rules,
     "liars_dice": cards.liars_dice,
 }
-# Games all of whose players' actions both players see.
+# Games in which all actions of the players are public.
 _OPEN_ACTIONS = {
     "kuhn_poker",
     "leduc_poker",
@@ -44,7 +44,7 @@ def is_drawn(game: pyspiel.Game) -> bool:
 
 
 def name_of(state: pyspiel.State, action: int) -> str:
-    """What an action is called in a drawing; the game's own words where it has none."""
+    """Return the name of an action in a drawing, or the game's own name for it."""
     player = state.current_player()
     game_name = str(state.action_to_string(player, action))
     if player < 0 or not is_drawn(state.get_game()):
@@ -55,16 +55,17 @@ def name_of(state: pyspiel.State, action: int) -> str:
 def draw(
     state: pyspiel.State, player: int, *, reveal: bool = False, over: bool = False
 ) -> Drawing:
-    """Return a position as a player may see it.
+    """Return the drawing of a position that a player may see.
 
     Args:
-      state: a decision of either player, or the end.
-      player: 0 or 1.
-      reveal: with all that the opponent knows: only when the match is over.
-      over: it is, and went on after this state.
+      state: Decision of either player, or terminal state.
+      player: Player 0 or 1.
+      reveal: True: include the opponent's information; only after the match.
+      over: True: the match is over, and this state is an earlier one.
 
     Raises:
-      ValueError: the match goes on, and it would show what the player may not know.
+      ValueError: If `reveal` is True before the match is over, because this would show
+        hidden information.
     """
     if reveal and not (over or state.is_terminal()):
         raise ValueError("reveal=True: the match is not over; wait until its end")
@@ -73,40 +74,42 @@ def draw(
     draw_game = _DRAWN.get(state.get_game().get_type().short_name)
     if draw_game is not None:
         return draw_game(look, other)
-    # Words of games that say nothing yet are a line of blanks.
-    parts = [plain(look.text.strip("\n") or "(nothing to know yet)")]
+    # At the start, the strings of some games are blank.
+    parts = [plain(look.text.strip("\n") or "(no information yet)")]
     if other is not None and other.text != look.text:
         parts.append(plain(other.text.strip("\n")))
     return Drawing(parts, holds=look.text)
 
 
 def lines(state: pyspiel.State, player: int, *, reveal: bool = False) -> list[str]:
-    """Return a position for a terminal; the game's own words where it is not drawn.
+    """Return a position as lines for a terminal, or the game's own string.
 
     Args:
-      state, player, reveal: as of `draw`.
+      state: Decision of either player, or terminal state.
+      player: Player 0 or 1.
+      reveal: True: include the opponent's information; only after the match.
     """
     parts = draw(state, player, reveal=reveal).parts
-    # Maps have no words.
+    # Maps have no lines of text.
     if any(part["type"] == "graph" for part in parts):
         parts = [plain(state.information_state_string(player))]
     return [line for part in parts for line in in_words(part)]
 
 
 def moves_of(state: pyspiel.State) -> Iterator[tuple[int, str]]:
-    """(player, name) of each move that led to a state; chance is -1."""
+    """Yield (player, name) of each move that led to a state; chance is -1."""
     for at, action in moves_along(state.get_game(), state.history()):
         yield at.current_player(), name_of(at, action)
 
 
 def opponents_moves(state: pyspiel.State, player: int) -> list[str]:
-    """The opponent's moves since the player's last one, where both see all actions.
+    """Return the opponent's moves since the player's last, if actions are public.
 
-    In other games the player's information state says what it knows of them.
+    In other games the player's information state contains its knowledge of them.
 
     Args:
-      state: a decision of the player, or the end, where all is known.
-      player: 0 or 1.
+      state: Decision of the player, or terminal state, at which all is revealed.
+      player: Player 0 or 1.
     """
     if not state.is_terminal():
         if state.get_game().get_type().short_name not in _OPEN_ACTIONS:

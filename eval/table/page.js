@@ -9,7 +9,7 @@ const signed = x => {
   const size = +Math.abs(x).toFixed(3);
   return size === 0 ? "0" : (x > 0 ? "+" : "−") + size;
 };
-// Where a line of parameters may be broken.
+// Insert positions where a line of parameters may be broken.
 const breakable = text => text.replace(/([(,])/g, "$1\u200b");
 let view = null, shown = null, typed = false, waiting = 0, reviews = new Map();
 // ------------------------------------------------------------------ parts
@@ -75,7 +75,7 @@ function map(part, act) {
   const made = draw("svg", {viewBox: "0 0 420 " + high, class: "map", role: "group"});
   part.edges.forEach(([a, b, kind]) => {
     const from = part.nodes[a], to = part.nodes[b];
-    // Lines of several kinds between two nodes, or over a third one, are bent apart.
+    // Edges of several kinds are bent, so that they do not cover each other or nodes.
     const bend = {taxi: 0, bus: 16, underground: 30}[kind];
     const dx = x(to) - x(from), dy = y(to) - y(from), far = Math.hypot(dx, dy) || 1;
     const mx = (x(from) + x(to)) / 2 - bend * dy / far;
@@ -104,7 +104,7 @@ function map(part, act) {
   }
   const box = make("div");
   box.append(made, make("p", "legend-of-map",
-    "Full lines are taxi edges, dashed ones bus, dotted ones underground."));
+    "Solid lines: taxi; dashed lines: bus; dotted lines: underground."));
   return box;
 }
 function poker(part) {
@@ -182,13 +182,13 @@ const move = action => refresh("move", {version: view.version, action});
 function words() {
   const bot = view.seen && view.seen.length ? " The bot: " + view.seen.join(", ") + "." : "";
   if (view.phase === "preparing")
-    return "The bot takes its seat: games and programs are compiled"
+    return "Preparing the bot: building the game and compiling functions"
       + (view.doing ? " (" + view.doing + ")." : ".");
   if (view.phase === "thinking") return "The bot is thinking …";
   if (view.phase === "your turn") return "Your turn." + bot;
-  if (view.phase === "closed") return "You left the table. This page can be closed.";
-  if (view.phase === "gone") return "The table is closed: the program has ended.";
-  if (view.phase === "failed") return "The match ended: " + view.message;
+  if (view.phase === "closed") return "You left the table. You can close this page.";
+  if (view.phase === "gone") return "The table is closed: the server has stopped.";
+  if (view.phase === "failed") return "The match ended with an error: " + view.message;
   return (view.result > 0 ? "You win " + signed(view.result)
     : view.result < 0 ? "You lose: " + signed(view.result) : "A draw: 0") + "." + bot;
 }
@@ -229,9 +229,9 @@ function showLobby() {
   $("which").replaceChildren();
   $("after").hidden = true;
   if (view.phase !== "lobby") return;
-  $("title").textContent = document.title = "A table to play at";
-  $("against").textContent = "You against a bot, on this machine alone. Afterwards you "
-    + "see what it could have held, and what each of your moves was worth.";
+  $("title").textContent = document.title = "Play against a bot";
+  $("against").textContent = "You play against a bot on this machine. After each match, a "
+    + "review shows the bot's range and the value of each of your moves.";
   for (const kind of ["games", "strengths"]) {
     $(kind).replaceChildren(...view[kind].map(([title, words], n) => {
       const offer = make("button");
@@ -308,7 +308,7 @@ function look() {
   $("story").replaceChildren(...story.map(([who, what]) =>
     make("li", "", who + ": " + what)));
   const gone = shown !== view.match || view.phase !== "over";
-  $("working").textContent = review ? "" : gone ? "You went on before it was ready."
+  $("working").textContent = review ? "" : gone ? "No review: you started the next match before it was ready."
     : "Ranges and values are being computed …";
   const count = review ? review.decisions.length : 0;
   $("looked").hidden = !count;
@@ -324,13 +324,13 @@ function look() {
   const {cost, best, kind} = costs[worst];
   $("worst").hidden = cost === null;
   if (cost !== null) $("worst").textContent = signed(cost) === "0"
-    ? "No decision cost you anything " + kind + "."
-    : "Your worst decision is turn " + (worst + 1) + ": " + best + " was worth "
-      + signed(cost).slice(1) + " more " + kind + ".";
+    ? "None of your decisions lost value " + kind + "."
+    : "Your costliest decision is turn " + (worst + 1) + ": " + best + " has a value "
+      + signed(cost).slice(1) + " higher " + kind + ".";
   $("notes").replaceChildren(...review.notes.map(n => make("p", "", n)));
   step();
 }
-// What the chosen move was worth less than the best one.
+// The loss of value of the chosen move compared with the best one.
 function costOf(moves) {
   for (const [key, kind] of [["solution", "in a solution"], ["bot", "against this bot"]]) {
     const known = moves.filter(m => typeof m[key] === "number");
@@ -365,11 +365,11 @@ function showMoves(moves) {
     const line = make("tr", m.chosen ? "chosen" : "");
     line.append(make("th", "", m.name + (m.chosen ? " (yours)" : "")));
     for (const [kind] of kinds) {
-      // What reads alike is alike.
+      // Values that are displayed alike count as equal.
       const value = m[kind];
       const top = value !== null && signed(value) === signed(best[kind]);
       line.append(make("td", top ? "best" : "",
-        value === null ? "never comes here" : signed(value)));
+        value === null ? "not reached" : signed(value)));
     }
     body.append(line);
   }
@@ -379,7 +379,7 @@ function showRange(range) {
   const box = $("range");
   if (!range) {
     box.replaceChildren(make("p", "lead", "No range: the bot's strategy never leads "
-      + "here, or the game is not compiled."));
+      + "here, or the game tree was not built."));
     return;
   }
   const list = make("div", "held");
@@ -389,8 +389,8 @@ function showRange(range) {
     const cell = make("span"), bar = make("div", "bar");
     bar.style.width = (100 * share).toFixed(1) + "%";
     cell.append(bar);
-    list.append(make(real ? "b" : "span", "", held + (real ? " (so it was)" : "")), cell,
-      make("span", "share", (100 * share).toFixed(1) + " %"));
+    list.append(make(real ? "b" : "span", "", held + (real ? " (actual hand)" : "")), cell,
+      make("span", "share", (100 * share).toFixed(1) + "%"));
   }
   box.replaceChildren(list);
 }

@@ -1,9 +1,10 @@
 """Reviews of matches at the table: the bot's range, and the value of each move.
 
-Both are exact, for each decision of the person. The *range* is the posterior of the
-bot's private information, by chance and by the bot's probabilities. The *values* are
-the person's expected utility after a move with a best response from there on: against
-the bot, if its complete strategy was queried, and against a solution of the game.
+Both are exact, for each decision of the person. The *range* is the posterior
+distribution of the bot's private information, by chance and by the bot's
+probabilities. The *values* are the person's expected utility after a move with a best
+response from there on: against the bot, if its complete strategy was queried, and
+against a solution of the game.
 """
 
 import dataclasses
@@ -24,7 +25,7 @@ from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
-from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.bot_base import as_learner
 from spiel_cr.solvers.solve import solve
 
 from ..common.infosets import members
@@ -47,9 +48,10 @@ class _Strategy:
 
     Attributes:
       behaviour: float64 [S], action probabilities by logical sequence.
-      queried: bool [I], the infosets at which it is the bot's.
-      values: float64 [S'], of the person's sequences, conditional on their infosets,
-        in the person's utility; None: not computed. NaN where the strategy never comes.
+      queried: bool [I], infosets at which the strategy is the bot's.
+      values: float64 [S'], values of the person's sequences, conditional on their
+        infosets, in the person's utility; NaN where the strategy never leads; None: not
+        computed.
     """
 
     behaviour: np.ndarray
@@ -71,7 +73,7 @@ class Reviewer:
         self._tree: GameTree | None = None
         self._nash_conv = 0.0
         self._luck: TreeValues | None = None
-        # By the seat of the person.
+        # Caches by the seat of the person.
         self._members: dict[int, dict[str, np.ndarray]] = {}
         self._of_solution: dict[int, _Strategy] = {}
 
@@ -121,12 +123,12 @@ class Reviewer:
             decision["range"] = _range(
                 tree, state, histories, 1 - person, for_range.behaviour
             )
-        assert self._luck is not None  # the game was solved
+        assert self._luck is not None  # the game has been solved
         aivat = self._luck.estimate(match) * (-1 if person else 1)
         notes = self._notes(of_bot, bot)
         notes.append(
-            f"You got {match.returns[person]:+g}: {aivat:+.3f} without the luck of "
-            f"chance, and of the bot where it tells its probabilities (AIVAT, by the "
+            f"Your result: {match.returns[person]:+g}: {aivat:+.3f} after removing the "
+            f"luck of chance, and of a bot with known probabilities (AIVAT, with "
             f"values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
@@ -144,7 +146,7 @@ class Reviewer:
                 if len(tree.histories) <= MOST_HISTORIES:
                     self._tree = tree
             except errors.ImperfectRecallError:
-                reason = "the game's players forget something"
+                reason = "the game has imperfect recall"
             except errors.InvalidGameError as error:
                 reason = str(error)
             except (errors.TooManyHistoriesError, errors.GameTooLargeError):
@@ -171,7 +173,8 @@ class Reviewer:
         if not bot.provides_policy():
             return _Strategy(behaviour, queried)
         # Queries must not change the memory of a bot that learns.
-        memory = bot.memory if isinstance(bot, Learns) else None
+        learner = as_learner(bot)
+        memory = None if learner is None else learner.memory
         bot.restart()
         levels = decisions.levels()
         needed = _infosets_above(tree, player, at)
@@ -194,8 +197,8 @@ class Reviewer:
                 done += 1
             if done < len(group):
                 break
-        if isinstance(bot, Learns):
-            bot.remember(memory)
+        if learner is not None:
+            learner.remember(memory)
         if not queried[first].all():
             queried[:] = False
         values = _values(tree, player, behaviour) if queried.all() else None
@@ -220,31 +223,31 @@ class Reviewer:
         notes = []
         if not of_bot.queried.any():
             notes.append(
-                "The bot gives no probabilities, or not in time: the range is that of "
-                "a solution of the game."
+                "The bot does not provide probabilities, or not in time: the range is "
+                "that of a solution of the game."
             )
         else:
-            learns = "; it learns, so it may have played a little differently"
+            learns = "; the bot learns, so it may have played slightly differently"
             notes.append(
                 "The range is what the bot could have held at your turn, by chance and "
                 "by its own probabilities, which it was asked for after the match"
-                f"{learns if isinstance(bot, Learns) else ''}."
+                f"{'' if as_learner(bot) is None else learns}."
             )
         if of_bot.values is not None:
             notes.append(
-                "Against this bot: what you could expect after the move with a best "
+                "Against this bot: your expected utility after the move with a best "
                 "response from there on."
             )
         elif of_bot.queried.any():
             notes.append(
-                f"The bot was asked at {int(of_bot.queried.sum()):,} of its "
-                f"{len(of_bot.queried):,} information states; for values against it, "
-                f"it would have to be asked at all."
+                f"The bot was queried at {int(of_bot.queried.sum()):,} of its "
+                f"{len(of_bot.queried):,} information states. Values against it need "
+                f"all of them."
             )
         notes.append(
-            f"In a solution: the same against {_SOLVER} after {_ITERATIONS:,} "
+            f"In a solution: the same value against {_SOLVER} after {_ITERATIONS:,} "
             f"iterations (NashConv {self._nash_conv:.1e}). Values are your utility, in "
-            f"the game's units."
+            f"the units of the game."
         )
         return notes
 

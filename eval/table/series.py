@@ -1,4 +1,4 @@
-"""Matches in a row between the same two, who swap seats from match to match."""
+"""Series of matches between two bots, which swap seats after each match."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ class Played:
     """A match that is over.
 
     Attributes:
-      number: from 0.
-      bots: the strings of who sat in seats 0 and 1.
-      match: what happened.
+      number: Number of the match, from 0.
+      bots: Bot strings of seats 0 and 1.
+      match: Actions and returns of the match.
     """
 
     number: int
@@ -34,12 +34,12 @@ class Played:
 
 
 class Series:
-    """Matches of two bots, one of which may be a person.
+    """Series of matches between two bots, one of which may be a person.
 
     Attributes:
-      instance: the compiled game where a bot needs it, else OpenSpiel's.
-      seed: of chance and of all that bots draw.
-      played: what is over.
+      instance: Game tree if a bot needs it; otherwise OpenSpiel's game.
+      seed: Seed for chance and for all random choices of the bots.
+      played: Matches that are over.
     """
 
     def __init__(
@@ -48,16 +48,15 @@ class Series:
         """Build the game tree if a bot needs it; bots are created later.
 
         Args:
-          game: OpenSpiel game string, game, or compiled game (with
-            `observations=True`).
-          bots: two strings for `load_bot`, one of which may be `HUMAN`; the first one
+          game: OpenSpiel game string, game, or game tree (with `observations=True`).
+          bots: Two strings for `load_bot`, one of which may be `HUMAN`. The first one
             is player 0 in the first match.
-          seed: of all matches.
-          memory_limit: as for `prepare`.
+          seed: Seed of all matches.
+          memory_limit: Memory limit of the game tree, see `prepare`.
 
         Raises:
-          ValueError: not two bots, two persons, a bad bot, a game too large for it, or
-            a bad seed.
+          ValueError: If there are not two bots, both are persons, a bot string is
+            invalid, the game is too large for a bot, or the seed is invalid.
         """
         check_bots(bots)
         self._bots = bots[0], bots[1]
@@ -65,7 +64,7 @@ class Series:
         players = [bot for bot in bots if bot != HUMAN]
         self.instance = prepare(game, players, memory_limit=memory_limit)
         self.played: list[Played] = []
-        # By who and where: a bot is made for a seat.
+        # Bots by index and seat, because a bot is created for a seat.
         self._made: dict[tuple[int, int], pyspiel.Bot] = {}
 
     @property
@@ -74,7 +73,7 @@ class Series:
         return open_game(self.instance).game
 
     def order(self, number: int) -> tuple[int, int]:
-        """Which of the two bots sit in seats 0 and 1 in a match."""
+        """Return the indices of the bots in seats 0 and 1 in a match."""
         return (1, 0) if number % 2 else (0, 1)
 
     def seats(self, number: int) -> tuple[str, str]:
@@ -83,7 +82,7 @@ class Series:
         return self._bots[first], self._bots[second]
 
     def bot(self, number: int, seat: int) -> pyspiel.Bot:
-        """Return the bot of a seat in a match; the first call makes it."""
+        """Return the bot of a seat in a match; the first call creates it."""
         index = self.order(number)[seat]
         if (index, seat) not in self._made:
             words = np.random.SeedSequence(self.seed).generate_state(2)
@@ -100,11 +99,11 @@ class Series:
         """Play the next match.
 
         Args:
-          person: makes who answers for `HUMAN`, from the seat.
-          observers: see `play_match`.
+          person: Function that returns the bot of the person, from the seat.
+          observers: Observers of the moves, see `play_match`.
 
         Raises:
-          IllegalMoveError: a bot chose what it may not.
+          IllegalMoveError: If a bot chooses an illegal move.
         """
         number = len(self.played)
         players = []
@@ -114,7 +113,7 @@ class Series:
                 players.append(person(seat))
             else:
                 players.append(self.bot(number, seat))
-        # The first match is that of its seed alone.
+        # The first match depends on the seed alone.
         entropy = np.random.SeedSequence([self.seed, number] if number else self.seed)
         match = play_match(
             self.instance, players, np.random.default_rng(entropy), observers=observers
@@ -123,7 +122,7 @@ class Series:
         return self.played[-1]
 
     def totals(self) -> tuple[float, float]:
-        """What the first and the second bot won in all, in the game's units."""
+        """Return the total winnings of both bots, in the game's units."""
         totals = [0.0, 0.0]
         for played in self.played:
             for seat, index in enumerate(self.order(played.number)):
@@ -131,7 +130,7 @@ class Series:
         return totals[0], totals[1]
 
     def report(self) -> dict[str, Any]:
-        """Return all that is over, for JSON."""
+        """Return all matches that are over, as a JSON-serialisable dict."""
         return {
             "seed": self.seed,
             "matches": [
@@ -150,7 +149,8 @@ def check_bots(bots: Sequence[str]) -> None:
     """Reject bots that cannot play a match, before any game tree is built.
 
     Raises:
-      ValueError: not two bots, two persons, or a bad bot.
+      ValueError: If there are not two bots, both are persons, or a bot string is
+        invalid.
     """
     if len(bots) != 2:
         raise ValueError(
@@ -158,8 +158,8 @@ def check_bots(bots: Sequence[str]) -> None:
         )
     if bots[0] == bots[1] == HUMAN:
         raise ValueError(
-            f"--bots={';'.join(bots)!r}: at one terminal only one player can be a "
-            f"person, or each would see what the other knows; give a bot a seat"
+            f"--bots={';'.join(bots)!r}: only one player can be human, because two "
+            f"at one terminal would see each other's cards; make the other a bot"
         )
     for bot in bots:
         if bot != HUMAN:

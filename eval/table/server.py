@@ -1,8 +1,8 @@
-"""Serves a table's page, to a browser on this machine and to nobody else.
+"""HTTP server of a table's page, for browsers on this machine only.
 
-It listens on the loopback address only, answers under a random path only, and only to
-requests that name it by its own address; so no other page that the browser has open can
-reach it (no rebinding of names). There are no files to be had.
+The server listens on the loopback address, answers only under a random path, and
+accepts only requests with its own address as Host. Other pages that are open in the
+browser therefore cannot reach it, even by DNS rebinding. It serves no files.
 """
 
 import base64
@@ -26,18 +26,18 @@ _LOOPBACK = "127.0.0.1"
 # Contents, style and script of the page are in files beside this module.
 _PAGE = str(pathlib.Path(__file__).with_name("page"))
 _MOST_BYTES = 1000
-# Seconds that a connection may be silent.
+# Time limit of idle connections in seconds.
 _PATIENCE = 30
-# Connections that are answered at once; a browser has six.
+# Largest number of simultaneous connections; a browser uses six.
 _MOST_THREADS = 32
 _HTML, _JSON = "text/html; charset=utf-8", "application/json"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """One table's server.
+    """HTTP server of one table.
 
     Attributes:
-      address: what the browser is to open; whoever knows it can play.
+      address: URL for the browser; everyone who has it can play.
     """
 
     daemon_threads = True
@@ -48,17 +48,17 @@ class Server(http.server.ThreadingHTTPServer):
         """Start to listen.
 
         Args:
-          table: whose page is served.
-          port: 0: any that is free.
+          table: Table that is served.
+          port: Port to listen on; 0: any free port.
 
         Raises:
-          ValueError: If the port is not free, or not for us.
+          ValueError: If the port is in use or not permitted.
         """
         try:
             super().__init__((_LOOPBACK, port), _Handler)
         except OSError as error:
             raise ValueError(
-                f"port={port}: {error.strerror}; choose another one, or leave it out"
+                f"port={port}: {error.strerror}; choose another, or omit the option"
             ) from error
         self._free = threading.BoundedSemaphore(_MOST_THREADS)
         self.table = table
@@ -87,18 +87,18 @@ class Server(http.server.ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """What the thread does."""
+        """Handle a request in its thread, and release its slot."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections that break are nobody's concern."""
+        """Ignore errors of broken connections."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers one connection."""
+    """Handler of one connection."""
 
     server: Server
     protocol_version = "HTTP/1.1"
@@ -106,7 +106,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = _PATIENCE
 
     def do_GET(self) -> None:
-        """Return the page, what it shows, and reviews."""
+        """Send the page, the state of the table, or a review."""
         place = self._place()
         if place is None:
             return
@@ -122,7 +122,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
 
     def do_POST(self) -> None:
-        """Moves, the next match, the end."""
+        """Process a move, a choice in the lobby, the next match, or leaving."""
         place = self._place()
         if place is None:
             return
@@ -147,7 +147,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.end_soon()
 
     def _place(self) -> str | None:
-        """What is asked for, under the token; None: refused already."""
+        """Return the requested path after the token; None: an error was sent."""
         token, slash, place = self.path.removeprefix("/").partition("/")
         is_token = hmac.compare_digest(token.encode(), self.server.token.encode())
         address = f"http://{self.headers.get('Host')}"
@@ -162,7 +162,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return None
 
     def _read_body(self) -> dict[str, Any] | None:
-        """Return the body, a small JSON object; None: refused already."""
+        """Return the body, a small JSON object; None: an error was sent."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,4}", length) or int(length) > _MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
@@ -180,7 +180,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(status, _JSON, json.dumps(content))
 
     def _refuse(self, status: HTTPStatus) -> None:
-        # What is left of a refused request would be taken for the next one.
+        # The rest of a rejected request would be parsed as the next request.
         self.close_connection = True
         self._send(status, "text/plain; charset=utf-8", f"{status.phrase}\n")
 
@@ -200,11 +200,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Addresses hold the token, and belong into no log."""
+        """Log nothing, because addresses contain the token."""
 
 
 def _integer(body: dict[str, Any], name: str) -> int:
-    """A whole number of a request; -1, which nothing has, where there is none."""
+    """Return an integer of a request; -1, which is never valid, if it is missing."""
     value = body.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
@@ -224,4 +224,4 @@ def make_page() -> tuple[str, str]:
         "style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return html_page.page("A table", body, script), policy
+    return html_page.page("Play against a bot", body, script), policy

@@ -26,12 +26,12 @@ class Offer(NamedTuple):
 
 
 GAMES = [
-    Offer("Leduc poker", "two rounds of bets, one card on the board", "leduc_poker"),
+    Offer("Leduc poker", "two betting rounds, one board card", "leduc_poker"),
     Offer("Kuhn poker", "three cards, one bet", "kuhn_poker"),
     Offer("Leduc with short stacks", "seven chips each", "python_leduc_poker"),
-    Offer("Liar's dice", "a die each, under the cup", "liars_dice(numdice=1)"),
+    Offer("Liar's dice", "one hidden die each", "liars_dice(numdice=1)"),
     Offer("Goofspiel", "five hidden bids for five prizes", "python_ii_goofspiel"),
-    Offer("Princess and monster", "chase in the dark", "python_princess_and_monster"),
+    Offer("Princess and monster", "a chase in the dark", "python_princess_and_monster"),
     Offer(
         "Scotland Yard", "a hidden fugitive on a map", "python_scotland_yard(rounds=2)"
     ),
@@ -40,7 +40,11 @@ STRENGTHS = [
     Offer("Plays anything", "all moves alike", "uniform"),
     Offer("Has an idea", "a rough solution", "solved(solver=cfr+,iterations=5)"),
     Offer("Hard to beat", "an equilibrium, nearly", "solved(iterations=300)"),
-    Offer("Thinks anew", "solves the rest at each move", "resolving(move_ms=200)"),
+    Offer(
+        "Re-solves",
+        "solves the rest of the game at each move",
+        "resolving(move_ms=200)",
+    ),
 ]
 
 Json = dict[str, Any]
@@ -91,7 +95,7 @@ class Table:
             self._enter()
 
     def _enter(self) -> None:
-        """Show the lobby, and forget the matches of the last series."""
+        """Show the lobby, and discard the matches of the last series."""
         self._choice = None
         offers = {"games": GAMES, "strengths": STRENGTHS}
         shown = {name: [o[:2] for o in row] for name, row in offers.items()}
@@ -129,7 +133,7 @@ class Table:
             return None
 
     def answer(self, version: int, action: int) -> bool:
-        """Accept the person's move; False if it is outdated or illegal."""
+        """Accept the person's move; return False if it is outdated or illegal."""
         with self._changed:
             if version != self._version or action not in self._legal:
                 return False
@@ -138,7 +142,7 @@ class Table:
             return True
 
     def go_on(self, number: int) -> bool:
-        """Start another match after this one; False if the match is not over."""
+        """Start another match after this one; return False if the match is not over."""
         with self._changed:
             if number != self._view["match"] or not self._view.get("more"):
                 return False
@@ -147,7 +151,7 @@ class Table:
             return True
 
     def sit(self, game: int, strength: int) -> bool:
-        """Accept the person's choice in the lobby; False if it is invalid."""
+        """Accept the person's choice in the lobby; return False if it is invalid."""
         fits = 0 <= game < len(GAMES) and 0 <= strength < len(STRENGTHS)
         with self._changed:
             if not fits or self._view["phase"] != "lobby":
@@ -160,7 +164,7 @@ class Table:
         """End the series.
 
         Returns:
-          Whether the table is closed; False if the person returns to the lobby.
+          True if the table is closed; False if the person returns to the lobby.
         """
         with self._changed:
             if self._choice is not None:
@@ -317,17 +321,17 @@ class Table:
 
 
 class _Person(pyspiel.Bot):
-    """A bot whose moves come from the page."""
+    """Bot that plays the moves from the page."""
 
     def __init__(self, table: Table, seat: int) -> None:
         pyspiel.Bot.__init__(self)
         self._table, self._seat = table, seat
 
     def restart(self) -> None:
-        """Nothing to do: the page shows a new match."""
+        """Do nothing: the page shows a new match."""
 
     def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: all information is in the next information state."""
+        """Do nothing: all information is in the next information state."""
 
     def step(self, state: pyspiel.State) -> int:
         return self._table.ask(state, self._seat)

@@ -1,7 +1,7 @@
-"""Round robins: which matches there are, who sits where, and how a folder fills.
+"""Round robins between bots: the plan of matches, seats, and the folder of results.
 
 The unit is a *deal*: two matches, or sessions of matches, in which chance draws from
-the same numbers, and the players swap seats in between.
+the same random numbers. The players swap seats in between.
 """
 
 import dataclasses
@@ -30,22 +30,22 @@ from spiel_cr.players.player_strings import read_string
 
 from ..common.files import csv_text, write_all
 
-# Where it is played: in the form that bots need.
+# The game, in the form that the bots need.
 Instance: TypeAlias = GameTree | PublicTreeGame | pyspiel.Game
 Records: TypeAlias = Mapping[Slot, Record]
-# By name; of bots against bots, a row's results against a column's.
+# Tables by name: results of the row's bot against the column's bot.
 Tables: TypeAlias = dict[str, list[list[Any]]]
 _Result = TypeVar("_Result", covariant=True)
 
 
 class Kind(Protocol[_Result]):
-    """What is played in a round robin: matches, or sessions of them.
+    """Unit of a round robin: matches, or sessions of several hands.
 
     Attributes:
-      unit: one of them, for errors and for the bar.
-      lines: name of the file of JSON lines, without ".jsonl".
-      table: name of the file of the CSV table.
-      settings: what a folder keeps, besides game, bots and seed.
+      unit: Noun for one unit, for errors and progress bars.
+      lines: Name of the file of JSON lines, without ".jsonl".
+      table: Name of the file of the CSV table.
+      settings: Settings of the folder, in addition to game, bots and seed.
     """
 
     unit: str
@@ -54,34 +54,34 @@ class Kind(Protocol[_Result]):
     settings: Record
 
     def check(self, record: Record) -> None:
-        """Raise ValueError where a line is none of these, slot and players apart."""
+        """Raise ValueError if a line is invalid, except for slot and players."""
 
     def play(
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
     ) -> Record:
-        """Plays.
+        """Play one unit.
 
         Args:
-          instance: where it is played.
-          players: of both players of the slot, the bots for seats 0 and 1.
-          slot: of the plan.
+          instance: Game.
+          players: Bots of both players of the slot, for seats 0 and 1.
+          slot: Slot of the plan.
 
         Returns:
-          What the line has besides slot and players.
+          Fields of the line, in addition to slot and players.
 
         Raises:
-          ValueError: a bot chose what it may not.
+          ValueError: If a bot chose an illegal action.
         """
 
     def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
-        """Of each table what a row has against a column, and the reverse.
+        """Return the entries of a pair of bots in each table, and the reverse entries.
 
         Args:
-          records: of their slots.
+          records: Records of the slots of the pair.
         """
 
     def result(self, tables: Tables, records: Records) -> tuple[_Result, Record]:
-        """What a run comes to; and the same for `summary.json`."""
+        """Return the result of a run, and its form for `summary.json`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,21 +117,21 @@ def run_round_robin(
     kind: Kind[_Result],
     config: RoundRobinConfig,
 ) -> _Result:
-    """Play what the folder lacks, and write the tables.
+    """Play the units that the folder lacks, and write the tables.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      bots: two or more strings for `load_bot`.
-      matches: or sessions, of each pair of bots; an odd number is rounded up.
-      out: folder; holds `settings.json`, the lines, the table, `summary.json`.
-      kind: what is played.
-      config: seed, memory, what is shown.
+      game: OpenSpiel game string, game, or game tree (with `observations=True`).
+      bots: Two or more strings for `load_bot`.
+      matches: Number of units of each pair of bots; an odd number is rounded up.
+      out: Folder of `settings.json`, the lines, the table and `summary.json`.
+      kind: Unit of the round robin.
+      config: Seed, memory limit and progress bars.
 
     Raises:
-      OSError: a line or a table cannot be written. What was before is kept.
-      ValueError: a bad argument, a game too large for a bot, a folder with another
-        tournament in it, or a bot that chose what it may not.
-      pyspiel.SpielError: OpenSpiel does not know the game.
+      OSError: If a line or a table cannot be written. Earlier ones are kept.
+      ValueError: If an argument is invalid, the game is too large for a bot, the folder
+        belongs to another tournament, or a bot chose an illegal action.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     if len(bots) < 2:
         raise ValueError(
@@ -140,7 +140,7 @@ def run_round_robin(
     check_iterations(matches, name="matches")
     check_seed(config.seed)
     folder = json_log.check_folder(out)
-    # A tournament that is finished is shown again though a bot's file is gone.
+    # A finished tournament is shown again even if the file of a bot was removed.
     if not json_log.has_lines(folder, kind.lines):
         for bot in bots:
             read_string(bot, "bot")
@@ -173,7 +173,7 @@ def run_round_robin(
             disable=not config.progress or done == len(plan),
         ):
             pass
-        # A folder may hold more than was asked for now.
+        # A folder may contain more units than this call requests.
         records = {slot: log.records[slot] for slot in plan}
         tables = tables_of(len(bots), records, kind.pair)
         result, summary = kind.result(tables, records)
@@ -184,7 +184,7 @@ def run_round_robin(
 
 
 def _plan(num_bots: int, matches: int) -> list[Slot]:
-    """Deal by deal, so that a tournament which was stopped has met all pairs alike."""
+    """Return all slots, deal by deal, so that early slots cover all pairs alike."""
     pairs = itertools.combinations(range(num_bots), 2)
     return [
         Slot(deal, row, column, swapped)
@@ -194,7 +194,7 @@ def _plan(num_bots: int, matches: int) -> list[Slot]:
     ]
 
 
-# Of each line.
+# Fields of each line.
 _SLOT: dict[str, checks.Test] = {
     "deal": checks.is_count,
     "row": checks.is_count,
@@ -204,7 +204,7 @@ _SLOT: dict[str, checks.Test] = {
 
 
 def _check_slot(bots: Sequence[str], record: Record) -> None:
-    """Raise ValueError where a line is of no slot of these bots."""
+    """Raise ValueError if a line does not belong to a slot of these bots."""
     checks.check_fields(record, _SLOT)
     slot = Slot(*(record[name] for name in Slot._fields))
     if not slot.row < slot.column < len(bots):
@@ -216,12 +216,12 @@ def _check_slot(bots: Sequence[str], record: Record) -> None:
 def tables_of(
     size: int, records: Records, pair: Callable[[Records], dict[str, tuple[Any, Any]]]
 ) -> Tables:
-    """What bots have against each other.
+    """Return tables of all pairs of bots.
 
     Args:
-      size: number of bots.
-      records: of all slots.
-      pair: as of `Kind`.
+      size: Number of bots.
+      records: Records of all slots.
+      pair: Function like `Kind.pair`.
     """
     tables: Tables = {}
     for i, j in itertools.combinations(range(size), 2):
@@ -229,7 +229,7 @@ def tables_of(
             s: records[s] for s in records if (s.row, s.column) == (i, j)
         }
         for name, (result, other) in pair(records_of_pair).items():
-            # Nobody meets itself: the counts are 0 there, all else is None.
+            # No bot plays against itself: counts are 0 there, all other entries None.
             alone = 0 if isinstance(result, int) else None
             table = tables.setdefault(name, [[alone] * size for _ in range(size)])
             table[i][j], table[j][i] = result, other
@@ -237,7 +237,7 @@ def tables_of(
 
 
 def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
-    """Return a line per pair: of each table what the first bot has."""
+    """Return a line per pair, with the first bot's entry of each table."""
     return csv_text(
         ["row", "column", *tables],
         (
@@ -248,7 +248,7 @@ def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
 
 
 def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
-    """What a folder keeps of a tournament."""
+    """Return the settings of a tournament that its folder contains."""
     tree = instance if isinstance(instance, GameTree) else None
     return {
         "game": str(open_game(instance).game),
@@ -259,16 +259,16 @@ def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
 
 
 def _same_run(settings: Record, new: Record) -> Record:
-    """Settings of a folder to go on with; for `JsonLog`.
+    """Return the settings with which a folder is continued; for `JsonLog`.
 
-    A game can be written in several ways: its tree is what counts, if known.
+    Strings of one game can differ, so its tree is compared, if it was built.
 
     Args:
-      settings: in the folder.
-      new: of this run.
+      settings: Settings in the folder.
+      new: Settings of this run.
 
     Raises:
-      OtherRunError: they differ, or one run is of sessions and the other of matches.
+      OtherRunError: If they differ, or one run has sessions and the other matches.
     """
     json_log.same_settings(settings, {name: new[name] for name in ("bots", "seed")})
     for name in ("session", "aivat"):
@@ -289,7 +289,7 @@ def _same_run(settings: Record, new: Record) -> Record:
 
 
 class _Table:
-    """Where slots are played, by bots that are made once."""
+    """A worker that plays slots with bots that are made once."""
 
     def __init__(
         self,
@@ -305,7 +305,7 @@ class _Table:
         self._made: list[list[pyspiel.Bot]] = [[] for _ in bots]
         for number, seat in tqdm(places, desc="warming up", disable=not progress):
             entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
-            # JAX without 64 bits takes 31.
+            # JAX without 64 bits accepts 31 bits.
             bot_seed = int(entropy.generate_state(1)[0] >> 1)
             bot = load_bot(instance, bots[number], seat, seed=bot_seed)
             self._made[number].append(bot)

@@ -1,18 +1,17 @@
 """Round robins of sessions: several hands of poker, each player with a stack of chips.
 
-A session is played hand by hand, the seats swapped in between. Both players begin with
-the same stack. What a hand of the game brings is paid from the loser's stack to the
-winner's, as far as the smaller of both stacks goes: nobody wins more from an opponent
-than it has itself at the table. The session ends when one is broke, or the rounds are
-over; who has more chips then has won it.
+A session is played hand by hand, and seats are swapped in between. Both players start
+with the same stack. The payoff of a hand is paid from the loser's stack to the
+winner's, but at most the smaller of both stacks. The session ends when one player has
+no chips left, or after the last round. The player with more chips wins it.
 
-The game itself knows nothing of the stacks: blinds and bets are those of the game, and
-a player with few chips left bets like any other. That is how the thesis on Deep CFR in
-limit hold'em is read here, of which this comes.
+Stacks do not change the game: blinds and bets are those of the game, also for a player
+with few chips left. Sessions follow a thesis on deep CFR in limit hold'em, as far as it
+describes them.
 
 The unit of intervals is a *deal*: two sessions with the same cards, hand by hand, in
-which the players have swapped seats. Every session is a line of `sessions.jsonl` as
-soon as it is over. A tournament that was stopped plays on from there.
+which the players have swapped seats. Every session is written to `sessions.jsonl` as
+soon as it is over, so that an interrupted tournament can be resumed.
 """
 
 import dataclasses
@@ -43,11 +42,11 @@ _Number = float | None
 
 @dataclasses.dataclass(frozen=True)
 class SessionConfig:
-    """How long a session is.
+    """Length of a session.
 
     Attributes:
-      stack: what each player begins with, in the game's units.
-      rounds: hands at most.
+      stack: Chips of each player at the start, in the game's units.
+      rounds: Maximum number of hands.
     """
 
     stack: float
@@ -59,10 +58,10 @@ class SessionConfig:
 
 
 def read_session(text: str) -> SessionConfig:
-    """Return a session from "stack=80,rounds=10".
+    """Return a session from a text such as "stack=80,rounds=10".
 
     Raises:
-      ValueError: another form, or a bad value.
+      ValueError: If the text has another form, or a value is invalid.
     """
     example = "write, for instance, stack=80,rounds=10"
     try:
@@ -70,7 +69,7 @@ def read_session(text: str) -> SessionConfig:
     except ValueError:
         parsed = None
     if parsed is None or "(" in text:
-        raise ValueError(f"session={text!r} cannot be read; {example}")
+        raise ValueError(f"session={text!r}: cannot be parsed; {example}")
     settings = parsed.convert(table_of(SessionConfig))
     if missing := [name for name in ("stack", "rounds") if name not in settings]:
         missed = " and ".join(missing)
@@ -111,22 +110,22 @@ class Sessions(NamedTuple):
 
 
 def check_chips(game: Game, option: str = "session") -> None:
-    """Reject a game whose utilities are no chips.
+    """Raise ValueError for a game whose utilities are not chips.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      option: needs chips, for the error.
+      game: OpenSpiel game string, game, or game tree.
+      option: Option that needs chips, for the error.
 
     Raises:
       ValueError: If the game is not poker.
-      pyspiel.SpielError: OpenSpiel does not know the game.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     try:
         PokerRoles(open_game(game).game)
     except NotPokerError as error:
         raise ValueError(
-            f"{option}: only games of poker are played for chips, and {error}; leave "
-            f"{option} out, or choose such a game"
+            f"{option}: only games of poker are played for chips, and {error}; omit "
+            f"{option}, or choose a game of poker"
         ) from error
 
 
@@ -140,26 +139,28 @@ def play_sessions(
     *,
     aivat: str | None = None,
 ) -> Sessions:
-    """Play the sessions that the folder lacks, and write the tables.
+    """Play the sessions that are not in the folder, and write the tables.
 
-    Bots are made once for each seat, and restarted for each hand.
+    Bots are created once for each seat, and restarted for each hand.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game; of poker.
-      bots: two or more strings for `load_bot`.
-      sessions: of each pair of bots; an odd number is rounded up. May be raised later.
-      session: how long they are.
-      out: folder; holds `settings.json`, `sessions.jsonl`, `sessions.csv`,
+      game: OpenSpiel game string, game, or game tree; of poker.
+      bots: Two or more strings for `load_bot`.
+      sessions: Number of sessions of each pair of bots; an odd number is rounded up. A
+        later call may raise it.
+      session: Length of a session.
+      out: Folder of `settings.json`, `sessions.jsonl`, `sessions.csv` and
         `summary.json`.
-      config: seed, memory, what is shown.
-      aivat: take luck out of chips by the values of this policy against itself, see
-        `judging.aivat`; not of who wins a session.
+      config: Seed, memory limit and progress bars.
+      aivat: Policy for variance reduction of chips by its values against itself, see
+        `spiel_cr.evaluation.aivat`. The winner of a session is not adjusted.
 
     Raises:
-      OSError: a session or a table cannot be written. What was before is kept.
-      ValueError: a game that is not poker, a bad argument, a game too large for a bot,
-        a folder with another tournament in it, or a bot that chose what it may not.
-      pyspiel.SpielError: OpenSpiel does not know the game.
+      OSError: If a session or a table cannot be written. Earlier ones are kept.
+      ValueError: If the game is not poker or too large for a bot, an argument is
+        invalid, the folder belongs to another tournament, or a bot chose an illegal
+        action.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     check_chips(game)
     kind = _Sessions(tuple(bots), session, config.seed)
@@ -194,7 +195,7 @@ class _Sessions:
         if not 1 <= count <= self._config.rounds:
             raise ValueError(f"is wrong: it has {count} hands of {self._config.rounds}")
         if not count == len(record["returns"]) == len(record["paid"]):
-            raise ValueError("is wrong: hands, returns and paid are not equally many")
+            raise ValueError("is wrong: hands, returns and paid have different lengths")
         if self.values is not None:
             checks.check_fields(
                 record, {"aivat": checks.is_list(checks.is_number, count)}
@@ -210,7 +211,7 @@ class _Sessions:
         adjusted: list[float] = []
         while len(hands) < self._config.rounds and min(stacks) > 0:
             hand = len(hands)
-            # Who sits in seat 0: player 0 of the session, then player 1, and so on.
+            # Seat 0 belongs to player 0 of the session, then to player 1, and so on.
             order = (1, 0) if hand % 2 else (0, 1)
             try:
                 match = play_match(
@@ -243,7 +244,7 @@ class _Sessions:
         }
 
     def pair(self, records: Records) -> dict[str, tuple[_Number, _Number]]:
-        # Of each deal: sessions won, of its two, draws counted half; chips paid; hands.
+        # For each deal: sessions won, of two, with draws counted half; chips; hands.
         points, chips, plain, hands = np.zeros((4, len(records) // 2))
         name = "paid" if self.values is None else "aivat"
         wins = draws = 0

@@ -1,15 +1,15 @@
-"""How bots play poker: action frequencies by street, loose or tight, passive or not.
+"""Styles of poker bots: action frequencies by street, loose or tight, passive or not.
 
-Read from matches that were played, hand by hand. A street is what lies between two
-deals; the first one has number 0. What an action is, its name says: a call where there
-is nothing to call counts as a check (see `poker_roles`).
+Styles are computed from the hands of matches. A street is the part of a hand between
+two deals; the first one has number 0. Actions are classified by their names: a call
+without a bet counts as a check (see `poker_roles`).
 
 The measures are those of poker trackers. A hand is played *voluntarily* if the player
 calls or raises on the first street; blinds, antes and checks are not voluntary. The
-*aggression factor* is bets and raises per call. Who plays at least half of its hands is
-called loose, otherwise tight; who raises at least as often as it calls aggressive,
-otherwise passive. These two limits are ours: for two players at a table no others are
-agreed on.
+*aggression factor* is bets and raises per call. A player that plays at least half of
+its hands is called loose, otherwise tight. A player that raises at least as often as it
+calls is called aggressive, otherwise passive. These two limits are choices of this
+project: there is no convention for two players.
 """
 
 from collections import Counter, defaultdict
@@ -29,24 +29,24 @@ from ..common.files import csv_text
 
 _LOOSE, _AGGRESSIVE = 0.5, 1.0
 
-# What says which hands share their cards; the bots in seats 0 and 1; OpenSpiel's
-# actions from the beginning of the hand.
+# Key of hands that share their cards; bots in seats 0 and 1; OpenSpiel's actions from
+# the beginning of the hand.
 Hand = tuple[Hashable, tuple[str, str], Iterable[int]]
 
 
 class Style(NamedTuple):
-    """How a bot plays.
+    """Playing style of a bot.
 
     Attributes:
-      bot: its string.
-      hands: that it was dealt.
-      streets: for each street how often it took each action, in the order of
-        `MEANINGS`.
-      voluntary: the share of hands that it plays voluntarily.
-      voluntary_half_width: of the 95 % confidence interval, over deals; None where
-        there is one deal only.
-      aggression: bets and raises per call; None where it never calls.
-      aggression_half_width: as the other; None as well where it never calls.
+      bot: Bot string.
+      hands: Number of hands.
+      streets: Number of actions of each kind in the order of `MEANINGS`, by street.
+      voluntary: Share of hands that the bot plays voluntarily.
+      voluntary_half_width: Half width of its 95% confidence interval, over deals; None
+        for a single deal.
+      aggression: Bets and raises per call; None if the bot never calls.
+      aggression_half_width: Half width of its interval; also None if the bot never
+        calls.
     """
 
     bot: str
@@ -59,23 +59,23 @@ class Style(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In two words, such as "tight, aggressive"."""
+        """The style in two words, such as "tight, aggressive"."""
         loose = "loose" if self.voluntary >= _LOOSE else "tight"
-        # Who never calls raises more often.
+        # A bot that never calls raises more often.
         factor = np.inf if self.aggression is None else self.aggression
         return f"{loose}, {'aggressive' if factor >= _AGGRESSIVE else 'passive'}"
 
     def shares(self, street: int) -> list[float]:
-        """Return how often it takes each action on a street, of its decisions there."""
+        """Return the frequency of each action among the decisions on a street."""
         total = sum(self.streets[street])
         return [count / total if total else 0.0 for count in self.streets[street]]
 
 
 def read_hands(records: Mapping[Any, Record]) -> Iterator[Hand]:
-    """Return every hand of a tournament; a match is one, a session has several.
+    """Yield every hand of a tournament; a match is one hand, a session has several.
 
     Args:
-      records: lines of `matches.jsonl` or of `sessions.jsonl`.
+      records: Lines of `matches.jsonl` or of `sessions.jsonl`.
     """
     for record in records.values():
         deal = record["deal"], record["row"], record["column"]
@@ -86,19 +86,19 @@ def read_hands(records: Mapping[Any, Record]) -> Iterator[Hand]:
 
 
 def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
-    """Return how each bot plays, in the order in which they first appear.
+    """Return the style of each bot, in the order of first appearance.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game; of poker.
-      hands: that were played; see `read_hands`.
+      game: OpenSpiel game string, game, or game tree; of poker.
+      hands: Hands of the matches; see `read_hands`.
 
     Raises:
       NotPokerError: If the game is not poker.
-      pyspiel.SpielError: OpenSpiel does not know the game.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     loaded = open_game(game).game
     roles = PokerRoles(loaded)
-    # Of each bot in each deal how many hands, voluntary ones, and actions of each kind.
+    # For each bot and deal: number of hands, voluntary ones, and actions of each kind.
     deals: dict[str, dict[Hashable, Counter[str]]] = {}
     streets: dict[str, list[list[int]]] = defaultdict(list)
     for deal, bots, actions in hands:
@@ -143,14 +143,14 @@ def _style(bot: str, deals: list[Counter[str]], streets: list[list[int]]) -> Sty
     return Style(bot, int(hands.sum()), streets, share, half, *factor)
 
 
-# Of the attributes of a style, those of all streets together.
+# Attributes of a style over all streets.
 _TOTALS = (
     "hands voluntary voluntary_half_width aggression aggression_half_width".split()
 )
 
 
 def table_of_styles(styles: Iterable[Style]) -> str:
-    """CSV, one line for each bot and street."""
+    """Return CSV with one line for each bot and street."""
     return csv_text(
         ["bot", "street", *MEANINGS, *_TOTALS, "style"],
         (
@@ -168,7 +168,7 @@ def table_of_styles(styles: Iterable[Style]) -> str:
 
 
 def lines_of_styles(styles: Iterable[Style]) -> list[str]:
-    """For people: frequencies by street, then the measures."""
+    """Return lines of text: frequencies by street, then the measures."""
     lines = []
     for style in styles:
         lines.append(f"{style.bot}: {style.text}, {style.hands:,} hands")

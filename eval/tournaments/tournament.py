@@ -1,12 +1,12 @@
 """Round robins of seat-swapped matches, with confidence intervals.
 
-The unit is a *deal*: two matches in which chance draws from the same numbers, and the
-players swap seats in between. The mean of a player's returns in both is one
-observation; these are independent, their matches are not. So intervals are computed
-over deals.
+The unit is a *deal*: two matches in which chance draws from the same random numbers,
+and the players swap seats in between. The mean of a player's returns in both matches is
+one observation. Deals are independent, their two matches are not, so intervals are
+computed over deals.
 
-Every match is a line of `matches.jsonl` as soon as it is over. A tournament that was
-stopped plays on from there.
+Every match is written to `matches.jsonl` as soon as it is over, so that an interrupted
+tournament can be resumed.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ from spiel_cr.evaluation.matches import Slot, generator
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players.bots import PolicyBot
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.players.bots import policy_of
+from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
 from . import round_robin
 from .round_robin import DEFAULTS, Instance, Records, RoundRobinConfig, Tables
@@ -35,17 +35,18 @@ _Number = float | None
 
 
 class Effort(NamedTuple):
-    """What a bot did in all its matches.
+    """Moves and times of a bot in all its matches.
 
     Attributes:
-      bot: its string.
-      moves: that it chose.
-      mean_ms: milliseconds per answer, by the referee's clock.
-      max_ms: the longest.
-      late_moves: answers after its own time was up; None: it keeps no record.
-      programs_compiled: JAX programs that were compiled while it was thinking.
-      queried: decisions of its `TablePolicy`; None: it has none.
-      unmet: those among them at infosets that were never met, where it is uniform.
+      bot: Bot string.
+      moves: Number of moves.
+      mean_ms: Mean milliseconds per answer, by the referee's clock.
+      max_ms: Milliseconds of the longest answer.
+      late_moves: Number of answers after the bot's time limit; None if the bot does not
+        record them.
+      programs_compiled: Number of JAX functions compiled during its moves.
+      queried: Number of decisions of its `TablePolicy`; None if it has no such policy.
+      unmet: Number of these decisions at unvisited infosets, where it is uniform.
     """
 
     bot: str
@@ -59,22 +60,22 @@ class Effort(NamedTuple):
 
     @property
     def unmet_share(self) -> float | None:
-        """The share of `queried` that is `unmet`; None without any queries."""
+        """The share `unmet` / `queried`; None without any queries."""
         return (self.unmet or 0) / self.queried if self.queried else None
 
 
 class Tournament(NamedTuple):
-    """Results; [k, k] of bots, a row's results against a column's.
+    """Results of matches: [k, k] tables of each row's bot against each column's.
 
     Attributes:
-      bots: strings.
-      mean: the row's mean return, in the game's units; None on the diagonal.
-      half_width: of the 95 % confidence interval around the mean; None on the diagonal
-        and where one deal was played only.
-      matches: played.
-      efforts: each bot's.
-      plain_half_width: as `half_width`, of returns with their luck; None: it stayed.
-      plain_mean: as `mean`, likewise; in no file.
+      bots: Bot strings.
+      mean: Mean return of the row, in the game's units; None on the diagonal.
+      half_width: Half width of its 95% confidence interval; None on the diagonal and
+        after a single deal.
+      matches: Number of matches.
+      efforts: Moves and times of each bot.
+      plain_half_width: Half width without variance reduction; None if `mean` has none.
+      plain_mean: Mean return without variance reduction; not written to files.
     """
 
     bots: tuple[str, ...]
@@ -96,28 +97,29 @@ def play_tournament(
     observers: Sequence[referee.Observer] = (),
     aivat: str | None = None,
 ) -> Tournament:
-    """Play what the folder lacks, and write the tables.
+    """Play the matches that the folder lacks, and write the tables.
 
-    Bots are made once for each seat, and restarted for each match. Bots whose budget is
-    iterations, and which forget between matches, play the same matches for the same
-    seed, however often the tournament was stopped. (`oos` goes on learning from match
-    to match, and a clock never ticks twice alike.)
+    Bots are made once for each seat, and restarted for each match. For the same seed,
+    bots with a budget of iterations and no memory of earlier matches play the same
+    matches, even if the tournament is interrupted. `oos` learns from match to match,
+    and time limits depend on the clock.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      bots: two or more strings for `load_bot`.
-      matches: of each pair of bots; an odd number is rounded up. May be raised later.
-      out: folder; holds `settings.json`, `matches.jsonl`, `table.csv`, `summary.json`.
-      config: seed, memory, what is shown.
-      observers: see `play_match`.
-      aivat: take luck out by the values of this policy against itself, see
-        `judging.aivat`; exact where the game fits compiled.
+      game: OpenSpiel game string, game, or game tree (with `observations=True`).
+      bots: Two or more strings for `load_bot`.
+      matches: Number of matches of each pair of bots; an odd number is rounded up. A
+        later call may raise it.
+      out: Folder of `settings.json`, `matches.jsonl`, `table.csv` and `summary.json`.
+      config: Seed, memory limit and progress bars.
+      observers: Functions called with each action, see `play_match`.
+      aivat: Policy for variance reduction by its values against itself, see
+        `spiel_cr.evaluation.aivat`; exact if the game tree fits into memory.
 
     Raises:
-      OSError: a match or a table cannot be written. What was before is kept.
-      ValueError: a bad argument, a game too large for a bot, a folder with another
-        tournament in it, or a bot that chose what it may not.
-      pyspiel.SpielError: OpenSpiel does not know the game.
+      OSError: If a match or a table cannot be written. Earlier ones are kept.
+      ValueError: If an argument is invalid, the game is too large for a bot, the folder
+        belongs to another tournament, or a bot chose an illegal action.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
     """
     kind = _Matches(tuple(bots), config.seed, open_game(game).game, observers)
     if aivat is not None:
@@ -126,7 +128,7 @@ def play_tournament(
     return round_robin.run_round_robin(game, bots, matches, out, kind, config)
 
 
-# A value for each seat.
+# Fields with a value for each seat.
 _LINE: dict[str, checks.Test] = {
     "returns": checks.is_list(checks.is_number, 2),
     "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),
@@ -166,7 +168,8 @@ class _Matches:
     ) -> Record:
         seated = [bots_of_player[seat] for seat, bots_of_player in enumerate(players)]
         late = [_late_moves(bot) for bot in seated]
-        queries = [_queries(bot) for bot in seated]
+        policies = [policy_of(bot) for bot in seated]
+        queries = [table_queries(policy) for policy in policies]
         programs = referee.ProgramCounter()
         match = referee.play_match(
             instance,
@@ -193,12 +196,12 @@ class _Matches:
                 None
                 if old is None or new is None
                 else [new[0] - old[0], new[1] - old[1]]
-                for old, new in zip(queries, map(_queries, seated), strict=True)
+                for old, new in zip(queries, map(table_queries, policies), strict=True)
             ],
         }
 
     def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
-        # Of each deal, as player 0 and as player 1.
+        # For each deal, returns as player 0 and as player 1.
         plain, returns = np.empty((2, len(records) // 2, 2))
         for slot, record in records.items():
             seat = int(slot.swapped)
@@ -236,12 +239,6 @@ class _Matches:
 def _late_moves(bot: pyspiel.Bot) -> int | None:
     statistics = referee.statistics_of(bot)
     return None if statistics is None else statistics.late_moves
-
-
-def _queries(bot: pyspiel.Bot) -> tuple[int, int] | None:
-    """Return the queries of a bot's `TablePolicy`, and those at unvisited infosets."""
-    policy = bot.policy if isinstance(bot, PolicyBot) else None
-    return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
 
 
 def _effort(bot: str, number: int, records: Records) -> Effort:

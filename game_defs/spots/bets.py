@@ -118,7 +118,7 @@ def _size(word: str, raises: bool) -> Size:
     match = _SIZE.fullmatch("100%" if word == "pot" else word)
     if match is None:
         raise ValueError(
-            f"bets: {word!r} is no size and no word for where it holds; write such as "
+            f"bets: {word!r} is neither a size nor a place; write words such as "
             f"50%, pot, 120c, 2.5x, allin, none, after flop, turn, river, oop, ip, "
             f"bets, raises, donks"
         )

@@ -38,7 +38,7 @@ def read_range(text: str) -> np.ndarray:
         hands, colon, weight = piece.partition(":")
         if colon and not (_WEIGHT.fullmatch(weight) and float(weight) <= 1):
             raise ValueError(
-                f"ranges: {piece!r}: the weight behind the colon is no number from 0 "
+                f"ranges: {piece!r}: the weight after the colon is not a number from 0 "
                 f"to 1; write such as {hands or 'QQ'}:0.5"
             )
         weights[_chosen(hands, piece)] = float(weight) if colon else 1.0
@@ -59,7 +59,7 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
     span = _KINDS.fullmatch(hands)
     if span is None:
         raise ValueError(
-            f"ranges: {piece!r} is no hand and no span of hands; {_EXAMPLES}"
+            f"ranges: {piece!r} is neither a hand nor a span of hands; {_EXAMPLES}"
         )
     first = _ranks(span[1], span[2], span[3], piece)
     last = first

@@ -1,4 +1,4 @@
-"""Lossy abstraction of signal games: buckets by clustering, within a budget."""
+"""Lossy abstraction of games in public-tree form, by clustering within a budget."""
 
 from spiel_cr.abstraction.buckets import (
     Abstraction,

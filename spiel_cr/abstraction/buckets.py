@@ -1,10 +1,11 @@
-"""Lossy abstraction: a game's signals put into so many buckets by round.
+"""Lossy abstraction: assignment of private states to buckets within a budget.
 
-Gilpin, Sandholm & Sorensen 2007, "Potential-aware automated abstraction of sequential
-games". From the first round on, the signals below each bucket are clustered by
-k-means into children, whose numbers an integer program shares out. Nobody forgets: the
-result is a `gameshrink.Partition`, so `gameshrink.coarsen` makes the smaller game and
-`gameshrink.lift` leads back.
+The algorithm is that of Gilpin, Sandholm & Sorensen 2007, "Potential-aware automated
+abstraction of sequential games". From the first round on, the private states below each
+bucket are clustered by k-means into children; an integer program allocates the number
+of children. The abstraction has perfect recall: the result is a `gameshrink.Partition`,
+so `gameshrink.coarsen` builds the smaller game, and `gameshrink.lift` maps its
+strategies to the original game.
 """
 
 from collections.abc import Sequence
@@ -23,12 +24,12 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
 class Abstraction(NamedTuple):
-    """A partition of a game's signals, and what it costs.
+    """A partition of the private states of a game, and its cost.
 
     Attributes:
-      partition: the buckets.
-      costs: for each player and round, what the clusters cost in sum: chances of
-        signals times distances to their centres.
+      partition: Buckets of the private states.
+      costs: Total cost of the clusters for each player and round: the sum of
+        probabilities of private states times distances to their centres.
     """
 
     partition: Partition
@@ -36,11 +37,11 @@ class Abstraction(NamedTuple):
 
 
 def check_budget(game: PublicTreeGame, budget: Sequence[int]) -> tuple[int, ...]:
-    """Returns a budget that fits a game's rounds.
+    """Return a budget that matches the rounds of a game.
 
     Raises:
-      ValueError: there is not one number for each round, or one is less than 1 or than
-        the one before it.
+      ValueError: If there is not one number for each round, or a number is less than 1
+        or than the one before it.
     """
     numbers = tuple(int(number) for number in budget)
     shown = "-".join(map(str, numbers))
@@ -51,8 +52,8 @@ def check_budget(game: PublicTreeGame, budget: Sequence[int]) -> tuple[int, ...]
         )
     if numbers[0] < 1 or any(b < a for a, b in zip(numbers, numbers[1:], strict=False)):
         raise ValueError(
-            f"budget={shown} must be numbers of at least 1 that do not fall: each "
-            "bucket needs a child in the next round"
+            f"budget={shown} must be numbers of at least 1 that do not decrease: "
+            "each bucket needs a child in the next round"
         )
     return numbers
 
@@ -64,19 +65,21 @@ def abstract(
     *,
     seed: int = 0,
 ) -> Abstraction:
-    """Puts the signals of both players into buckets.
+    """Assign the private states of both players to buckets.
 
     Args:
-      game: the game.
-      budget: for each round the most buckets that a player may have; no smaller than
-        that of the round before. What signals cannot use is left over.
-      method: see `methods.Method`, or a string such as
+      game: Game in public-tree form.
+      budget: Largest number of buckets of a player in each round; at least that of the
+        round before. Buckets that the private states cannot use are not created.
+      method: Method of clustering, see `methods.Method`, or a string such as
         "potential-aware(distance=earth-movers)".
-      seed: of restarts. Same seed, same buckets.
+      seed: Seed for the restarts of the clustering. The same seed gives the same
+        buckets.
 
     Raises:
-      ValueError: the budget does not fit the game's rounds, or there is no such method.
-      InvalidGameError: nothing is paid in the last round.
+      ValueError: If the budget does not match the rounds of the game, or the method
+        does not exist.
+      InvalidGameError: If the last round has no payoffs.
     """
     settings = read_settings(method, METHODS, "method")
     budget = check_budget(game, budget)
@@ -92,8 +95,8 @@ def abstract(
 def _buckets(
     game: PublicTreeGame, player: int, budget: Sequence[int], method: Method, seed: int
 ) -> tuple[list[np.ndarray], list[float]]:
-    """One player's buckets, int32 [H] by round, and what they cost by round."""
-    # Players whose signals are alike get buckets that are.
+    """Return one player's buckets, int32 [H] by round, and their costs by round."""
+    # The same seed for both players: equal private states get equal buckets.
     rng = np.random.default_rng(seed)
     player_outcomes = outcomes(game, player)
     features = Features(game.parents[player], player_outcomes, method, rng)
@@ -131,31 +134,31 @@ def _buckets(
 
 
 def share_out(costs: Sequence[np.ndarray], budget: int) -> np.ndarray:
-    """Share a budget of buckets between parents, at the least total cost.
+    """Allocate a budget of buckets to parents, at the least total cost.
 
     Each parent gets at least one child, and the children together are at most the
-    budget (Gilpin, Sandholm & Sorensen 2007). The costs of a parent's children are
-    those of its own clusterings, so this integer program is a knapsack problem with one
-    choice per parent, which dynamic programming solves exactly.
+    budget (Gilpin, Sandholm & Sorensen 2007). The costs of a parent's children depend
+    only on the clusterings of this parent, so the integer program is a knapsack problem
+    with one choice per parent, which dynamic programming solves exactly.
 
     Args:
-      costs: for each parent float64 [m], what 1 .. m children cost.
-      budget: of all children; more than the parents could use is left over.
+      costs: Costs of 1 .. m children, one float64 [m] for each parent.
+      budget: Largest total number of children; it need not be used up.
 
     Returns:
-      int64 [parents], at least 1 each, at most `budget` in sum. Of equally cheap ways
-      one with the fewest children.
+      Number of children of each parent, int64 [parents], at least 1 each, at most
+      `budget` in sum. Among allocations of equal cost, one with the fewest children.
 
     Raises:
-      ValueError: there are more parents than children.
+      ValueError: If there are more parents than children.
     """
     if len(costs) > budget:
         raise ValueError(
-            f"budget={budget}: there are {len(costs)} parents, and each needs a bucket "
-            f"of its own; raise the budget to at least {len(costs)}"
+            f"budget={budget}: there are {len(costs)} parents, and each needs one "
+            f"bucket; raise the budget to at least {len(costs)}"
         )
     spare = budget - len(costs)
-    # What the parents so far cost with s children beyond their first ones, in all.
+    # Least cost of the parents so far, by the total number of additional children.
     best = np.zeros(spare + 1)
     chosen = []
     for parent_costs in costs:
@@ -179,28 +182,28 @@ def share_out(costs: Sequence[np.ndarray], budget: int) -> np.ndarray:
 def infoset_buckets(
     game: PublicTreeGame, partition: Partition
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Buckets of infosets, as `spiel_cr.solve(game, buckets=...)` takes them.
+    """Return buckets of infosets for `spiel_cr.solve(game, buckets=...)`.
 
-    Infosets share a bucket where their public decision is one and their signals are of
-    one class. There the strategy is that of classes; reach, values and NashConv are
-    those of the whole game.
+    Two infosets share a bucket if they have the same public decision and their private
+    states have the same class. The strategy is then a strategy of classes; reach,
+    values and NashConv are those of the original game.
 
     Args:
-      game: the game; it must be solved as it is given, as a `PublicTreeGame`.
-      partition: of its signals.
+      game: Game in public-tree form; `solve` must receive this object.
+      partition: Partition of its private states.
 
     Returns:
       For each player int64 [I], by logical infoset.
 
     Raises:
-      ValueError: the partition is none of this game's signals.
+      ValueError: If the partition does not match the private states of the game.
     """
     partition.check(game)
     return _numbers(game, partition.labels, 0), _numbers(game, partition.labels, 1)
 
 
 def _numbers(game: PublicTreeGame, labels: Labels, player: int) -> np.ndarray:
-    """int64 [I], one player's."""
+    """Return the buckets of one player's infosets, int64 [I]."""
     fragments, first = [np.zeros(0, np.int64)], 0
     for node in game.public_decisions[player].node:
         bucket_of = labels[player][game.betting.round[node]]

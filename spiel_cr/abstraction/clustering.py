@@ -1,37 +1,38 @@
-"""Weighted k-means, for all numbers of clusters: what each would cost.
+"""Weighted k-means for all numbers of clusters up to a limit, with their costs.
 
-One number per point is clustered optimally, by dynamic programming (Wang & Song 2011,
-"Ckmeans.1d.dp"), by means or medians. Several are by Lloyd's algorithm: clusters grow
-out of one fewer, and every number is tried from random starts as well (Arthur &
-Vassilvitskii 2007, "k-means++").
+Points in one dimension are clustered optimally, by dynamic programming (Wang & Song
+2011, "Ckmeans.1d.dp"), with means or medians. In several dimensions Lloyd's algorithm
+is used: each clustering starts from the one with one cluster fewer, and also from
+random starts (Arthur & Vassilvitskii 2007, "k-means++").
 
-Legend for shapes: n points, d numbers each, k clusters.
+Legend for shapes: n points, d dimensions, k clusters.
 """
 
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-# As many different numbers are clustered exactly; neighbours among more are put
-# together first, which moves no number by more than a thousandth of the range.
+# Up to so many distinct numbers are clustered exactly. Among more, neighbours are
+# joined first, which moves each number by at most a thousandth of the range.
 _MOST_NUMBERS = 1000
 _MOST_STEPS = 100
 
 
 class Clusters(Protocol):
-    """The ways to cluster some points.
+    """Clusterings of the same points into different numbers of clusters.
 
     Attributes:
-      costs: float64 [m], what the labels of 1 .. m clusters cost: weights times
-        distances; never rising.
+      costs: float64 [m], costs of the clusterings into 1 .. m clusters: sums of weights
+        times distances; they never increase.
     """
 
     costs: np.ndarray
 
     def labels(self, count: int) -> np.ndarray:
-        """int32 [n], the cluster of each point where there are `count` of them.
+        """Return the cluster of each point among `count` clusters, int32 [n].
 
-        They are numbered from 0, all in use: fewer than `count` where points coincide.
+        Clusters are numbered from 0 without gaps. There are fewer than `count` if
+        points coincide.
         """
 
 
@@ -44,20 +45,20 @@ def cluster(
     restarts: int,
     rng: np.random.Generator,
 ) -> Clusters:
-    """Clusters points into 1 .. `most` clusters.
+    """Cluster points into 1 .. `most` clusters.
 
     Args:
-      points: float64 [n, d].
-      weights: float64 [n], at least 0.
-      most: of clusters; no more than different points are made.
-      norm: 2: the cost is the squared Euclidean distance to a mean; 1: the sum of
-        absolute differences to a median.
-      restarts: random starts of Lloyd's algorithm.
-      rng: consumed by these.
+      points: Points, float64 [n, d].
+      weights: Weights of the points, float64 [n], at least 0.
+      most: Largest number of clusters; it is limited by the number of distinct points.
+      norm: Distance. 2: squared Euclidean distance to a mean; 1: sum of absolute
+        differences to a median.
+      restarts: Number of random starts of Lloyd's algorithm.
+      rng: Random generator for the restarts, advanced by them.
     """
     distinct, first, inverse = _distinct(points)
     heavy = np.bincount(inverse, weights, len(distinct))
-    # Clusters of no weight cost nothing: they would be split for nothing.
+    # Points without weight get a tiny one, so that splitting them has a cost.
     heavy = np.maximum(heavy, 1e-12 * max(heavy.max(initial=0), 1e-300))
     most = min(most, len(distinct))
     if points.shape[1] == 1:
@@ -66,7 +67,7 @@ def cluster(
 
 
 def _distinct(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points that differ by more than rounding, one of each, and which each is."""
+    """Return distinct points (up to rounding), their indices, and the inverse."""
     _, first, inverse = np.unique(
         np.round(points, 12), axis=0, return_index=True, return_inverse=True
     )
@@ -74,7 +75,7 @@ def _distinct(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class _Intervals:
-    """Numbers: clusters are intervals, and optimal."""
+    """Optimal clusterings in one dimension, whose clusters are intervals."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class _Intervals:
         most: int,
         norm: int,
     ) -> None:
-        """Takes numbers, float64 [n], ascending and different; see `cluster`."""
+        """Cluster ascending, distinct numbers, float64 [n]; see `cluster`."""
         group = np.arange(len(values))
         if len(values) > _MOST_NUMBERS:
             span = values[-1] - values[0]
@@ -100,7 +101,7 @@ class _Intervals:
         best = cost[0]
         self._begins = [np.zeros(count + 1, np.int32)]
         costs = [best[-1]]
-        # A row for each end: the search for the least runs along memory.
+        # One row for each end, so that searching for the minimum is contiguous.
         cost = np.ascontiguousarray(cost.T)
         through, ends = np.empty_like(cost), np.arange(count + 1)
         for _ in range(1, most):
@@ -112,7 +113,7 @@ class _Intervals:
         self.costs = np.minimum.accumulate(np.array(costs)) + spread
 
     def labels(self, count: int) -> np.ndarray:
-        """See `Clusters`."""
+        """Return the cluster of each point; see `Clusters`."""
         end = len(self._begins[0]) - 1
         interval_of = np.zeros(end, np.int32)
         for k in reversed(range(count)):
@@ -123,9 +124,13 @@ class _Intervals:
 
 
 def _interval_costs(values: np.ndarray, weights: np.ndarray, norm: int) -> np.ndarray:
-    """float64 [n + 1, n + 1], the interval from i on that ends before j; else inf."""
+    """Return the costs of all intervals, float64 [n + 1, n + 1].
+
+    Entry [i, j] is the cost of the points from i to before j; inf if the interval is
+    empty.
+    """
     total = np.append(0.0, np.cumsum(weights))
-    # Around the middle, so that squares do not cancel.
+    # Values are centred, so that squares do not cancel.
     moved = values - np.average(values, weights=weights)
     first = np.append(0.0, np.cumsum(weights * moved))
     heavy = total[None] - total[:, None]
@@ -144,9 +149,9 @@ def _interval_costs(values: np.ndarray, weights: np.ndarray, norm: int) -> np.nd
 
 
 class _Grown:
-    """Points of several numbers: each number of clusters grows out of the one before.
+    """Clusterings in several dimensions, each grown out of the one before.
 
-    The new cluster begins at the point that costs most.
+    The new cluster starts at the point with the highest cost.
     """
 
     def __init__(
@@ -159,7 +164,7 @@ class _Grown:
         restarts: int,
         rng: np.random.Generator,
     ) -> None:
-        """Takes different points, float64 [n, d]; see `cluster`."""
+        """Cluster distinct points, float64 [n, d]; for the arguments see `cluster`."""
         self._points, self._weights, self._inverse = points, weights, inverse
         self._norm, self._rng = norm, rng
         centres = _centres(points, weights, np.zeros(len(points), np.int32), 1, norm)
@@ -178,11 +183,11 @@ class _Grown:
         self.costs = np.array([step.cost for step in self._steps])
 
     def labels(self, count: int) -> np.ndarray:
-        """See `Clusters`."""
+        """Return the cluster of each point; see `Clusters`."""
         return _in_use(self._steps[count - 1].labels[self._inverse])
 
     def _start(self, count: int) -> np.ndarray:
-        """Random centres [k, d], each the likelier the farther from those before."""
+        """Draw centres [k, d] with k-means++, which prefers distant points."""
         points, weights = self._points, self._weights
         chosen = [int(self._rng.choice(len(points), p=weights / weights.sum()))]
         distances = _distances(points, points[chosen], self._norm)[:, 0]
@@ -202,10 +207,10 @@ class _Clustering(NamedTuple):
     """One clustering.
 
     Attributes:
-      labels: int32 [n].
-      centres: float64 [k, d].
-      distances: float64 [n], the distance of each point to its centre.
-      cost: the weighted sum of these.
+      labels: int32 [n], cluster of each point.
+      centres: float64 [k, d], centres of the clusters.
+      distances: float64 [n], distance of each point to its centre.
+      cost: Weighted sum of the distances.
     """
 
     labels: np.ndarray
@@ -217,7 +222,7 @@ class _Clustering(NamedTuple):
 def _lloyd(
     points: np.ndarray, weights: np.ndarray, centres: np.ndarray, norm: int
 ) -> _Clustering:
-    """Improves centres until none moves."""
+    """Improve centres until the cost no longer decreases."""
     best: _Clustering | None = None
     for _ in range(_MOST_STEPS):
         distance = _distances(points, centres, norm)
@@ -233,7 +238,7 @@ def _lloyd(
 
 
 def _distances(points: np.ndarray, centres: np.ndarray, norm: int) -> np.ndarray:
-    """float64 [n, k]."""
+    """Return the distances between points and centres, float64 [n, k]."""
     if norm == 2:
         squares = np.square(points).sum(1)[:, None] + np.square(centres).sum(1)
         return np.maximum(squares - 2 * points @ centres.T, 0.0)
@@ -251,7 +256,7 @@ def _centres(
     norm: int,
     empty: np.ndarray | None = None,
 ) -> np.ndarray:
-    """float64 [k, d], means or medians; clusters without points stay where they are."""
+    """Return means or medians, float64 [k, d]; empty clusters keep their centres."""
     total = np.bincount(labels, weights, count)
     used = total > 0
     centres = np.zeros((count, points.shape[1])) if empty is None else empty.copy()
@@ -270,5 +275,5 @@ def _centres(
 
 
 def _in_use(labels: np.ndarray) -> np.ndarray:
-    """int32, the same clusters numbered from 0 without gaps."""
+    """Number the same clusters from 0 without gaps, int32."""
     return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int32)

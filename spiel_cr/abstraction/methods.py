@@ -1,4 +1,4 @@
-"""By what signals are clustered: settings, and numbers for each signal.
+"""Methods of clustering private states: settings, and features of each private state.
 
 Both methods are those of Gilpin & Sandholm 2008, "Expectation-based versus
 potential-aware automated abstraction in imperfect information games: an experimental
@@ -19,19 +19,20 @@ _MOST_BINS = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """How signals are clustered.
+    """Settings of the clustering of private states.
 
     Attributes:
-      name: for people; the preset or the string it was made from.
-      histograms: whether earlier rounds are clustered by histograms over clusters of
-        the next round; else by average strength.
-      distance: between histograms. "l2": Euclidean, centres are means. "cumulative":
-        the same of cumulative shares, clusters in the order of their strength (Cramér's
-        distance, where neighbours are one apart). "earth-movers":
-        the least mass times way that turns one into the other, the way between two
-        clusters being the difference of their average strengths; centres are medians.
-      bins: the most clusters of a later round that a histogram counts.
-      restarts: random starts of each clustering by several numbers.
+      name: Name for display; the preset or the string from which it was made.
+      histograms: Use of histograms. If True, earlier rounds are clustered by histograms
+        over clusters of the next round; otherwise by average strength.
+      distance: Distance between histograms. "l2": Euclidean, centres are means.
+        "cumulative": Euclidean distance of cumulative shares, with clusters in the
+        order of their strength (Cramér's distance with a distance of one between
+        neighbours). "earth-movers": the least work (mass times distance) that turns one
+        histogram into the other; the distance between two clusters is the difference of
+        their average strengths, and centres are medians.
+      bins: Largest number of clusters of a later round in a histogram.
+      restarts: Number of random starts of each clustering in several dimensions.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -48,8 +49,8 @@ class Method:
             for name in ("distance", "bins"):
                 if getattr(self, name) != getattr(Method, name):
                     raise ValueError(
-                        f"{name}={getattr(self, name)}: {self.name} makes no "
-                        f"histograms; leave it out"
+                        f"{name}={getattr(self, name)}: {self.name} does not use "
+                        f"histograms; omit this setting"
                     )
 
 
@@ -60,7 +61,7 @@ METHODS = {
 
 
 class Features:
-    """Numbers by which one player's signals are clustered, round by round."""
+    """Points by which one player's private states are clustered, by round."""
 
     def __init__(
         self,
@@ -69,14 +70,14 @@ class Features:
         method: Method,
         rng: np.random.Generator,
     ) -> None:
-        """Takes strengths, and makes no histograms yet.
+        """Compute average strengths; histograms are computed by `look_ahead`.
 
         Args:
-          parents: for each round int32 [H], the signal of the round before that each
-            signal refines.
-          outcomes: what they win.
-          method: how they are clustered.
-          rng: consumed by `look_ahead`.
+          parents: Private state of the round before, for each round int32 [H], that
+            each private state refines.
+          outcomes: Weights and strengths of the player's private states.
+          method: Settings of the clustering.
+          rng: Random generator, advanced by `look_ahead`.
         """
         self._parents, self._outcomes, self._method = parents, outcomes, method
         self._rng = rng
@@ -85,27 +86,27 @@ class Features:
 
     @property
     def norm(self) -> int:
-        """Of distances between points; see `clustering.cluster`."""
+        """Norm of distances between histograms; see `clustering.cluster`."""
         method = self._method
         return 1 if method.histograms and method.distance == "earth-movers" else 2
 
     def norm_of(self, round: int) -> int:
-        """The same for the points of a round; strengths have Euclidean distances."""
+        """Return the norm for the points of a round; for strengths it is Euclidean."""
         return self.norm if round + 1 < len(self._parents) else 2
 
     def points(self, round: int, members: np.ndarray) -> np.ndarray:
-        """float64 [n, d], those of some signals of a round."""
+        """Return the points of some private states of a round, float64 [n, d]."""
         return self._points[round][members]
 
     def look_ahead(self, round: int, members: np.ndarray) -> None:
-        """Makes histograms anew for some signals and all that refine them.
+        """Compute new histograms for some private states and all that refine them.
 
-        Clusters of the last round are made first, then those of earlier rounds, down
-        to the histograms of `round` itself.
+        Clusters of the last round are computed first, then those of earlier rounds,
+        down to the histograms of `round` itself.
 
         Args:
-          round: of the signals.
-          members: int64 [n], signals.
+          round: Round of the private states.
+          members: Private states, int64 [n].
         """
         if not self._method.histograms:
             return
@@ -119,7 +120,7 @@ class Features:
             self._histogram(r, levels[r - round], levels[r - 1 - round])
 
     def _histogram(self, r: int, below: np.ndarray, members: np.ndarray) -> None:
-        """Histograms of members of round r - 1 over clusters of round r's."""
+        """Compute histograms of members of round r - 1 over clusters of round r."""
         method, weights = self._method, self._outcomes.weights[r]
         ways = cluster(
             self.points(r, below),
@@ -144,7 +145,7 @@ class Features:
         above = self._outcomes.weights[r - 1][members]
         histograms = averages(place, weights[below], shares, above)
         if self.norm == 1:
-            # Mass that lies below each gap must be moved across it.
+            # Work is the mass below each gap, which is moved across it, times the gap.
             histograms = histograms.cumsum(axis=1)[:, :-1] * np.diff(mean[order])
         elif method.distance == "cumulative":
             histograms = histograms.cumsum(axis=1)[:, :-1]

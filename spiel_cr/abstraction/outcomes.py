@@ -1,6 +1,6 @@
-"""How signals do at the end: weights of signals, and what they win in the last round.
+"""Weights of private states, and their strengths in the last round.
 
-Legend for shapes: H signals of one player in one round.
+Legend for shapes: H private states of one player in one round.
 """
 
 import dataclasses
@@ -21,21 +21,22 @@ from spiel_cr.games.public_tree.payoff_matrices import (
 
 
 class Outcomes(NamedTuple):
-    """One player's signals by what they do at the end, if nobody folds.
+    """Weights and strengths of one player's private states, if no player folds.
 
     Attributes:
-      weights: for each round float64 [H], how likely each signal is; they sum to 1.
-      strengths: float64 [H of the last round, n], columns that clusters are made by,
-        one per matrix of the last round in which somebody compares hands: the player's
-        own utility per unit of stake, averaged over the opponent's signals. Where there
-        is one such matrix this is twice the win probability (ties count half), minus 1.
+      weights: Probability of each private state by round, float64 [H]; they sum
+        to 1.
+      strengths: float64 [H of the last round, n], the features for clustering, one
+        column per payoff matrix of the last round that compares hands: the player's own
+        utility per unit of stake, averaged over the opponent's private states. With one
+        such matrix it is twice the win probability (ties count half), minus 1.
     """
 
     weights: tuple[np.ndarray, ...]
     strengths: np.ndarray
 
     def means(self, parents: tuple[np.ndarray, ...], round: int) -> np.ndarray:
-        """float64 [H, n], strengths averaged over what may follow in later rounds."""
+        """Return strengths averaged over later rounds, float64 [H, n]."""
         means = self.strengths
         for r in range(len(parents) - 1, round, -1):
             means = averages(parents[r], self.weights[r], means, self.weights[r - 1])
@@ -45,16 +46,16 @@ class Outcomes(NamedTuple):
 def averages(
     parent: np.ndarray, weights: np.ndarray, values: np.ndarray, above: np.ndarray
 ) -> np.ndarray:
-    """Values averaged over the signals that refine each signal.
+    """Average values over the private states that refine each private state.
 
     Args:
-      parent: int32 [h], the signal that each refining signal refines.
-      weights: float64 [h], theirs.
-      values: float64 [h, n].
-      above: float64 [H], weights of the signals.
+      parent: Private state that each refining one refines, int32 [h].
+      weights: Weights of the refining private states, float64 [h].
+      values: Values of the refining private states, float64 [h, n].
+      above: Weights of the refined private states, float64 [H].
 
     Returns:
-      float64 [H, n]; 0 where a signal has no weight.
+      Averages, float64 [H, n]; 0 where a private state has no weight.
     """
     rows = np.arange(len(parent))
     sums = sparse.csr_array((weights, (parent, rows)), (len(above), len(parent)))
@@ -63,14 +64,14 @@ def averages(
 
 
 def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
-    """What a player's signals win in the last round.
+    """Compute weights and strengths of a player's private states.
 
     Args:
-      game: the game.
-      player: whose signals.
+      game: Game in public-tree form.
+      player: Player of the private states.
 
     Raises:
-      InvalidGameError: nothing is paid in the last round.
+      InvalidGameError: If the last round has no payoffs.
     """
     last = game.num_rounds - 1
     payoff_matrices = [
@@ -80,8 +81,8 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
     ]
     if not payoff_matrices:
         raise InvalidGameError(
-            f"{game.game}: nothing is paid in its last round {last}, so its signals "
-            "cannot be told apart by what they win; partition them by "
+            f"{game.game}: its last round {last} has no payoffs, so private states "
+            "cannot be distinguished by strength; use "
             "gameshrink.lossless_partition"
         )
     everything = np.ones(game.num_private_states(1 - player)[last])
@@ -104,7 +105,11 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
 
 
 def _dealt(payoff_matrix: PayoffMatrix, player: int) -> np.ndarray:
-    """float64 [H], sums of absolute entries, of hands that of who can have what."""
+    """Return the probability of each private state, up to a factor.
+
+    For hands it is the total weight of compatible hands of the opponent; otherwise the
+    sum of absolute entries; float64 [H].
+    """
     if isinstance(payoff_matrix, HandMatrix):
         folded = dataclasses.replace(payoff_matrix, showdown=False)
         return np.abs(_times(folded, player, np.ones(payoff_matrix.shape[1 - player])))
@@ -114,15 +119,15 @@ def _dealt(payoff_matrix: PayoffMatrix, player: int) -> np.ndarray:
 
 
 def _times(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
-    """The player's utility against weights of the opponent's signals.
+    """Return the player's utility against weights of the opponent's private states.
 
     Args:
-      payoff_matrix: see `games.public_tree.payoff_matrices`.
-      player: whose.
-      other: float64 [H of the opponent].
+      payoff_matrix: Payoff matrix, see `games.public_tree.payoff_matrices`.
+      player: Player of the utility.
+      other: Weights of the opponent's private states, float64 [H'].
 
     Returns:
-      float64 [H].
+      Utilities, float64 [H].
     """
     if isinstance(payoff_matrix, HandMatrix):
         with jax.enable_x64(True):

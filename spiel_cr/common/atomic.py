@@ -293,11 +293,11 @@ def _target(path: Path) -> pathlib.Path:
     """
     text = os.fspath(path)
     if not text or "\0" in text or text.endswith(os.sep):
-        raise OSError(errno.EINVAL, "it names no file", text)
+        raise OSError(errno.EINVAL, "it does not name a file", text)
     try:
         os.fsencode(text)
     except UnicodeEncodeError as error:
-        raise OSError(errno.EINVAL, "it is no text", text) from error
+        raise OSError(errno.EINVAL, "it is not text", text) from error
     target = pathlib.Path(os.path.realpath(text))
     # Follows symlinks, because not all can be resolved by name (/dev/stdout).
     try:

@@ -69,7 +69,7 @@ class Executor:
         address = "local" if self.ray is None else self.ray
         if not re.fullmatch(r"local|auto|[^\s:/]+:\d{1,5}", address):
             raise ValueError(
-                f"ray={self.ray!r} is no address of a cluster; write HOST:PORT, or "
+                f"ray={self.ray!r} is not an address of a cluster; write HOST:PORT, or "
                 f"leave it out for one of this machine"
             )
         if self.ray is not None and importlib.util.find_spec("ray") is None:
@@ -317,7 +317,7 @@ class _Ray:
         if memory is not None and memory > room:
             raise ValueError(
                 f"memory_limit={memory / 1e9:g} GB is more than any node of the "
-                f"cluster has; take less"
+                f"cluster has; use a smaller limit"
             )
         self._setup = self._ray.put((greeting(make.__module__), make, tuple(setup)))
         options: dict[str, Any] = {"num_cpus": 1, "memory": memory}
@@ -414,7 +414,10 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
         if colon:
             socket.create_connection((host, int(port)), 10).close()
     except (OSError, ValueError) as error:
-        raise ValueError(f"ray={address!r}: no cluster there: {error}") from error
+        raise ValueError(
+            f"ray={address!r}: there is no cluster ({error}); start one, or give "
+            f"another address"
+        ) from error
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}

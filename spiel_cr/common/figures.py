@@ -56,7 +56,7 @@ def check(path: str | os.PathLike[str]) -> None:
         )
     if not target.parent.is_dir():
         raise ValueError(
-            f"plot={os.fspath(path)!r}: there is no folder {target.parent}; make it, "
+            f"plot={os.fspath(path)!r}: there is no folder {target.parent}; create it, "
             f"or give another path"
         )
 

@@ -70,7 +70,7 @@ def on_device(arrays: Any) -> Any:
     return arrays
 
 
-def as_one_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
+def as_one_function(function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function of arrays, within a program, as one piece of machine code.
 
     For loops over scalars: XLA's CPU runtime starts each operation of a program on its

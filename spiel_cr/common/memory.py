@@ -71,10 +71,10 @@ def parse_size(text: str | float, name: str = "memory_limit") -> float:
     if isinstance(text, str) and math.isinf(size):
         size = math.nan  # hundreds of digits
     if not size > 0:
-        problem = "no size" if math.isnan(size) else "too little"
+        problem = "not a size" if math.isnan(size) else "too small"
         raise ValueError(
-            f"{name}={text!r} is {problem}; write a positive number of bytes, or such "
-            f"as 500MB, 3GB or 2GiB, or none for no limit"
+            f"{name}={text!r} is {problem}; write a positive number of bytes, a "
+            f"size such as 500MB, 3GB or 2GiB, or none for no limit"
         )
     return size if math.isinf(size) else int(size)
 
@@ -191,8 +191,8 @@ def histories_within(limit: float) -> int:
     """
     if limit <= BASE_BYTES:
         raise GameTooLargeError(
-            f"memory_limit={limit:.0f} bytes is too little for any game: OpenSpiel and "
-            f"JAX alone take about {describe_bytes(BASE_BYTES)}; raise the limit"
+            f"memory_limit={limit:.0f} bytes is too small for any game: OpenSpiel and "
+            f"JAX alone need about {describe_bytes(BASE_BYTES)}; raise the limit"
         )
     most = (limit - BASE_BYTES) / BYTES_PER_HISTORY
     return sys.maxsize if math.isinf(most) else int(most)
@@ -214,7 +214,7 @@ def check_need(task: str, need: float, limit: Limit, remedy: str) -> None:
     size = parse_limit(limit)
     if need > size:
         raise GameTooLargeError(
-            f"{task} takes about {describe_bytes(need)} in all, and "
+            f"{task} needs about {describe_bytes(need)} in total, and "
             f"{describe_limit(limit, size)}; {remedy}, or raise the limit"
         )
 

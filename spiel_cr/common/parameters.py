@@ -139,7 +139,7 @@ def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
     name, bracket, rest = stripped.partition("(")
     name = name.rstrip()
     if not _NAME.fullmatch(name):
-        raise wrong(f"{name!r} is no name")
+        raise wrong(f"{name!r} is not a name")
     values: dict[str, str] = {}
     if not bracket:
         return Parameters(kind, text, name, values)
@@ -154,7 +154,7 @@ def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
     if depth:
         raise wrong("a bracket is not closed")
     if rest[begin:].strip():
-        raise wrong(f"{rest[begin:].strip()!r} stands behind the last bracket")
+        raise wrong(f"{rest[begin:].strip()!r} follows the last bracket")
     for part in parts if any(part.strip() for part in parts) else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (_NAME.fullmatch(key) and equals and (value or empty)):
@@ -172,7 +172,7 @@ def read_number(text: str) -> float:
       ValueError: it is none.
     """
     if not text.isascii() or "_" in text:
-        raise ValueError(f"{text!r} is no number; write one such as 0.5")
+        raise ValueError(f"{text!r} is not a number; write one such as 0.5")
     return float(text)
 
 

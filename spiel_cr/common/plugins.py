@@ -242,7 +242,7 @@ def _import_one(name: str) -> str:
         )
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise _NoPythonFileError("it is no Python file")
+        raise _NoPythonFileError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -71,8 +71,8 @@ class Worker(NamedTuple):
             # A process that is killed resets its end of the pipe.
             self.process.join()
             raise WorkerEndedError(
-                f"its process ended with code {self.process.exitcode}; take fewer "
-                f"workers if there is too little memory for them, and start them under "
+                f"its process ended with code {self.process.exitcode}; use fewer "
+                f"workers if they do not fit into memory, and start them under "
                 f"`if __name__ == '__main__':` in a script"
             ) from None
         return result_of(answer)
@@ -130,28 +130,6 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     # Otherwise the end of the worker would not be noticed.
     worker_end.close()
     return Worker(process, parent_end)
-
-
-@contextlib.contextmanager
-def asking(make: Callable[..., Any], *setup: Any) -> Iterator[Callable[..., Any]]:
-    """Requests to a worker of their own, for a block: a function that answers them.
-
-    The worker gets its arguments as a tuple.
-
-    Args:
-      make, setup: as of `start`.
-    """
-    worker = start(make, setup)
-
-    def ask(*request: Any) -> Any:
-        worker.send(request)
-        return worker.receive()
-
-    try:
-        worker.receive()
-        yield ask
-    finally:
-        worker.end(FAREWELL_SECONDS)
 
 
 def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:

@@ -135,7 +135,7 @@ def _reading(path: atomic.Path) -> Iterator[Iterator[tuple[str, np.ndarray]]]:
             except _BadContent as error:
                 raise CorruptFileError(
                     f"{os.fspath(path)} is not a file written by spiel_cr, or it is "
-                    f"damaged ({error}); give another path, or delete it to start anew"
+                    f"damaged ({error}); give another path, or delete it to start again"
                 ) from error
 
 
@@ -185,7 +185,7 @@ def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, np.ndarray]]:
     try:
         archive = zipfile.ZipFile(file)
     except (*_BAD_ZIP, OSError) as error:
-        raise _BadContent(f"its index is none: {error}") from error
+        raise _BadContent(f"its index is invalid: {error}") from error
     with archive:
         entries = archive.infolist()
         if len({entry.filename for entry in entries}) < len(entries):
@@ -234,7 +234,7 @@ def _blank(name: str, header: bytes, size: int) -> np.ndarray:
     """
     match = _HEADER.fullmatch(header)
     if match is None:
-        raise _BadContent(f"{name!r} is no array of numbers or strings")
+        raise _BadContent(f"{name!r} is not an array of numbers or strings")
     shape = tuple(int(number) for number in re.findall(rb"\d+", match[3]))
     try:
         dtype = np.dtype(match[1].decode())

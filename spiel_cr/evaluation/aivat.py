@@ -1,13 +1,14 @@
-"""AIVAT: luck taken out of matches by values that are fixed before them.
+"""AIVAT: variance reduction of matches by values that are fixed before the matches.
 
 Burch, Schmid, Moravčík, Morrill & Bowling 2018, "AIVAT: A new variance reduction
-technique for agent evaluation in imperfect information games". At each move whose
-probabilities are known, chance's or a bot's that gives its policy, the value of what
-was drawn is taken off and the mean of what might have been is added. That has mean zero
-whatever the values are; the better these are, the less is left of the luck.
+technique for agent evaluation in imperfect information games". At each move with known
+probabilities (of chance, or of a bot that provides its policy), the value of the move
+is subtracted and the mean value of all possible moves is added. This correction has
+mean zero for any values. The better the values are, the smaller is the variance.
 
-Left out are the paper's imaginary observations, means over the hands that a known
-player might have held: bots are asked in their own match only.
+Deviation: the paper also averages over the hands that a known player might hold
+(imaginary observations). This is left out, because bots are queried in their match
+only.
 """
 
 import abc
@@ -25,7 +26,6 @@ from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source, read_player
@@ -33,21 +33,21 @@ from spiel_cr.policies.conversions import history_values
 from spiel_cr.policies.queries import row_probabilities, rules_for
 from spiel_cr.policies.rollouts import Answers, moves
 
-# Seconds for laying a game out.
+# Seconds for building the game tree.
 _PATIENCE = 600.0
-# Rollouts for each move of a match, shared out among what might have been drawn: on
-# arrays, and by OpenSpiel's states.
+# Number of rollouts for each move of a match, which all possible moves share: by
+# batched rules, and by OpenSpiel's states.
 _ON_ARRAYS, _BY_STATES = 4800, 480
 
 
 class Baseline(abc.ABC):
-    """What histories of a game are worth to player 0.
+    """Values of histories for player 0.
 
-    Any numbers that depend on the history alone keep estimates unbiased.
+    Estimates are unbiased with any numbers that depend on the history alone.
 
     Attributes:
-      instance: where matches are played.
-      root: [1], the place of the first history; what places are is its own business.
+      instance: The game in the form in which matches are played.
+      root: Array [1], the place of the root. Subclasses define what places are.
     """
 
     instance: GameTree | pyspiel.Game
@@ -57,52 +57,53 @@ class Baseline(abc.ABC):
     def after(
         self, places: np.ndarray, actions: Sequence[int] | np.ndarray
     ) -> np.ndarray:
-        """The places after actions, one at each of n places."""
+        """Return the places after an action at each of n places."""
 
     @abc.abstractmethod
     def values(self, places: np.ndarray, path: tuple[int, ...]) -> np.ndarray:
-        """float64 [n], what some children of a history are worth.
+        """Return float64 [n], the values of some children of a history.
 
         Args:
-          places: of these, [n].
-          path: all actions down to that history.
+          places: Places [n] of the children.
+          path: All actions from the root to the history.
         """
 
     def luck(self, match: Match, most: float = math.inf) -> float:
-        """What known odds brought player 0; of mean zero.
+        """Return the effect of moves with known probabilities, of mean zero.
 
         Args:
-          match: that is over.
-          most: what can be won or lost, where that is less than in the game.
+          match: A finished match.
+          most: Largest absolute value, if it is less than the game's.
         """
         place, luck = self.root, 0.0
         for number, action in enumerate(match.actions):
-            odds = match.odds[number] or {}
-            known = [move for move, share in odds.items() if share > 0]
-            if len(known) > 1:
-                below = self.after(np.repeat(place, len(known), axis=0), known)
-                worth = self.values(below, match.actions[:number]).clip(-most, most)
-                mean = np.average(worth, weights=[odds[move] for move in known])
-                luck += float(worth[known.index(action)] - mean)
+            probabilities = match.odds[number] or {}
+            possible = [move for move, share in probabilities.items() if share > 0]
+            if len(possible) > 1:
+                below = self.after(np.repeat(place, len(possible), axis=0), possible)
+                values = self.values(below, match.actions[:number]).clip(-most, most)
+                weights = [probabilities[move] for move in possible]
+                mean = np.average(values, weights=weights)
+                luck += float(values[possible.index(action)] - mean)
             place = self.after(place, [action])
         return luck
 
     def estimate(self, match: Match) -> float:
-        """Player 0's return of a match without what luck is known of it."""
+        """Return player 0's return of a match minus `luck`."""
         return match.returns[0] - self.luck(match)
 
 
 class TreeValues(Baseline):
-    """Values of all histories of a compiled game.
+    """Values of all histories of a game tree.
 
     Attributes:
-      instance: the compiled game.
+      instance: The game tree.
     """
 
     instance: GameTree
 
     def __init__(self, tree: GameTree, values: np.ndarray) -> None:
-        """Takes float64 [N], player 0's."""
+        """Keep player 0's values, float64 [N]."""
         self.instance, self._values = tree, values
         self.root = np.zeros(1, np.int64)
 
@@ -120,17 +121,17 @@ class TreeValues(Baseline):
 
 
 class RolloutValues(Baseline):
-    """Means of rollouts of a policy against itself, drawn by a seed of the history.
+    """Means of rollouts of a policy against itself, with a seed of the history.
 
-    Siblings draw from the same numbers: each move takes the action whose probability
-    is the largest multiple of a random number of its own. So in games of cards siblings
-    meet the same cards, and differ by little else than what they are worth.
+    Siblings use the same random numbers: each move is the action whose probability is
+    the largest multiple of the action's random number. In card games, siblings
+    therefore get the same cards, and differ by little else than their values.
     """
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
-        """Takes a sequential game, and a policy of both players."""
+        """Keep a sequential game and a policy of both players."""
         self.instance, self._policy = game, policy
-        # Without batched rules places are OpenSpiel's states.
+        # Without batched rules, places are OpenSpiel's states.
         self._rules = rules_for(game, policy)
         self._answers = [Answers(policy, player) for player in range(2)]
         self._width = max(game.num_distinct_actions(), game.max_chance_outcomes())
@@ -156,84 +157,84 @@ class RolloutValues(Baseline):
         places, row = np.repeat(places, each, axis=0), np.arange(len(places) * each)
         utility = np.zeros(len(row))
         while len(row):
-            over, worth, odds = self._look(places)
-            utility[row[over]] = worth
+            over, returns, weights = self._moves(places)
+            utility[row[over]] = returns
             places, row = places[~over], row[~over]
-            noise = random.standard_exponential((each, odds.shape[1]))
-            places = self.after(places, np.argmax(odds / noise[row % each], axis=1))
+            noise = random.standard_exponential((each, weights.shape[1]))
+            places = self.after(places, np.argmax(weights / noise[row % each], axis=1))
         return utility.reshape(-1, each).mean(axis=1)
 
-    def _look(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What is over, bool [n], what is paid there, and odds of moves elsewhere.
+    def _moves(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the terminal places and returns, and the moves at other places.
 
-        The odds are float64 [m, A], in any scale.
+        Returns:
+          bool [n], whether a place is terminal; float64 [n - m], player 0's returns
+          there; and float64 [m, A], weights of actions at the m other places.
         """
         if self._rules is None:
             players = [state.current_player() for state in places]
             over = np.array(players) == TERMINAL
-            odds = np.zeros((len(places), self._width))
+            weights = np.zeros((len(places), self._width))
             for row in np.flatnonzero(~over):
-                shares = moves(places[row], self._answers[max(players[row], 0)])
-                odds[row, list(shares)] = list(shares.values())
-            worth = np.array([player_return(state, 0) for state in places[over]])
-            return over, worth, odds[~over]
+                by_action = moves(places[row], self._answers[max(players[row], 0)])
+                weights[row, list(by_action)] = list(by_action.values())
+            returns = np.array([player_return(state, 0) for state in places[over]])
+            return over, returns, weights[~over]
         player = self._rules.current_player(places)
         over = player == TERMINAL
-        worth = self._rules.returns(places[over]) if over.any() else np.zeros(0)
+        returns = self._rules.returns(places[over]) if over.any() else np.zeros(0)
         live, player = places[~over], player[~over]
         if not len(live):
-            return over, worth, np.zeros((0, 1))
+            return over, returns, np.zeros((0, 1))
         legal = self._rules.legal_actions_mask(live)
-        odds = legal.astype(np.float64)
+        weights = legal.astype(np.float64)
         draws = player == CHANCE
         if draws.any():
-            odds[draws] *= self._rules.chance_probabilities(live[draws])
+            weights[draws] *= self._rules.chance_probabilities(live[draws])
         for actor in np.unique(player[~draws]).tolist():
             acts = player == actor
-            asked = live[acts], actor, legal[acts]
-            odds[acts] = row_probabilities(self._policy, self._rules, *asked)
-        return over, worth, odds
+            weights[acts] = row_probabilities(
+                self._policy, self._rules, live[acts], actor, legal[acts]
+            )
+        return over, returns, weights
 
 
 def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> Baseline:
-    """Values of a policy that plays itself: exact, or by rollouts.
+    """Return the values of a policy against itself: exact, or by rollouts.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      policy: of both players: an OpenSpiel policy, a result of `solve`, or a string
-        such as "cfr+(iterations=100)" or the path of a file.
-      memory_limit: take rollouts of larger games, which are not compiled.
+      game: OpenSpiel game string, game, or game tree.
+      policy: A policy of both players: an OpenSpiel policy, a result of `solve`, or a
+        string such as "cfr+(iterations=100)" or the path of a file.
+      memory_limit: Largest memory for the game tree; larger games use rollouts.
 
     Raises:
-      GameTooLargeError: the game does not fit, and the policy needs it whole.
-      ValueError: no policy, or one of another game.
+      GameTooLargeError: If the game tree does not fit into memory, and the policy needs
+        it.
+      ValueError: If it is not a policy, or belongs to another game.
     """
-    tree: GameTree | PhantomGame
-    opened = open_game(game)
     try:
         try:
-            if isinstance(game, GameTree):
-                tree = game
-            else:
-                tree = build_for_evaluation(
-                    opened, memory_limit, worlds=False, seconds=_PATIENCE
-                )
+            tree = build_for_evaluation(
+                game, memory_limit, worlds=False, seconds=_PATIENCE
+            )
         except (GameTooLargeError, ImperfectRecallError) as error:
-            return RolloutValues(opened.game, _policy(opened.game, policy, error))
-        assert isinstance(tree, GameTree)
+            plain = open_game(game).game
+            return RolloutValues(plain, _policy(plain, policy, error))
         target = open_opponent(policy, tree, signals=False, memory_limit=memory_limit)
     except (OSError, ValueError) as error:
         kind = GameTooLargeError if isinstance(error, GameTooLargeError) else ValueError
         raise kind(f"aivat={policy!r}: {error}") from error
-    return TreeValues(tree, history_values(tree, target.strategy()))
+    assert target.tree is not None
+    return TreeValues(target.tree, history_values(target.tree, target.strategy()))
 
 
 def _policy(
-    game: pyspiel.Game, given: PolicyLike, error: ValueError
+    game: pyspiel.Game, policy: PolicyLike, error: ValueError
 ) -> openspiel_policy.Policy:
-    """A policy of a game that is not compiled, as `error` says."""
-    spec = read_player(given, game, name="aivat")
-    if not isinstance(given, str) and spec.make_policy(game, 0) is None:
+    """Return a policy of a game whose tree was not built because of an error."""
+    spec = read_player(policy, game, name="aivat")
+    if not isinstance(policy, str) and spec.make_policy(game, 0) is None:
         raise ValueError("it is not a policy; give a policy, a result or a string")
     if spec.needs_tree:
         raise GameTooLargeError(

@@ -11,39 +11,28 @@ from typing import Any
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, is_wanted, listening
-from spiel_cr.evaluation.opponent import (
-    Opponent,
-    OpponentSource,
-    open_opponent,
-    rebuild_opponent,
-)
-from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
+from spiel_cr.evaluation.opponent import Opponent, open_opponent
+from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.response_matches import (
     Played,
     ResponseMatches,
     returns_of,
+    state_responder,
     value_of_response,
 )
 from spiel_cr.evaluation.responses import ismcts_search
-from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
-from spiel_cr.evaluation.responses.learned_response import (
-    LearningConfig,
-    learn_response,
-)
-from spiel_cr.evaluation.responses.local_best_response import BoardResponse, LBRBot, lbr
+from spiel_cr.evaluation.responses.local_best_response import BoardResponse, lbr
 from spiel_cr.evaluation.responses.state_responder import StateResponder
 from spiel_cr.evaluation.result import (
     Evaluation,
     ResponseValue,
     from_same_deals,
-    in_player_order,
 )
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import Game
@@ -52,10 +41,8 @@ from spiel_cr.players import bots
 from spiel_cr.players.player_specs import PlayerLike, check_order
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
-from spiel_cr.policies.beliefs.state_posterior import StatePosterior
-from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.solvers.locks import Locks
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import as_table
 
 
 def best_response(
@@ -184,7 +171,7 @@ def _respond_on_form(
     seconds = time.perf_counter() - start
     returns = None
     if opponent.bots is not None:
-        policy = opponent.as_policy(in_player_order(player, response, strategy))
+        policy = opponent.response_policy(player, response)
         bot = bots.PolicyBot(player, policy, seed=config.seed)
         matches = _play_matches(opponent, player, config, executor, bot)
         returns, _ = returns_of(opponent, matches)
@@ -213,7 +200,7 @@ def _strategy(
     Returns:
       float64 [S], and the number.
     """
-    form, tree = opponent.form, opponent.tree
+    form, tree = opponent.sequence_form, opponent.tree
     assert form is not None
     if not len(form.decisions[player]):
         # A player without decisions has a single strategy.
@@ -280,12 +267,12 @@ def _on_boards(
 
     None if the policy is not a table of bets and buckets.
     """
-    policy = opponent.policy
-    rules: Any = getattr(getattr(policy, "source", None), "rules", None)
-    if not isinstance(policy, TablePolicy) or not hasattr(rules, "draw_board"):
+    table = as_table(opponent.policy)
+    rules: Any = None if table is None else getattr(table.source, "rules", None)
+    if table is None or getattr(rules, "draw_board", None) is None:
         return None
     announce(f"{config.method} response of player {player}, on boards with all hands")
-    return BoardResponse(rules, policy.strategy, player, seed=config.seed)
+    return BoardResponse(rules, table.strategy, player, seed=config.seed)
 
 
 def _play_matches(
@@ -305,104 +292,20 @@ def _play_matches(
     source = opponent.for_workers(executor, config.seed)
     setup = source, player, config, responder if executor.is_in_process else None
     tasks = {number: number for number in range(config.matches)}
+    table = None if executor.is_in_process else as_table(opponent.policy)
     matches = []
     for match in tqdm(
-        in_order(executor.map(_match_player, setup, tasks), tasks),
+        in_order(executor.map(ResponseMatches, setup, tasks), tasks),
         total=config.matches,
         desc=f"matches, player {player}",
         unit="match",
         disable=not is_wanted(),
     ):
         matches.append(match)
-        if not executor.is_in_process and isinstance(opponent.policy, TablePolicy):
-            opponent.policy.asked += match.asked[0]
-            opponent.policy.unmet += match.asked[1]
+        if table is not None:
+            table.asked += match.asked[0]
+            table.unmet += match.asked[1]
     return matches
-
-
-def _match_player(
-    source: Opponent | OpponentSource,
-    player: int,
-    config: ResponseConfig,
-    responder: pyspiel.Bot | None,
-) -> ResponseMatches:
-    """Return a function that plays matches; without a responder, make one."""
-    opponent = rebuild_opponent(source)
-    reduces_variance = responder is None or isinstance(responder, StateResponder)
-    if responder is None:
-        responder, _ = state_responder(opponent, player, config)
-    return ResponseMatches(
-        opponent, player, responder, config, reduces_variance=reduces_variance
-    )
-
-
-def state_responder(
-    opponent: Opponent, player: int, config: ResponseConfig
-) -> tuple[StateResponder, int]:
-    """Make a bot that looks ahead during matches.
-
-    Args:
-      opponent: The opponent, whose policy the bot uses.
-      player: The responder.
-      config: Method ("ismcts", "lbr" or "learned") and settings.
-
-    Returns:
-      The bot, and the number of simulations that it learned from before.
-    """
-    game, policy, seed = opponent.game, opponent.policy, config.seed
-    belief = StatePosterior(
-        game,
-        player,
-        policy,
-        max_histories=config.max_histories,
-        particles=config.particles,
-        seed=seed,
-    )
-    if config.method == "lbr":
-        local = LBRBot(
-            game,
-            player,
-            policy,
-            leaf=config.leaf_for(game),
-            rollouts=config.rollouts,
-            seed=seed,
-            belief=belief,
-        )
-        return local, 0
-    predictor, simulations = Predictor(rollout=rollout_of(policy, config.search)), 0
-    if config.method == "learned":
-        settings = LearningConfig(search=config.search, rounds=config.rounds)
-        learned = learn_response(
-            game, player, policy, settings, seed=seed, progress=is_wanted()
-        )
-        predictor = predictor._replace(prior_and_value=learned.prior_and_value)
-        simulations = learned.simulations
-    responder = ISMCTSBRBot(
-        game,
-        player,
-        policy,
-        config.search,
-        seed=seed,
-        predictor=predictor,
-        belief=belief,
-    )
-    return responder, simulations
-
-
-def rollout_of(
-    policy: openspiel_policy.Policy, search: SearchConfig
-) -> openspiel_policy.Policy | None:
-    """Return the responder's policy in rollouts: the evaluated policy.
-
-    None, which is uniform play, if the search is that of the paper, or if a bot would
-    have to be queried at many information states.
-
-    Args:
-      policy: The evaluated policy of both players.
-      search: The response's search settings.
-    """
-    queried = isinstance(policy, BotPolicy)
-    return policy if search.histories == "all" and not queried else None
 
 
 def played_strategy(

@@ -1,4 +1,4 @@
-"""Luck taken out of matches whose referee knows how chance and the opponent move."""
+"""Control variates of matches in which the probabilities of moves are known."""
 
 from collections.abc import Mapping
 
@@ -9,21 +9,21 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.policies.rollouts import Answers, draw_outcome, moves, play_on
 
-# Fewer matches do not tell how strong the correlation is.
+# Fewer matches do not suffice to estimate the correlation.
 _LEAST = 20
 
 
 class Luck:
-    """What the moves of chance and of the opponent brought the responder in a match.
+    """The effect of moves of chance and the opponent on a responder's return.
 
-    At each such move another one is drawn from the same probabilities, and both are
-    played out to the end. The difference of the two returns has mean zero whatever has
-    happened before, and so has the sum over the match: a control variate, as in AIVAT
-    (Burch et al. 2018), with one drawn move in place of the expectation over all. An
-    observer of `play_match`.
+    At each such move an alternative is sampled from the same probabilities, and both
+    are played to the end. The difference of the two returns has mean zero after any
+    earlier moves, and so has the sum over the match. It is a control variate as in
+    AIVAT (Burch et al. 2018), with one sampled move in place of the expectation over
+    all moves. The object is an observer of `play_match`.
 
     Attributes:
-      total: of the match so far, in the game's units.
+      total: Sum over the match so far, in the game's units.
     """
 
     def __init__(
@@ -35,25 +35,26 @@ class Luck:
         rollouts: int,
         opponent_is_known: bool,
     ) -> None:
-        """Nothing has happened yet.
+        """Start with a total of zero.
 
         Args:
-          player: the responder.
-          answers: how both players play in rollouts; the opponent as in the match.
-          random: consumed.
-          rollouts: after each of the two moves.
-          opponent_is_known: the opponent moves in the match as `answers` says; else
-            only chance's luck is taken out.
+          player: The responder.
+          answers: Policies of both players in rollouts; the opponent's is that of the
+            match.
+          random: Random numbers.
+          rollouts: Number of rollouts after each of the two moves.
+          opponent_is_known: Whether the opponent plays the policy of `answers` in the
+            match; otherwise only moves of chance count.
         """
         self._player, self._answers, self._random = player, answers, random
         self._rollouts, self._known = rollouts, opponent_is_known
         self.total = 0.0
 
     def __call__(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Takes in a move before it is made."""
+        """Add the effect of a move, before the move is applied."""
         if player == self._player or (player >= 0 and not self._known):
             return
-        # Of chance nobody is asked.
+        # No policy is queried at chance nodes.
         outcomes = list(moves(state, self._answers[max(player, 0)]).items())
         if len(outcomes) < 2:
             return
@@ -63,7 +64,7 @@ class Luck:
             self.total += gain
 
     def _value(self, state: pyspiel.State) -> float:
-        """The responder's mean return of rollouts."""
+        """Return the responder's mean return of rollouts."""
         total = 0.0
         for _ in range(self._rollouts):
             end = state.clone()
@@ -74,23 +75,26 @@ class Luck:
 
 
 def without_luck(returns: np.ndarray, luck: np.ndarray) -> np.ndarray:
-    """float64 [n], returns less what luck explains of them; of the same expectation.
+    """Subtract a control variate from returns; the expectation is unchanged.
 
-    How much luck counts for is fitted by least squares, to each half of the matches on
-    the other half, so that no match helps to choose its own correction.
+    The coefficient is fitted by least squares. That of each half of the matches is
+    fitted on the other half, so that no match affects its own correction.
 
     Args:
-      returns: float64 [n], of independent matches.
-      luck: float64 [n], of mean zero, see `Luck`.
+      returns: float64 [n], returns of independent matches.
+      luck: float64 [n], the control variate, of mean zero, see `Luck`.
+
+    Returns:
+      float64 [n].
     """
     if len(returns) < _LEAST:
         return returns
     result = returns.copy()
     halves = np.arange(len(returns)) % 2 == 0
-    for mine in (halves, ~halves):
-        other = luck[~mine]
-        spread = float(np.square(other).sum())
+    for half in (halves, ~halves):
+        rest = luck[~half]
+        spread = float(np.square(rest).sum())
         if spread:
-            centred = returns[~mine] - returns[~mine].mean()
-            result[mine] -= float(centred @ other) / spread * luck[mine]
+            centred = returns[~half] - returns[~half].mean()
+            result[half] -= float(centred @ rest) / spread * luck[half]
     return result

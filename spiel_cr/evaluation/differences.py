@@ -1,4 +1,4 @@
-"""Where two policies act otherwise, and what each such decision is worth."""
+"""Differences between two policies, and the value of each of them."""
 
 import dataclasses
 import html
@@ -13,24 +13,25 @@ from spiel_cr.players.player_specs import PolicyLike, check_order
 from spiel_cr.policies import conversions, met
 from spiel_cr.policies.best_responses import reach_of, value_bounds
 
-# The share of matches from which on an infoset differs clearly.
+# Smallest share of matches of a clear difference at an infoset.
 _CLEAR = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """An infoset at which two policies act otherwise.
+    """An infoset at which two policies differ.
 
     Attributes:
-      player: who acts.
+      player: The acting player.
       infoset: OpenSpiel's information state string, in one line.
-      actions: OpenSpiel's words.
-      first, second: probabilities of the actions under each policy.
-      apart: how probable it is, where the player follows the second policy against the
-        first one, that play comes here and the two act otherwise (total variation).
-      worth: what the player gains by the second policy's probabilities here, in its own
-        utility, where it follows the second one on the way here, the first one
-        afterwards, and the opponent the first one.
+      actions: OpenSpiel's names of the actions.
+      first, second: Probabilities of the actions under each policy.
+      apart: Probability that play reaches the infoset and the policies act differently
+        (total variation), if the player follows the second policy and the opponent the
+        first one.
+      worth: Gain of the second policy's probabilities at the infoset, in the player's
+        utility. The player follows the second policy before, and the first one
+        afterwards; the opponent follows the first one.
     """
 
     player: int
@@ -90,24 +91,35 @@ def differences(
     memory_limit: Limit = None,
     progress: bool = False,
 ) -> Differences:
-    """Where two policies differ most, and what that is worth; exact.
+    """List the infosets where two policies differ most, with the gain of each.
 
-    What a player gains by another strategy is the sum, over its infosets, of the new
-    strategy's reach times what its probabilities gain there under the old one (the
-    performance difference lemma; Kakade & Langford 2002).
+    The gain of another strategy is the sum, over the player's infosets, of the new
+    strategy's reach times the gain of its probabilities there under the old one
+    (performance difference lemma; Kakade & Langford 2002). All values are exact.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      first: an OpenSpiel policy, a result, or a string, as for `nash_conv`.
-      second: another one.
-      sort: of the infosets that are listed: "worth", gained or lost; or "apart".
-      most: infosets that are listed.
-      memory_limit: refuse to compile larger games, as in `solve`.
-      progress: show progress bars on stderr.
+      game: OpenSpiel game string, game, or game tree.
+      first: The first policy: an OpenSpiel policy, a result, or a string, as for
+        `nash_conv`.
+      second: The second policy.
+      sort: Order of the infosets: "worth", by the gain or loss, or "apart", by the
+        probability of different moves in a match.
+      most: Maximum number of infosets to list.
+      memory_limit: Largest memory for the game tree, as in `solve`.
+      progress: Whether to show progress bars on stderr.
+
+    Returns:
+      The differences; `print` shows them as lines of text.
 
     Raises:
-      GameTooLargeError: the game does not fit.
-      ValueError: no policy, or one of another game.
+      GameTooLargeError: If the game tree does not fit into memory.
+      ValueError: If an argument is not a policy of the game.
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 100)
+      >>> spiel_cr.differences("kuhn_poker", "uniform", result).infosets
+      12
     """
     check_order(game, first, "differences(game, first, second)")
     check_choice(sort, "sort", ("worth", "apart"))

@@ -29,7 +29,6 @@ from spiel_cr.evaluation import openspiel_evaluator, traversal
 from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.evaluation.traversal import QueriedStrategy, Work
-from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
@@ -104,12 +103,9 @@ def evaluate(
         )
     if isinstance(policy, str):
         read_string(policy, "policy")
-    if isinstance(game, GameTree):
-        tree: GameTree | PhantomGame = game
-    else:
-        tree = build_for_evaluation(open_game(game), memory_limit)
+    tree = build_for_evaluation(game, memory_limit)
     if isinstance(tree, PhantomGame):
-        return _evaluate_phantom_game(game, policy, seed, memory_limit)
+        return _evaluate_phantom_game(tree, policy, seed, memory_limit)
     if not isinstance(policy, str):
         spec = read_player(policy, tree.game, name="policy")
         if (source := spec.make_policy(tree, seed)) is not None:
@@ -145,19 +141,15 @@ def _queried(
 
 
 def _evaluate_phantom_game(
-    game: Game, policy: PlayerLike, seed: int, memory_limit: Limit
+    game: PhantomGame, policy: PlayerLike, seed: int, memory_limit: Limit
 ) -> Evaluation:
     """Evaluate a player of a large phantom game; a bot by its answers."""
     start = time.perf_counter()
     opponent = open_opponent(policy, game, seed=seed, memory_limit=memory_limit)
-    behaviour = opponent.strategy()
-    work = Work(seconds=time.perf_counter() - start)
-    assert opponent.form is not None
-    low, high = best_responses.value_bounds(opponent.form, behaviour)
-    infosets = sum(map(len, opponent.form.decisions))
-    return _evaluation(
-        high - low, infosets, infosets, work._replace(moves=infosets), "spiel_cr"
-    )
+    opponent.strategy()  # raises an error if the policy has more knowledge
+    infosets = sum(map(len, game.decisions))
+    work = Work(infosets, seconds=time.perf_counter() - start)
+    return _evaluation(opponent.nash_conv(), infosets, infosets, work, "spiel_cr")
 
 
 def evaluate_strategies(

@@ -99,6 +99,12 @@ def play_matches(
       IllegalMoveError: If a bot chooses an illegal action.
       ValueError: If there are not two players, a bot is in the wrong seat, a number is
         invalid, or a player needs a game tree that exceeds the memory limit.
+
+    Example:
+      >>> import spiel_cr
+      >>> solved = spiel_cr.solve("kuhn_poker", "cfr+", 100)
+      >>> spiel_cr.play_matches("kuhn_poker", (solved, "uniform"), 1000).mean > 0
+      True
     """
     check_order(game, players, "play_matches(game, players)")
     if isinstance(players, str) or len(players) != 2:

@@ -6,7 +6,6 @@ from spiel_cr.games.opening.identity import same_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.player_specs import PolicyLike, check_order
-from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
 
 
@@ -45,9 +44,4 @@ def nash_conv(
         if same_game(policy.game, open_game(game).game):
             return policy.nash_conv()
     opponent = open_opponent(policy, game, memory_limit=memory_limit, progress=progress)
-    if opponent.abrupt is not None:
-        return sum(each.value for each in opponent.abrupt.values)
-    behaviour = opponent.strategy()
-    assert opponent.form is not None
-    low, high = best_responses.value_bounds(opponent.form, behaviour)
-    return high - low
+    return opponent.nash_conv()

@@ -1,12 +1,12 @@
-"""One step of resolving, looked at closely.
+"""NashConv after re-solving a single subgame (the *one-step* evaluator).
 
-The *one-step* evaluator. A trunk strategy is found by solving the whole game for a
-while; one subgame is then resolved on top of it, and NashConv of the combination (the
-trunk, with the resolving player's strategy of that subgame replaced) is followed over
-the iterations of the subgame's solve. The gadget needs the opponent's values at the
-subgame's root: one for each augmented infoset there (Burch et al. 2014). They are the
-means over the trunk's iterates, or exact ones: those of a best response to the trunk;
-and they can be blurred, to see how much that matters.
+A trunk strategy is computed by solving the full game for a number of iterations. One
+subgame is then re-solved below it. The result is the NashConv of the combination (the
+trunk, with the strategy of the re-solving player replaced in the subgame) as a function
+of the iterations in the subgame. The gadget needs the opponent's values at the
+subgame's root, one for each augmented infoset (Burch et al. 2014). They are the means
+over the trunk's iterates, or exact values of a best response to the trunk. Noise can be
+added to them, in order to measure its effect.
 """
 
 import dataclasses
@@ -78,9 +78,9 @@ class Place(NamedTuple):
     """A subgame in a game.
 
     Attributes:
-      decomposition: layers and subgames of the player who acts there.
-      layer: the subgame's layer, from 2.
-      number: of the subgame, in the decomposition.
+      decomposition: Layers and subgames of the acting player.
+      layer: Layer of the subgame, from 2.
+      number: Number of the subgame in the decomposition.
     """
 
     decomposition: Decomposition
@@ -89,14 +89,15 @@ class Place(NamedTuple):
 
 
 class Trunk(NamedTuple):
-    """What the solve of the whole game left for resolving below.
+    """A solution of the full game, for re-solving below it.
 
     Attributes:
-      behaviours: for each player float64 [S], average strategy's action probabilities.
-      form: the whole game; the opponent's last G infosets are the augmented ones.
-      reach: float64 [S of i], the resolving player's average sequence form.
+      behaviours: Action probabilities of the average strategies, float64 [S] of each
+        player.
+      form: The full game; the opponent's last G infosets are the augmented ones.
+      reach: float64 [S], the re-solving player's average strategy in sequence form.
       opponent_values: float64 [G], the opponent's values at all augmented infosets.
-      iterations: that were done.
+      iterations: Number of iterations.
     """
 
     behaviours: tuple[np.ndarray, np.ndarray]
@@ -107,16 +108,17 @@ class Trunk(NamedTuple):
 
 
 class OneStep(NamedTuple):
-    """A subgame resolved on top of a trunk.
+    """A subgame that was re-solved below a trunk.
 
     Attributes:
-      player: who resolves.
-      layer: the subgame's, from 2.
-      infosets: of the resolving player in the subgame; their strategy was replaced.
-      augmented_infosets: of the opponent, at the subgame's root.
-      trunk_nash_conv: before, exact, in the game's units.
-      curve: NashConv of the combination, over the iterations of the subgame's solve.
-      behaviours: for each player float64 [S], the combination at the end.
+      player: The re-solving player.
+      layer: Layer of the subgame, from 2.
+      infosets: Number of the player's infosets in the subgame, whose strategy was
+        replaced.
+      augmented_infosets: Number of the opponent's infosets at the subgame's root.
+      trunk_nash_conv: Exact NashConv of the trunk, in the game's units.
+      curve: NashConv of the combination, over the iterations in the subgame.
+      behaviours: The final combination, float64 [S] of each player.
     """
 
     player: int
@@ -129,15 +131,15 @@ class OneStep(NamedTuple):
 
 
 def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
-    """The subgame that begins after some actions.
+    """Find the subgame that begins after some actions.
 
     Args:
-      tree: the game, compiled with `observations=True`.
-      actions: OpenSpiel's actions from the root, chance included: numbers, or strings
-        as `action_to_string` writes them.
+      tree: The game tree, built with `observations=True`.
+      actions: OpenSpiel's actions from the root, including chance outcomes: numbers, or
+        the strings of `action_to_string`.
 
     Raises:
-      ValueError: not a sequence of legal actions, or no subgame begins after it.
+      ValueError: If an action is illegal, or no subgame begins after the actions.
     """
     text = f"actions={','.join(map(str, actions))!r}"
     histories = tree.histories
@@ -171,7 +173,7 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
 
 
 def _choices(state: pyspiel.State) -> str:
-    """Legal actions in words, the first few."""
+    """Return a few legal actions in words."""
     legal = state.legal_actions()
     if state.is_terminal():
         return "none: the game is over"
@@ -193,16 +195,16 @@ def solve_trunk(
     *,
     progress: bool = False,
 ) -> Trunk:
-    """Solves the whole game, and takes the opponent's values at augmented infosets.
+    """Solve the full game, and compute the opponent's values at augmented infosets.
 
     Args:
-      place: where resolving will begin; only its decomposition is used.
-      iterations: of the solve.
-      algorithm: see `algorithms.find`.
-      progress: show a progress bar on stderr.
+      place: The subgame to re-solve; only its decomposition is used.
+      iterations: Number of iterations.
+      algorithm: Algorithm of the solve, see `algorithms.find`.
+      progress: Whether to show a progress bar on stderr.
 
     Raises:
-      ValueError: a bad argument.
+      ValueError: If an argument is invalid.
     """
     iterations = checks.check_iterations(iterations, name="trunk_iterations")
     d = place.decomposition
@@ -218,7 +220,7 @@ def solve_trunk(
     with tqdm(total=iterations, desc="trunk", disable=not progress) as bar:
 
         def advance(count: int) -> None:
-            # Without the bar's answer, which would stop the solver.
+            # The bar's return value would stop the solver.
             bar.update(count)
 
         solver.run(iterations, after_chunk=advance)
@@ -236,9 +238,9 @@ def solve_trunk(
 
 
 def _augmented_form(d: Decomposition) -> layout.SequenceForm:
-    """The whole game, with every augmented infoset as a point of the opponent.
+    """Return the full game, with augmented infosets as decisions of the opponent.
 
-    These come after its own infosets and have a single action, so that the
+    They follow the opponent's infosets and have a single action, so that the
     decomposition's extended sequences are this form's sequences.
     """
     histories, other = d.tree.histories, 1 - d.player
@@ -266,16 +268,16 @@ def resolve_after(
     *,
     progress: bool = False,
 ) -> OneStep:
-    """Solves a game for a trunk, and resolves one subgame on top of it.
+    """Solve a game for a trunk, and re-solve one subgame below it.
 
     Args:
-      tree: the game, compiled with `observations=True`.
-      actions: that lead to the subgame, see `find`.
-      config: how.
-      progress: show progress bars on stderr.
+      tree: The game tree, built with `observations=True`.
+      actions: Actions that lead to the subgame, see `find`.
+      config: Settings of both solves.
+      progress: Whether to show progress bars on stderr.
 
     Raises:
-      ValueError: no subgame begins after these actions.
+      ValueError: If no subgame begins after these actions.
     """
     place = find(tree, actions)
     trunk = solve_trunk(
@@ -287,13 +289,13 @@ def resolve_after(
 def one_step(
     place: Place, trunk: Trunk, config: OneStepConfig, *, progress: bool = False
 ) -> OneStep:
-    """Resolves one subgame and follows NashConv of the combination.
+    """Re-solve one subgame, and compute the NashConv curve of the combination.
 
     Args:
-      place: the subgame.
-      trunk: from `solve_trunk`, of the same decomposition.
-      config: how; its `trunk_iterations` are not used.
-      progress: show a progress bar on stderr.
+      place: The subgame.
+      trunk: The trunk of `solve_trunk`, for the same decomposition.
+      config: Settings; `trunk_iterations` is not used.
+      progress: Whether to show a progress bar on stderr.
     """
     d = place.decomposition
     opponent_values = _values(d, trunk, config.values)
@@ -342,14 +344,14 @@ def _values(d: Decomposition, trunk: Trunk, values: OpponentValues) -> np.ndarra
 
 
 def _blur(values: np.ndarray, noise: float, random: np.random.Generator) -> np.ndarray:
-    """Values with multiplicative noise of this standard deviation."""
+    """Return values with multiplicative noise of a standard deviation."""
     return values * random.normal(1.0, noise, len(values))
 
 
 def _combine(
     d: Decomposition, trunk: Trunk, subgame: Subgame, solver: Solver
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The trunk with the player's strategy in the subgame replaced."""
+    """Return the trunk with the player's strategy in the subgame replaced."""
     resolved = solver.average_behaviour(d.player)
     owner = d.tree.infosets[d.player].decisions.owner
     own = trunk.behaviours[d.player].copy()

@@ -1,4 +1,4 @@
-"""Exact NashConv, by OpenSpiel's tools or, on large games, by our own."""
+"""Exact NashConv by OpenSpiel's tools or, for large games, by spiel_cr."""
 
 import sys
 from typing import Any
@@ -23,15 +23,15 @@ EVALUATORS = ("auto", "openspiel", "spiel_cr")
 
 # OpenSpiel's Python tools take about 70 microseconds for each history.
 _MOST_HISTORIES = 500_000
-# And bytes: for each history, for each infoset with its state, and for each number of
-# an infoset's tensor, which a `TabularPolicy` holds as Python's floats and as numpy's.
+# Bytes for each history, for each infoset with its state, and for each number of an
+# infoset's tensor, which a `TabularPolicy` stores as Python and numpy floats.
 _HISTORY, _INFOSET, _NUMBER = 450, 1400, 48
-# They are recursive, and take six of Python's stack frames for each move of a history;
-# two more leave room for the frames of the caller.
+# Python's stack frames for each move of a history: the tools are recursive and use six
+# of them. Two more leave room for the caller.
 _FRAMES = 8
-# Nothing is shown of what takes fewer seconds.
+# Seconds before a progress bar appears.
 _SILENT = 2.0
-# So many outcomes of probability zero are tried, for whether OpenSpiel takes them.
+# Number of outcomes of probability zero that are tested with OpenSpiel.
 _MOST_TRIED = 1000
 
 
@@ -71,12 +71,12 @@ class _CountedPolicy(policy_lib.Policy):
 
 
 def openspiel_bytes(tree: GameTree) -> int:
-    """What OpenSpiel's Python tools take on a game, besides the compiled game.
+    """Estimate the memory of OpenSpiel's Python tools, without the game tree.
 
     Raises:
-      GameTooLargeError: they would walk through more than a million histories below
-        outcomes of probability zero.
-      InvalidGameError: OpenSpiel refuses such an outcome.
+      GameTooLargeError: If there are more than a million histories below outcomes of
+        probability zero, which the tools visit.
+      InvalidGameError: If OpenSpiel does not accept such an outcome.
     """
     game, kind = tree.game, tree.game.get_type()
     numbers = game.num_distinct_actions()
@@ -90,7 +90,7 @@ def openspiel_bytes(tree: GameTree) -> int:
 
 
 def is_too_deep(tree: GameTree) -> bool:
-    """Whether OpenSpiel's recursive Python tools would exceed the recursion limit."""
+    """Return whether OpenSpiel's Python tools would exceed the recursion limit."""
     return tree.max_depth * _FRAMES > sys.getrecursionlimit()
 
 
@@ -112,16 +112,17 @@ def check_depth(tree: GameTree) -> None:
 def check_memory(
     tree: GameTree, limit: memory.Limit, *, before: float | None = None
 ) -> None:
-    """Refuses games on which OpenSpiel's tools take too much memory.
+    """Raise an error if OpenSpiel's tools need too much memory for a game.
 
     Args:
-      tree: the compiled game.
-      limit: as users give it.
-      before: the peak of what is done before, in bytes; None: compiling.
+      tree: The game tree.
+      limit: Memory limit.
+      before: Peak memory of earlier work, in bytes; by default that of building the
+        tree.
 
     Raises:
-      GameTooLargeError: they take more, or the game is too deep for them.
-      InvalidGameError: they fail on this game.
+      GameTooLargeError: If the limit is exceeded, or the game is too deep.
+      InvalidGameError: If the tools fail on this game.
     """
     check_depth(tree)
     memory.check_need(
@@ -133,7 +134,7 @@ def check_memory(
 
 
 def is_beyond(tree: GameTree, limit: memory.Limit) -> bool:
-    """Whether OpenSpiel's tools fail on a game, or take too much time or memory."""
+    """Return whether OpenSpiel's tools fail, or need too much time or memory."""
     if len(tree.histories) > _MOST_HISTORIES or is_too_deep(tree):
         return True
     try:
@@ -144,15 +145,17 @@ def is_beyond(tree: GameTree, limit: memory.Limit) -> bool:
 
 
 def check_public_tree(game: pyspiel.Game) -> None:
-    """Refuses games that OpenSpiel's tools are too slow for, or fail on.
+    """Raise an error if OpenSpiel's tools are too slow for a game, or fail.
 
     Args:
-      game: solved in the form of signals, so that nobody has counted its histories.
+      game: A game that was solved in public-tree form, so that its histories were not
+        counted.
 
     Raises:
-      GameTooLargeError: by an estimate it has more than half a million histories.
-      InvalidGameError: OpenSpiel refuses outcomes of probability zero that it lists
-        for the first deal.
+      GameTooLargeError: If the game has more than half a million histories, by an
+        estimate.
+      InvalidGameError: If OpenSpiel does not accept outcomes of probability zero that
+        it lists for the first deal.
     """
     state = game.new_initial_state()
     impossible = impossible_outcomes(state)

@@ -7,7 +7,7 @@ game tree or, if the tree is too large, on OpenSpiel's states.
 
 import math
 import time
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyspiel
@@ -15,11 +15,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import memory
-from spiel_cr.common.errors import (
-    GameTooLargeError,
-    ImperfectRecallError,
-    MoreKnowledgeError,
-)
+from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
 from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
@@ -29,33 +25,35 @@ from spiel_cr.evaluation.result import in_player_order
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
-from spiel_cr.games.opening.opened import Opened, open_game
+from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.phantom.abrupt import abrupt_game
-from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
+from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.phantom.hidden import estimate_phantom_worlds, phantom_rules
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
-from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.tree.compiler import Game, build_tree
+from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
 from spiel_cr.players.player_strings import PlayerSpec
-from spiel_cr.policies import conversions
-from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.policies.behaviour_files import form_policy
+from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.form_policy import FormPolicy
-from spiel_cr.policies.policy_adapters import AdaptedPolicy, JointPolicy, probe
+from spiel_cr.policies.policy_adapters import probe
 from spiel_cr.policies.queries import normalised, query, rules_for
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks, lock
 from spiel_cr.solvers.representation import (
     PHANTOM,
+    PUBLIC_TREE,
+    SIMULATOR,
     GameOptions,
     Need,
     SimulatedGame,
     choose_form,
+    represent,
 )
 
 # Largest number of float64 vectors over sequences (strategies, reach, responses) at a
@@ -77,9 +75,8 @@ class Opponent(NamedTuple):
       name: Name of the player, as users write it.
       game: The sequential game.
       policy: Policy of both players; an estimate if there are `bots`.
-      tree: The game tree; None if it is too large, or the policy has another form.
-      form: Sequence form of the tree, or of the policy's public-tree or phantom form;
-        None if no form fits into memory.
+      form: The represented game; None if no form fits into memory.
+      sequence_form: The form's payoffs and sequences, with node locks.
       behaviour: Action probabilities of both players on the form, each float64 [S]. The
         responder's give the value of the policy itself. None if there is no form, or
         the policy is an estimate.
@@ -93,12 +90,17 @@ class Opponent(NamedTuple):
     name: str
     game: pyspiel.Game
     policy: openspiel_policy.Policy
-    tree: GameTree | None = None
-    form: SequenceForm | None = None
+    form: HasSequenceForm | None = None
+    sequence_form: SequenceForm | None = None
     behaviour: Behaviours | None = None
     bots: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
     too_large: GameTooLargeError | MoreKnowledgeError | None = None
     abrupt: AbruptEvaluation | None = None
+
+    @property
+    def tree(self) -> GameTree | None:
+        """The game tree; None if it is too large, or the policy has another form."""
+        return self.form if isinstance(self.form, GameTree) else None
 
     def strategy(self) -> Behaviours:
         """Return the policy on the form, each float64 [S]; an estimate if it has bots.
@@ -109,9 +111,22 @@ class Opponent(NamedTuple):
         """
         if self.behaviour is not None:
             return self.behaviour
-        if self.tree is None:
+        if self.form is None:
             raise self.too_large or GameTooLargeError(f"{self.game} is not compiled")
-        return query(self.tree, self.policy)
+        return query(self.form, self.policy)
+
+    def nash_conv(self) -> float:
+        """Compute the exact NashConv of the policy.
+
+        Raises:
+          GameTooLargeError, MoreKnowledgeError: See `strategy`.
+        """
+        if self.abrupt is not None:
+            return sum(each.value for each in self.abrupt.values)
+        behaviour = self.strategy()
+        assert self.sequence_form is not None
+        low, high = value_bounds(self.sequence_form, behaviour)
+        return high - low
 
     def with_locks(self, locks: Locks) -> "Opponent":
         """Return the opponent on a game with node locks of the responder.
@@ -119,22 +134,12 @@ class Opponent(NamedTuple):
         Raises:
           ValueError: If the game has no form, or see `locks.lock`.
         """
-        represented: HasSequenceForm | None = self.tree
-        if represented is None and isinstance(self.policy, FormPolicy):
-            represented = self.policy.form
-        if self.form is None or represented is None or self.bots is not None:
+        if self.form is None or self.sequence_form is None or self.bots is not None:
             raise ValueError(
                 f"locks: {self.name} on {self.game} is evaluated in matches, which do "
                 f"not support node locks; give a policy, and memory for the game tree"
             )
-        return self._replace(form=lock(self.form, represented, locks))
-
-    def as_policy(self, behaviours: Behaviours) -> openspiel_policy.Policy:
-        """Return strategies on the form as a policy of both players."""
-        if self.tree is not None:
-            return conversions.tabular_policy(self.tree, behaviours)
-        assert isinstance(self.policy, FormPolicy)
-        return FormPolicy(self.policy.form, behaviours)
+        return self._replace(sequence_form=lock(self.sequence_form, self.form, locks))
 
     def response_policy(
         self, player: int, response: np.ndarray
@@ -145,15 +150,15 @@ class Opponent(NamedTuple):
           player: The responder.
           response: float64 [S], the response's action probabilities.
         """
-        return self.as_policy(
-            in_player_order(player, response, self.strategy()[1 - player])
-        )
+        assert self.form is not None
+        behaviours = in_player_order(player, response, self.strategy()[1 - player])
+        return form_policy(self.form, behaviours)
 
     def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
         """Return what `rebuild_opponent` needs in workers."""
         if executor.is_in_process:
             return self
-        return self.name, self.tree or self.game, seed
+        return self.name, self.game, self.tree, seed
 
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
         """Return the bot that plays as a player: its own bot, or one of its policy."""
@@ -164,7 +169,7 @@ class Opponent(NamedTuple):
 
 def open_opponent(
     player: PlayerLike,
-    game: Game,
+    game: Game | PhantomGame,
     *,
     seat: int = 0,
     seed: int = 0,
@@ -182,7 +187,8 @@ def open_opponent(
     Args:
       player: The player: a string for `read_player`, a policy, a result, a function
         that makes bots, or a bot.
-      game: OpenSpiel game string, game, or game tree. The tree is built if it fits.
+      game: OpenSpiel game string, game, or represented game. The tree is built if it
+        fits into memory.
       seat: Player of the game that a bot for one player plays as.
       seed: Seed of sampled algorithms and of bots.
       signals: Whether to evaluate a policy that was solved on the public-tree form on
@@ -203,92 +209,95 @@ def open_opponent(
     spec = read_player(player, loaded, seat=seat)
     is_object, policy = not isinstance(player, str), None
     if is_object and not spec.needs_tree:
-        # What belongs to another game is rejected before any work.
+        # A policy of another game is rejected before any work.
         policy = as_policy_source(spec, loaded, seed=seed)
-    of_signals = _is_of_public_tree(policy)
+    built = _built_form(game)
+    of_public_tree = _public_tree_policy(policy) is not None
     if spec.file is not None:
-        of_signals = spec.file.is_of_public_tree
-    needs_tree = spec.needs_tree
-    represented: GameTree | PhantomGame | None = None
+        of_public_tree = spec.file.is_of_public_tree
+    form: HasSequenceForm | None = None
     too_large = None
     try:
-        if isinstance(game, GameTree):
-            memory.parse_limit(memory_limit)
-            represented = game
-        elif not (signals and of_signals):
-            represented = build_for_evaluation(
-                opened,
+        if built is not None or not (signals and of_public_tree):
+            form = build_for_evaluation(
+                built or opened,
                 memory_limit,
-                worlds=signals and not needs_tree,
-                seconds=math.inf if needs_tree else seconds,
+                worlds=signals and not spec.needs_tree,
+                seconds=math.inf if spec.needs_tree else seconds,
                 progress=progress,
+                solved=getattr(policy, "form", None),
             )
     except GameTooLargeError as error:
         too_large = error
-        if needs_tree and not spec.simulates:
+        if spec.needs_tree and not spec.simulates:
             raise
-    tree = represented if isinstance(represented, GameTree) else None
-    if is_object:
-        _check_belongs(player, tree)
-    else:
+    if not is_object:
         announce(f"taking the policy {player}")
-    game_form = _form_for(spec, loaded) if tree is None else tree
-    rivals = spec.bots_behind(game_form, seed)
+    playable = form or _form_for(spec, loaded)
+    rivals = spec.bots_behind(playable, seed)
     if policy is None:
         lazy = not executor.is_in_process
-        policy = as_policy_source(spec, game_form, seed=seed, lazy=lazy)
-    if is_object and tree is None:
-        probe(policy, loaded)
+        policy = as_policy_source(spec, playable, seed=seed, lazy=lazy)
     name = player if isinstance(player, str) else type(player).__name__
-    form = None if tree is None else tree.sequence_form
-    target = Opponent(name, loaded, policy, tree, form, None, rivals, too_large)
+    target = Opponent(name, loaded, policy, bots=rivals, too_large=too_large)
+    if form is not None:
+        target = target._replace(form=form, sequence_form=form.sequence_form)
+    if is_object:
+        _check_belongs(player, target.tree)
+        if target.tree is None:
+            probe(policy, loaded)
     if rivals is not None:
         return target
     try:
-        if represented is not None:
+        if form is not None:
             behaviour = query(
-                represented,
-                policy,
-                deadline=until,
-                executor=executor,
-                progress=progress,
+                form, policy, deadline=until, executor=executor, progress=progress
             )
-            if isinstance(represented, PhantomGame):
-                target = target._replace(policy=FormPolicy(represented, behaviour))
-            return target._replace(form=represented.sequence_form, behaviour=behaviour)
-        bot = not is_object and isinstance(policy, BotPolicy)
-        if signals and seconds == math.inf and not bot:
-            queried = _query_private_states(opened, policy, memory_limit, progress)
-            policy = policy if queried is None else queried
-            target = target._replace(policy=policy)
-        if signals and _is_of_public_tree(policy):
-            assert isinstance(policy, FormPolicy)
-            return _on_signals(target, policy, memory_limit)
-        if signals and seconds == math.inf:
-            abrupt = abrupt_game(opened, memory_limit)
-            if abrupt is not None:
-                evaluation = AbruptEvaluation(abrupt, policy, progress=progress)
-                return target._replace(abrupt=evaluation)
+            if target.tree is None:
+                target = target._replace(policy=form_policy(form, behaviour))
+            return target._replace(behaviour=behaviour)
+        return _without_tree(target, opened, signals, seconds, memory_limit, progress)
     except (GameTooLargeError, MoreKnowledgeError) as error:
-        return target._replace(tree=None, form=None, too_large=error)
+        return target._replace(form=None, sequence_form=None, too_large=error)
+
+
+def _without_tree(
+    target: Opponent,
+    opened: Opened,
+    signals: bool,
+    seconds: float,
+    memory_limit: Limit,
+    progress: bool,
+) -> Opponent:
+    """Evaluate a policy on another form than the game tree, if the game has one."""
+    policy = target.policy
+    if signals and seconds == math.inf:
+        policy = _query_private_states(opened, policy, memory_limit, progress) or policy
+    of_public_tree = _public_tree_policy(policy)
+    if signals and of_public_tree is not None:
+        return _on_public_tree(target, of_public_tree, memory_limit)
+    if signals and seconds == math.inf:
+        abrupt = abrupt_game(opened, memory_limit)
+        if abrupt is not None:
+            evaluation = AbruptEvaluation(abrupt, policy, progress=progress)
+            return target._replace(abrupt=evaluation)
     return target
 
 
-# An opponent's name, its game tree or otherwise its game, and the seed of
+# An opponent's name, its game, its game tree if it has one, and the seed of
 # `open_opponent`.
-OpponentSource: TypeAlias = tuple[str, GameTree | pyspiel.Game, int]
+OpponentSource: TypeAlias = tuple[str, pyspiel.Game, GameTree | None, int]
 
 
 def rebuild_opponent(target: Opponent | OpponentSource) -> Opponent:
     """Make an opponent again in another process, from its string and without a form."""
     if isinstance(target, Opponent):
         return target
-    name, game, seed = target
-    loaded = game.game if isinstance(game, GameTree) else game
-    spec = read_player(name, loaded)
-    form = game if isinstance(game, GameTree) else _form_for(spec, game)
-    policy = as_policy_source(spec, form, seed=seed)
-    return Opponent(name, loaded, policy, bots=spec.bots_behind(form, seed))
+    name, game, tree, seed = target
+    spec = read_player(name, game)
+    playable = tree or _form_for(spec, game)
+    policy = as_policy_source(spec, playable, seed=seed)
+    return Opponent(name, game, policy, bots=spec.bots_behind(playable, seed))
 
 
 def _form_for(spec: PlayerSpec, game: pyspiel.Game) -> SimulatedGame | pyspiel.Game:
@@ -297,69 +306,84 @@ def _form_for(spec: PlayerSpec, game: pyspiel.Game) -> SimulatedGame | pyspiel.G
 
 
 def build_for_evaluation(
-    opened: Opened,
+    game: Openable,
     memory_limit: Limit = None,
     *,
     worlds: bool = True,
     seconds: float = math.inf,
     progress: bool = False,
+    solved: HasSequenceForm | None = None,
 ) -> GameTree | PhantomGame:
     """Build the form on which policies of a game are evaluated.
 
     Args:
-      opened: The game.
+      game: The game; a game tree or phantom game is returned as it is.
       memory_limit: Memory limit of the whole process.
       worlds: Whether to build the phantom form of phantom games that are large or have
         imperfect recall.
       seconds: Time for building the form.
       progress: Whether to show progress bars on stderr.
+      solved: A form of the game that already exists; it is returned if it is the one
+        that would be built.
 
     Raises:
       GameTooLargeError: If the form takes more memory than the limit, or building it
         would take clearly longer than `seconds`.
     """
-    board = phantom_rules(opened.rules) if worlds else None
+    if (built := _built_form(game)) is not None:
+        memory.parse_limit(memory_limit)
+        return built
+    opened = open_game(game)
     options = GameOptions(memory_limit=memory_limit)
-    by_worlds = board is not None and (
-        choose_form(opened, options, Need({})).form == PHANTOM
-    )
-    if seconds < math.inf:
-        if board is None or not by_worlds:
-            speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
-            need = estimate_histories(opened.game, room=speed * seconds) / speed
-        else:
-            need = estimate_phantom_worlds(opened.game, board) / _WORLDS_A_SECOND
-        if need > seconds:
-            raise GameTooLargeError(
-                f"building {opened.game} would take about {need:.2g} s, and there "
-                f"are {seconds:.2g} s for that"
-            )
-    if not by_worlds:
-        try:
-            return build_tree(
-                opened, observations=True, memory_limit=memory_limit, progress=progress
-            )
-        except ImperfectRecallError:
-            if board is None:
-                raise
-    return shared_phantom_game(opened, memory_limit)
+    others = (PUBLIC_TREE, SIMULATOR) if worlds else (PUBLIC_TREE, PHANTOM, SIMULATOR)
+    need = Need(dict.fromkeys(others, ""), worlds, observations=True)
+    source: Openable = opened
+    if seconds < math.inf or solved is not None:
+        chosen = choose_form(opened, options, need).form
+        if solved is not None and solved.kind == chosen:
+            if same_game(solved.game, opened.game):
+                source, seconds = solved, math.inf
+        if seconds < math.inf:
+            _check_seconds(opened, chosen, seconds)
+    form, _ = represent(source, options, need, progress=progress)
+    return cast(GameTree | PhantomGame, form)
+
+
+def _built_form(game: object) -> GameTree | PhantomGame | None:
+    """Return a form on which policies are evaluated; None if it is to be built."""
+    return game if isinstance(game, GameTree | PhantomGame) else None
+
+
+def _check_seconds(opened: Opened, form: str, seconds: float) -> None:
+    """Raise GameTooLargeError if building a form takes clearly longer."""
+    rules = phantom_rules(opened.rules)
+    if rules is not None and form == PHANTOM:
+        need = estimate_phantom_worlds(opened.game, rules) / _WORLDS_A_SECOND
+    else:
+        speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
+        need = estimate_histories(opened.game, room=speed * seconds) / speed
+    if need > seconds:
+        raise GameTooLargeError(
+            f"building {opened.game} would take about {need:.2g} s, and there "
+            f"are {seconds:.2g} s for that"
+        )
 
 
 def _check_belongs(policy: object, tree: GameTree | None) -> None:
     """Raise an error if a result's game tree has other decisions than the game.
 
     Args:
-      policy: What a user gave as a policy.
-      tree: The game tree; None: the game has another form, which checks by itself.
+      policy: The policy as the caller gave it.
+      tree: The game tree; None if the game has another form, which `query` checks.
 
     Raises:
       OtherGameError: If the infosets or actions differ.
     """
-    if tree is None or not isinstance(policy, Result) or policy.tree is None:
+    solved = policy.tree if isinstance(policy, Result) else None
+    if solved is None or tree is None or solved is tree:
         return
-    solved_tree = policy.tree
-    if solved_tree is not tree and solved_tree.decisions_id != tree.decisions_id:
-        raise other_game("policy: a result", solved_tree.game, tree.game)
+    if solved.decisions_id != tree.decisions_id:
+        raise other_game("policy: a result", solved.game, tree.game)
 
 
 def _query_private_states(
@@ -375,24 +399,25 @@ def _query_private_states(
     """
     if opened.rules is None or not declares(opened.rules):
         return None
-    foreign = isinstance(policy, AdaptedPolicy | JointPolicy | BotPolicy)
     at_once = rules_for(opened.game, policy) is not None
-    if not (at_once or foreign):
+    if not (at_once or getattr(policy, "is_foreign", False)):
         return None
-    signals = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
-    infosets = sum(
-        int(signals.public_decisions[player].first_infoset[-1]) for player in range(2)
-    )
-    if not at_once and infosets > _MOST_QUERIED:
+    form = public_tree_game(opened, progress=progress, memory_limit=memory_limit)
+    if not at_once and sum(map(len, form.decisions)) > _MOST_QUERIED:
         return None
-    return FormPolicy(signals, query(signals, policy, progress=progress))
+    return FormPolicy(form, query(form, policy, progress=progress))
 
 
-def _is_of_public_tree(policy: object) -> bool:
-    return isinstance(policy, FormPolicy) and isinstance(policy.form, PublicTreeGame)
+def _public_tree_policy(policy: object) -> FormPolicy | None:
+    """Return a policy if it was solved on a public tree, otherwise None."""
+    if isinstance(policy, FormPolicy) and policy.form.kind == PUBLIC_TREE:
+        return policy
+    return None
 
 
-def _on_signals(target: Opponent, policy: FormPolicy, memory_limit: Limit) -> Opponent:
+def _on_public_tree(
+    target: Opponent, policy: FormPolicy, memory_limit: Limit
+) -> Opponent:
     """Evaluate on the public-tree form of the policy's game; no tree is built.
 
     Raises:
@@ -401,19 +426,26 @@ def _on_signals(target: Opponent, policy: FormPolicy, memory_limit: Limit) -> Op
     """
     if not same_game(policy.game, target.game):
         policy = _moved(policy, target.game, memory_limit)
-        target = target._replace(policy=policy)
-    sizes = [footprint.size_of(policy.form, player) for player in range(2)]
-    need = footprint.peak_bytes(policy.form, np.float32)
+    form = policy.form
+    sizes = [footprint.size_of(form, player) for player in range(2)]
+    need = footprint.peak_bytes(form, np.float32)
     need += 8 * _VECTORS * sum(size.sequences for size in sizes)
     what = f"a best response on the public-tree form of {policy.game}"
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(what, need, memory_limit, remedy)
-    form = policy.form.sequence_form
+    sequence_form = form.sequence_form
     first, second = (
         normalised(decisions.num_actions, behaviour)
-        for decisions, behaviour in zip(form.decisions, policy.behaviour, strict=True)
+        for decisions, behaviour in zip(
+            sequence_form.decisions, policy.behaviour, strict=True
+        )
     )
-    return target._replace(form=form, behaviour=(first, second))
+    return target._replace(
+        policy=policy,
+        form=form,
+        sequence_form=sequence_form,
+        behaviour=(first, second),
+    )
 
 
 def _moved(policy: FormPolicy, game: pyspiel.Game, memory_limit: Limit) -> FormPolicy:

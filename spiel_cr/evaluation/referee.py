@@ -27,10 +27,10 @@ _SUM_TOLERANCE = 1e-3
 
 
 class IllegalMoveError(ValueError):
-    """A bot chose what it may not.
+    """A bot chose an illegal action.
 
     Attributes:
-      player: who.
+      player: The player of the bot.
     """
 
     def __init__(self, player: int, words: str) -> None:
@@ -39,14 +39,14 @@ class IllegalMoveError(ValueError):
 
 
 class Match(NamedTuple):
-    """What happened in a match.
+    """Record of a match.
 
     Attributes:
-      actions: OpenSpiel's actions from the beginning, chance's included.
-      returns: utilities of players 0 and 1, in the game's units.
-      seconds: what each answer of player 0 and of player 1 took.
-      odds: for each action the probabilities that it was drawn with; None where a bot
-        gave no policy.
+      actions: OpenSpiel's actions from the root, including those of chance.
+      returns: Utilities of players 0 and 1, in the game's units.
+      seconds: Times of the answers of player 0 and of player 1.
+      odds: Probabilities of all actions at each action's node; None if a bot did not
+        provide its policy.
     """
 
     actions: tuple[int, ...]
@@ -63,24 +63,23 @@ def play_match(
     chance: np.random.Generator | None = None,
     observers: Sequence[Observer] = (),
 ) -> Match:
-    """Plays a match from the beginning of a game to its end.
+    """Play a match from the root of a game to its end.
 
-    A bot that provides its policy is asked for that, and the referee draws the action:
-    so a match depends on its own generators and not on what was played before. Any
-    other bot is asked to step.
+    If a bot provides its policy, the referee samples the action. A match then depends
+    on its generators and not on earlier matches. Other bots choose an action by `step`.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game; simultaneous moves are
+      game: OpenSpiel game string, game, or represented game; simultaneous moves are
         converted to turns.
-      bots: of player 0 and of player 1; they are restarted.
-      rng: draws the bots' actions; consumed, one number per action.
-      chance: draws chance's actions; consumed, one number per action, so that equal
-        generators deal alike. None: `rng` draws these too.
-      observers: called with every action before it is applied.
+      bots: The bots of player 0 and of player 1, which are restarted.
+      rng: Random numbers of the bots' actions, one per action.
+      chance: Random numbers of chance, one per outcome, so that equal generators give
+        equal deals. By default `rng` is used.
+      observers: Functions that are called with every action before it is applied.
 
     Raises:
-      IllegalMoveError: a bot chose what it may not.
-      ValueError: not two bots, or one of them is for the other seat.
+      IllegalMoveError: If a bot chooses an illegal action.
+      ValueError: If there are not two bots, or one is a bot of the other player.
     """
     if len(bots) != 2:
         raise ValueError(f"bots: {len(bots)} were given; a match has two players")
@@ -97,9 +96,9 @@ def play_match(
             odds: list[tuple[int, float]] | None = list(chance_outcomes(state))
             action = _draw(odds or (), rng if chance is None else chance)
         else:
-            begun = time.perf_counter()
+            start = time.perf_counter()
             action, odds = _ask(bots[player], state, rng)
-            seconds[player].append(time.perf_counter() - begun)
+            seconds[player].append(time.perf_counter() - start)
         drawn.append(None if odds is None else dict(odds))
         for observer in observers:
             observer(state, player, action)
@@ -117,18 +116,18 @@ def play_match(
 
 
 def statistics_of(bot: pyspiel.Bot) -> Statistics | None:
-    """What a bot recorded since it was made; None if it keeps no record."""
+    """Return a bot's counts and times since it was made; None if it records none."""
     return bot.statistics if isinstance(bot, KeepsStatistics) else None
 
 
 class ProgramCounter:
-    """An observer that counts JAX programs compiled before each player's actions.
+    """An observer that counts JAX functions compiled before each player's actions.
 
-    A bot can only count since it was made, and bots that were made after it have
-    compiled programs since.
+    A bot's record begins when the bot is made, so it includes functions that were
+    compiled for bots made later.
 
     Attributes:
-      counts: of players 0 and 1, since the counter was made.
+      counts: Numbers of players 0 and 1 since the counter was made.
     """
 
     def __init__(self) -> None:
@@ -149,7 +148,7 @@ def _programs() -> int:
 def _ask(
     bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator
 ) -> tuple[int, list[tuple[int, float]] | None]:
-    """The bot's action, checked, and the policy that it was drawn from, if any."""
+    """Return a bot's action, checked, and the policy from which it was sampled."""
     policy = None
     player, legal = state.current_player(), state.legal_actions()
     who = f"player {player}, a {type(bot).__name__},"
@@ -179,7 +178,7 @@ def _ask(
 
 
 def _draw(outcomes: Sequence[tuple[int, float]], rng: np.random.Generator) -> int:
-    """One of (action, probability), by one number whatever the outcomes are."""
+    """Sample an action from (action, probability) with a single random number."""
     possible = [(action, p) for action, p in outcomes if p > 0]
     ends = np.cumsum([p for _, p in possible])
     chosen = np.searchsorted(ends, rng.random() * ends[-1], side="right")

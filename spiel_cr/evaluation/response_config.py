@@ -94,6 +94,13 @@ class ResponseConfig:
         game tree, after each action of chance and the opponent and after an alternative
         action; 0: no control variate.
       seed: Seed for all random choices.
+
+    Example:
+      >>> import spiel_cr
+      >>> config = spiel_cr.ResponseConfig(method="lbr", matches=100)
+      >>> response = spiel_cr.best_response("kuhn_poker", "uniform", 0, config)
+      >>> 0 < response.value <= 0.5
+      True
     """
 
     method: str = "ismcts"

@@ -7,19 +7,28 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.messages import is_wanted
 from spiel_cr.evaluation.control_variates import Luck, without_luck
-from spiel_cr.evaluation.opponent import Opponent
+from spiel_cr.evaluation.opponent import Opponent, OpponentSource, rebuild_opponent
 from spiel_cr.evaluation.referee import play_match
-from spiel_cr.evaluation.response_config import ResponseConfig
+from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
+from spiel_cr.evaluation.responses.learned_response import (
+    LearningConfig,
+    learn_response,
+)
+from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord, StateResponder
 from spiel_cr.evaluation.result import ResponseValue, in_player_order, mean_of_matches
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.best_responses import reach_of
-from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.bot_base import as_learner
+from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.rollouts import Answers
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
 
 def expected_reward(
@@ -57,7 +66,7 @@ def value_of_response(
     """
     largest, offset = largest_utility(opponent.game), payoff_offset(opponent.game)
     statistics["behaviour"] = behaviour
-    form, policy = opponent.form, opponent.behaviour
+    form, policy = opponent.sequence_form, opponent.behaviour
     if form is not None and policy is not None:
         if opponent.tree is not None:
             largest = float(np.abs(opponent.tree.histories.utility).max())
@@ -109,30 +118,34 @@ class ResponseMatches:
 
     def __init__(
         self,
-        opponent: Opponent,
+        source: Opponent | OpponentSource,
         player: int,
-        responder: pyspiel.Bot,
         config: ResponseConfig,
-        *,
-        reduces_variance: bool,
+        responder: pyspiel.Bot | None = None,
     ) -> None:
         """Initialise without playing a match.
 
+        If the responder looks ahead on states, a control variate is computed with
+        rollouts of `config`, unless the opponent is a bot that `Learns`.
+
         Args:
-          opponent: The opponent. A bot that `Learns` is reset before each match, so
-            that matches are independent.
+          source: The opponent, or its source in workers. A bot that `Learns` is reset
+            before each match, so that matches are independent.
           player: The responder.
-          responder: The bot that responds.
           config: Settings with the seed of the matches.
-          reduces_variance: Whether to compute a control variate, with rollouts of
-            `config`. There is none if the opponent is a bot that `Learns`.
+          responder: The bot that responds; None for a new `state_responder`.
         """
+        opponent = rebuild_opponent(source)
+        if responder is None:
+            responder, _ = state_responder(opponent, player, config)
         self._opponent, self._player, self._config = opponent, player, config
         self._responder, self._is_known = responder, opponent.bots is None
-        self._rival = rival = opponent.bot(1 - player, config.seed)
+        self._rival = opponent.bot(1 - player, config.seed)
+        self._learner = as_learner(self._rival)
         self._answers = None
-        reduces_variance = reduces_variance and config.luck_rollouts > 0
-        if reduces_variance and (self._is_known or not isinstance(rival, Learns)):
+        looks_ahead = isinstance(responder, StateResponder)
+        reduces_variance = looks_ahead and config.luck_rollouts > 0
+        if reduces_variance and (self._is_known or self._learner is None):
             uniform = openspiel_policy.UniformRandomPolicy(opponent.game)
             policies = enumerate(in_player_order(player, uniform, opponent.policy))
             self._answers = {seat: Answers(policy, seat) for seat, policy in policies}
@@ -141,8 +154,8 @@ class ResponseMatches:
         """Play a match."""
         seed, player, responder = self._config.seed, self._player, self._responder
         random = np.random.default_rng([seed, player, number])
-        if isinstance(self._rival, Learns):
-            self._rival.forget(int(random.integers(2**31)))
+        if self._learner is not None:
+            self._learner.forget(int(random.integers(2**31)))
         luck = None
         if self._answers is not None:
             luck = Luck(
@@ -152,7 +165,8 @@ class ResponseMatches:
                 rollouts=self._config.luck_rollouts,
                 opponent_is_known=self._is_known,
             )
-        simulations, asked = getattr(responder, "simulations", 0), self._asked()
+        simulations = getattr(responder, "simulations", 0)
+        asked = table_queries(self._opponent.policy) or (0, 0)
         if isinstance(responder, StateResponder):
             responder.beliefs = BeliefRecord()
         match = play_match(
@@ -162,7 +176,7 @@ class ResponseMatches:
             chance=np.random.default_rng([seed, number]),
             observers=() if luck is None else (luck,),
         )
-        now = self._asked()
+        now = table_queries(self._opponent.policy) or (0, 0)
         return Played(
             match.returns[player],
             None if luck is None else luck.total,
@@ -171,10 +185,74 @@ class ResponseMatches:
             (now[0] - asked[0], now[1] - asked[1]),
         )
 
-    def _asked(self) -> tuple[int, int]:
-        policy = self._opponent.policy
-        is_table = isinstance(policy, TablePolicy)
-        return (policy.asked, policy.unmet) if is_table else (0, 0)
+
+def state_responder(
+    opponent: Opponent, player: int, config: ResponseConfig
+) -> tuple[StateResponder, int]:
+    """Make a bot that looks ahead during matches.
+
+    Args:
+      opponent: The opponent, whose policy the bot uses.
+      player: The responder.
+      config: Method ("ismcts", "lbr" or "learned") and settings.
+
+    Returns:
+      The bot, and the number of simulations that it learned from before.
+    """
+    game, policy, seed = opponent.game, opponent.policy, config.seed
+    belief = StatePosterior(
+        game,
+        player,
+        policy,
+        max_histories=config.max_histories,
+        particles=config.particles,
+        seed=seed,
+    )
+    if config.method == "lbr":
+        local = LBRBot(
+            game,
+            player,
+            policy,
+            leaf=config.leaf_for(game),
+            rollouts=config.rollouts,
+            seed=seed,
+            belief=belief,
+        )
+        return local, 0
+    predictor, simulations = Predictor(rollout=rollout_of(policy, config.search)), 0
+    if config.method == "learned":
+        settings = LearningConfig(search=config.search, rounds=config.rounds)
+        learned = learn_response(
+            game, player, policy, settings, seed=seed, progress=is_wanted()
+        )
+        predictor = predictor._replace(prior_and_value=learned.prior_and_value)
+        simulations = learned.simulations
+    responder = ISMCTSBRBot(
+        game,
+        player,
+        policy,
+        config.search,
+        seed=seed,
+        predictor=predictor,
+        belief=belief,
+    )
+    return responder, simulations
+
+
+def rollout_of(
+    policy: openspiel_policy.Policy, search: SearchConfig
+) -> openspiel_policy.Policy | None:
+    """Return the responder's policy in rollouts: the evaluated policy.
+
+    None, which is uniform play, if the search is that of the paper, or if a bot would
+    have to be queried at many information states.
+
+    Args:
+      policy: The evaluated policy of both players.
+      search: The response's search settings.
+    """
+    queried = isinstance(policy, BotPolicy)
+    return policy if search.histories == "all" and not queried else None
 
 
 def returns_of(

@@ -14,7 +14,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.messages import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import as_table
 
 # Confidence of `at_least`: one side of a 95% interval.
 LEVEL = 0.975
@@ -231,10 +231,11 @@ class Evaluation:
         path.mkdir(parents=True, exist_ok=True)
         files = []
         for each, policy in zip(self.players, self.responses, strict=True):
-            if isinstance(policy, TablePolicy):
+            table = as_table(policy)
+            if table is not None:
                 facts = {"responds_to": self.policy, "player": each.player}
                 files.append(path / f"response{each.player}.npz")
-                policy.save(files[-1], facts)
+                table.save(files[-1], facts)
         return files
 
     def report(self) -> dict[str, Any]:

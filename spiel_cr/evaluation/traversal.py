@@ -30,7 +30,7 @@ from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
-from spiel_cr.policies.bot_base import Learns, gives_policy, policy_at
+from spiel_cr.policies.bot_base import as_learner, gives_policy, policy_at
 from spiel_cr.policies.queries import distribution
 from spiel_cr.resolving.decomposition import decompose
 
@@ -171,22 +171,23 @@ def traverse(
     levels = infosets.decisions.levels()
     # The bot's memory before each decision of the match, if it learns.
     memories = []
-    if isinstance(bot, Learns):
-        bot.forget()
-        memories.append(bot.memory)
+    learner = as_learner(bot)
+    if learner is not None:
+        learner.forget()
+        memories.append(learner.memory)
         order = _by_matches(infosets.decisions)
     else:
         order = by_subgames(tree, player)
     bar = tqdm(order, desc=f"seat {player}", disable=not progress)
     states = states_in_order(tree.game, tree.histories, infosets.history[order])
     for infoset, state in zip(bar, states, strict=True):
-        if isinstance(bot, Learns):
+        if learner is not None:
             del memories[levels[infoset] + 1 :]
-            bot.remember(memories[-1])
+            learner.remember(memories[-1])
         answer = interview.ask(state)
         behaviour[first[infoset] : first[infoset] + len(answer)] = answer
-        if isinstance(bot, Learns):
-            memories.append(bot.memory)
+        if learner is not None:
+            memories.append(learner.memory)
     visits = np.ones(len(infosets), np.int64)
     return QueriedStrategy(behaviour, visits, interview.work())
 
@@ -305,8 +306,8 @@ def play(tree: GameTree, bot: pyspiel.Bot, match: int, *, seed: int) -> Observed
     keys, policies = [], []
     state = tree.game.new_initial_state()
     bot.restart()
-    if isinstance(bot, Learns):
-        bot.forget()
+    if (learner := as_learner(bot)) is not None:
+        learner.forget()
     while not state.is_terminal():
         actor = state.current_player()
         if state.is_chance_node():

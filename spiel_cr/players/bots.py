@@ -1,25 +1,23 @@
-"""Players of compiled games, and of signal games, for matches, as OpenSpiel bots.
+"""OpenSpiel bots that re-solve, sample online, or play a policy.
 
-Bots are handed the true state of the game. `ResolvingBot` and `OOSBot` look at their
-own information state string only, or at the public actions and their own signal;
-`PolicyBot` hands the state to its policy.
+Matches pass the true state of the game to bots. `ResolvingBot` and `OOSBot` use only
+their player's information state string, or the public actions and the player's private
+state. `PolicyBot` passes the state to its policy.
 """
 
 import dataclasses
 import time
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
-from spiel_cr.games.opening.opened import Opened, open_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.bot_base import PolicyPlayer
@@ -35,27 +33,14 @@ from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.mccfr import choice, mccfr
-from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, choose_form
-
-
-def build_for_bot(game: Game, memory_limit: Limit = None) -> GameTree:
-    """Compiles a game for a bot, if it is not compiled yet.
-
-    Args:
-      game: OpenSpiel game string, game, or compiled game.
-      memory_limit: as for `build_tree`.
-
-    Raises:
-      GameTooLargeError: the game would take more memory than the limit.
-    """
-    return as_tree(game, observations=True, memory_limit=memory_limit)
+from spiel_cr.solvers.representation import represent
 
 
 class ResolvingBot(PolicyPlayer):
-    """Plays by general continual resolving, see `Resolver`.
+    """A bot that plays by general continual re-solving, see `Resolver`.
 
     Attributes:
-      resolver: what it resolves with, on the compiled game or its signals.
+      resolver: The resolver on the game tree or the public tree.
     """
 
     def __init__(
@@ -66,32 +51,33 @@ class ResolvingBot(PolicyPlayer):
         *,
         seed: int = 0,
     ) -> None:
-        """Warms up: compiles the game and all programs, and solves the whole game once.
+        """Build the game, compile all functions, and solve the game once.
 
         Args:
-          game: OpenSpiel game string, game, compiled game (with `observations=True`),
-            or signal game. A large game that declares its signals is played in their
-            form, if the settings allow that.
-          player: the seat, 0 or 1.
-          config: how it resolves; None: CFR+ for 100 ms per move.
-          seed: of the actions that it draws.
+          game: OpenSpiel game string, game, game tree (built with `observations=True`),
+            or public-tree game. A large game that declares its public tree is played in
+            that form, if the settings allow it.
+          player: The player, 0 or 1.
+          config: Settings of re-solving; by default CFR+ for 100 ms per move.
+          seed: Seed of the sampled actions.
 
         Raises:
-          pyspiel.SpielError, ValueError: as `resolve`.
+          pyspiel.SpielError, ValueError: See `resolve`.
         """
         super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=100)
-        form = ResolvedForms(config).of(game)
-        self.resolver = Resolver(form, player, config, seed=seed)
+        form, _ = represent(game, None, need_of(config))
+        resolved = cast(GameTree | PublicTreeGame, form)
+        self.resolver = Resolver(resolved, player, config, seed=seed)
         self.restart()
 
     @property
     def statistics(self) -> Statistics:
-        """What it did since it was made."""
+        """Counts and times since the bot was made."""
         return self.resolver.statistics
 
     def restart(self) -> None:
-        """A new match."""
+        """Begin a match."""
         self._match = self.resolver.match()
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
@@ -101,65 +87,23 @@ class ResolvingBot(PolicyPlayer):
         return list(zip(actions, probabilities.tolist(), strict=True))
 
 
-class ResolvedForms:
-    """The form in which a game is resolved, kept so that several bots share it."""
-
-    def __init__(self, config: ResolvingConfig) -> None:
-        """Keep the settings; nothing is built yet."""
-        self._config = config
-        self._last: tuple[Any, GameTree | PublicTreeGame] | None = None
-
-    def of(self, game: Game | PublicTreeGame) -> GameTree | PublicTreeGame:
-        """Return the form of a game; that of the last game is kept."""
-        if self._last is None or self._last[0] is not game:
-            self._last = game, _form_to_resolve(game, self._config)
-        return self._last[1]
-
-
-def _form_to_resolve(
-    game: Game | PublicTreeGame, config: ResolvingConfig
-) -> GameTree | PublicTreeGame:
-    """Build the form in which a player resolves a game."""
-    if not isinstance(game, PublicTreeGame | GameTree):
-        game = open_game(game)
-    if choose_form(game, GameOptions(), need_of(config)).form == PUBLIC_TREE:
-        if isinstance(game, PublicTreeGame):
-            return game
-        return build_public_tree(open_game(game))
-    assert not isinstance(game, PublicTreeGame)
-    return build_for_bot(game if isinstance(game, GameTree) else game.game)
-
-
-def build_public_tree(opened: Opened, memory_limit: Limit = None) -> PublicTreeGame:
-    """Build the public-tree form of a game, with interchangeable private states merged.
-
-    Args:
-      opened: The game.
-      memory_limit: As for `build_tree`.
-
-    Raises:
-      GameTooLargeError: If the form exceeds the limit.
-    """
-    return merged(public_tree_game(opened, memory_limit=memory_limit))
-
-
 @dataclasses.dataclass(frozen=True)
 class OOSConfig:
-    """How an `OOSBot` samples.
+    """Settings of an `OOSBot`.
 
     Attributes:
-      solver: sampled algorithm; its `delta` is the share of aimed trajectories.
-      iterations: batches per move; at most, where there is a clock.
-      move_ms: milliseconds per move; None: no clock.
-      init_ms: milliseconds before the first match; None: as long as a move.
-      target: "infoset": what the player knows, or "subgame": whatever the opponent
-        cannot tell from it, and so on.
-      forget_matches: `restart` drops what the last match taught. The random numbers of
-        sampling go on, so that matches differ.
+      solver: Sampled algorithm; its `delta` is the share of targeted trajectories.
+      iterations: Number of batches per move; with a time limit, the largest number.
+      move_ms: Milliseconds per move; None for no time limit.
+      init_ms: Milliseconds before the first match; None for the time of a move.
+      target: Histories that trajectories are targeted at: "infoset" for those of the
+        player's infoset, "subgame" for those of its subgame.
+      forget_matches: Whether `restart` drops what was learned in the last match. Random
+        numbers continue, so that matches differ.
 
     Raises:
-      ValueError: a full-width solver, one that takes no targets, no budget, or a bad
-        value.
+      ValueError: If the solver is a full-width one or does not support targets, there
+        is no budget, or a value is invalid.
     """
 
     solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
@@ -183,11 +127,11 @@ class OOSConfig:
 
 
 class OOSBot(PolicyPlayer):
-    """Keeps solving the whole game by sampling, aimed at where the match is.
+    """A bot that samples the full game during matches, targeted at the current state.
 
-    Online outcome sampling (Lisý et al. 2015): what was learned stays, also from match
-    to match, until `forget` is called; with `forget_matches` each match begins with
-    what was learned when the bot was made.
+    It plays online outcome sampling (Lisý et al. 2015). The learned strategy is kept
+    from match to match until `forget` is called. With `forget_matches`, each match
+    begins with the strategy that was learned when the bot was made.
     """
 
     def __init__(
@@ -199,23 +143,23 @@ class OOSBot(PolicyPlayer):
         seed: int = 0,
         memory_limit: Limit = None,
     ) -> None:
-        """Compiles the game and the program, and solves for a while.
+        """Build the game tree, compile the solver, and solve for a while.
 
         Args:
-          game: OpenSpiel game string, game, or compiled game.
-          player: the seat, 0 or 1.
-          config: how it samples; None: the defaults.
-          seed: of sampling and of the actions that it draws.
-          memory_limit: refuse what would take more, as in `solve`.
+          game: OpenSpiel game string, game, or game tree.
+          player: The player, 0 or 1.
+          config: Settings of sampling.
+          seed: Seed of sampling and of the sampled actions.
+          memory_limit: Largest memory for the game tree and the solver, as in `solve`.
 
         Raises:
-          GameTooLargeError: game and solver would take more than the limit.
-          ValueError: a bad seat or seed, or as of `build_for_bot`.
+          GameTooLargeError: If game tree and solver exceed the memory limit.
+          ValueError: If the player or the seed is invalid, or see `build_tree`.
         """
         config = config or OOSConfig()
         solver = find(config.solver, "solver", (MCCFR,)).config
         super().__init__(player, seed=seed)
-        self._tree = build_for_bot(game, memory_limit)
+        self._tree = as_tree(game, observations=True, memory_limit=memory_limit)
         if len(histories := self._tree.infosets[player].history):
             # The index of information states is built before the first match.
             self._tree.infoset_of(self._tree.state_at(int(histories[0])))
@@ -242,28 +186,29 @@ class OOSBot(PolicyPlayer):
 
     @property
     def statistics(self) -> Statistics:
-        """What it did since it was made; `iterations` are batches of trajectories."""
+        """Counts and times since the bot was made, in batches of trajectories."""
         return self._clock.statistics
 
     @property
     def memory(self) -> State:
-        """What it learned so far, and its random numbers to come; for `remember`."""
+        """The solver's state, with its random numbers; for `remember`."""
         return self._solver.state
 
     def remember(self, memory: State) -> None:
-        """Puts a memory of this bot back: it answers as it did when it had that."""
+        """Restore a memory, so that the bot answers as it did with that memory."""
         self._solver.state = memory
 
     def restart(self) -> None:
-        """A new match."""
+        """Begin a match."""
         if self._forgets:
             self.forget(int(self._matches.integers(2**31)))
 
     def forget(self, seed: int | None = None) -> None:
-        """What it learned since it was made is dropped.
+        """Drop all that was learned since the bot was made.
 
         Args:
-          seed: of its random numbers to come; None: those that it was made with.
+          seed: Seed of further random numbers. If None, they start again from the state
+            in which the bot was made.
         """
         self.remember(self._first)
         if seed is not None:
@@ -288,7 +233,7 @@ class OOSBot(PolicyPlayer):
         return behaviour[first : first + int(decisions.num_actions[infoset])]
 
     def _region(self, infoset: int) -> np.ndarray:
-        """bool [N], where the trajectories shall go."""
+        """Return bool [N], the histories that trajectories are targeted at."""
         histories = self._tree.histories
         wanted = np.zeros(len(self._tree.infosets[self._player]), bool)
         wanted[infoset] = True
@@ -300,28 +245,28 @@ class OOSBot(PolicyPlayer):
 
 
 class PolicyBot(PolicyPlayer):
-    """Plays a given OpenSpiel policy.
+    """A bot that plays an OpenSpiel policy.
 
-    OpenSpiel's own bot of this name returns an invalid action where the only legal one
+    OpenSpiel's bot of this name returns an invalid action if the only legal action
     is 0.
     """
 
     def __init__(
         self, player: int, policy: openspiel_policy.Policy, *, seed: int = 0
     ) -> None:
-        """Takes the policy as it is.
+        """Keep a policy.
 
         Args:
-          player: the seat.
-          policy: any OpenSpiel policy.
-          seed: of the actions that it draws.
+          player: The player, 0 or 1.
+          policy: Any OpenSpiel policy.
+          seed: Seed of the sampled actions.
         """
         super().__init__(player, seed=seed)
         self._policy = policy
 
     @property
     def policy(self) -> openspiel_policy.Policy:
-        """What it plays."""
+        """The policy that the bot plays."""
         return self._policy
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
@@ -338,7 +283,27 @@ class PolicyBot(PolicyPlayer):
         return list(zip(legal, probabilities, strict=True))
 
 
+def seated(
+    player: pyspiel.Bot | openspiel_policy.Policy, index: int, seed: int
+) -> pyspiel.Bot:
+    """Return a bot as it is, and a policy as a bot.
+
+    Args:
+      player: The bot or policy.
+      index: The player whose moves the bot makes.
+      seed: Seed of the actions that a policy's bot draws.
+    """
+    if isinstance(player, pyspiel.Bot):
+        return player
+    return PolicyBot(index, player, seed=seed)
+
+
+def policy_of(bot: pyspiel.Bot) -> openspiel_policy.Policy | None:
+    """Return the policy that a `PolicyBot` plays; None for other bots."""
+    return bot.policy if isinstance(bot, PolicyBot) else None
+
+
 def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:
-    """A bot that plays all legal actions alike."""
+    """Return a bot that plays all legal actions with equal probability."""
     policy = openspiel_policy.UniformRandomPolicy(open_game(game).game)
     return PolicyBot(player, policy, seed=seed)

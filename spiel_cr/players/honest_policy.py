@@ -1,13 +1,12 @@
-"""The honest player of poker: it looks at its cards, never at what the others do.
+"""The honest policy of poker, which uses the player's cards and ignores all bets.
 
-An opponent of a thesis on Deep CFR in limit hold'em, there written for that game: at
-each decision it deals the board that is to come and the opponent's cards at random, 100
-times. If it wins at least half of these showdowns, it calls; else it folds.
+This opponent comes from a thesis on Deep CFR in limit hold'em. At each decision it
+deals the remaining board and the opponent's cards at random, 100 times. If it wins at
+least half of these showdowns, it calls; otherwise it folds.
 
-Deviations. Where there is nothing to call it checks, whatever its cards are. A tie
-counts as half a win, of which the thesis says nothing. The player knows no game by
-name: it deals by OpenSpiel's states, so it plays every game whose actions are called
-fold, call and raise.
+Deviations: If there is nothing to call, it checks with any cards. A tie counts as half
+a win, which the thesis does not specify. The policy deals by OpenSpiel's states, so it
+plays every game whose actions are called fold, call and raise.
 """
 
 from typing import NamedTuple
@@ -30,17 +29,17 @@ from spiel_cr.policies.rollouts import (
 )
 
 ROLLOUTS = 100
-# Deals that contradict what the player saw are drawn again. In hold'em that is one in
-# four; a game in which it is 999 of 1000 is not dealt as this player thinks.
+# Deals that contradict the player's information are sampled again. In hold'em that is
+# one of four; if it is 999 of 1000, the game does not deal as this policy assumes.
 _MOST_DRAWS = 1000
 
 
-# In the place of an outcome of chance; cards are smaller.
+# Stands for an outcome of chance that the player does not observe; cards are smaller.
 _UNKNOWN = 2**31 - 1
 
 
 class _Step(NamedTuple):
-    """An action; of chance or not, and if so whether the player does not know it."""
+    """An action, whether chance took it, and whether the player did not observe it."""
 
     action: int
     free: bool
@@ -48,25 +47,25 @@ class _Step(NamedTuple):
 
 
 class HonestPolicy(StatePolicy):
-    """Calls if it wins at least half of its rollouts, else folds.
+    """A policy that calls if it wins at least half of its rollouts; otherwise it folds.
 
-    Equal cards give equal answers, whatever was bet: rollouts draw from numbers made of
-    the seed and the cards that the player sees.
+    Equal cards give equal answers after any bets, because the random numbers of
+    rollouts depend on the seed and the observed cards only.
     """
 
     def __init__(
         self, game: pyspiel.Game, *, rollouts: int = ROLLOUTS, seed: int = 0
     ) -> None:
-        """Deals nothing yet.
+        """Recognise the actions of a game.
 
         Args:
-          game: a game of poker.
-          rollouts: of each decision.
-          seed: of the rollouts.
+          game: A game of poker.
+          rollouts: Number of rollouts per decision.
+          seed: Seed of the rollouts.
 
         Raises:
-          ValueError: the game is not poker, `rollouts` is no positive whole number, or
-            a bad seed.
+          ValueError: If the game is not poker, `rollouts` is not a positive integer, or
+            the seed is invalid.
         """
         check_iterations(rollouts, name="rollouts")
         self._seed = check_seed(seed)
@@ -86,19 +85,19 @@ class HonestPolicy(StatePolicy):
         self._shares: dict[tuple[int, ...], float] = {}
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """See `StatePolicy`; 0 or 1."""
+        """Return the answer at a state, 0 or 1 per action; see `StatePolicy`."""
         stays = not self._roles.must_call(state) or self.win_share(state, player) >= 0.5
         return (self._calls if stays else self._folds).action_probabilities(state)
 
     def win_share(self, state: pyspiel.State, player: int) -> float:
-        """How many of the rollouts the player wins, ties counted half; in [0, 1].
+        """Estimate the probability that the player wins; ties count half.
 
         Args:
-          state: a decision of the player; what it does not know is not looked at.
-          player: whose cards are known.
+          state: A decision of the player; only the player's information is used.
+          player: The player whose cards are known.
 
         Raises:
-          ValueError: hardly any deal agrees with what the player saw.
+          ValueError: If hardly any deal agrees with the player's information.
         """
         steps = self._steps(state, player)
         # Chance's outcomes; those that the player does not know are all alike to it.
@@ -119,7 +118,7 @@ class HonestPolicy(StatePolicy):
         steps: list[_Step],
         cards: tuple[int, ...],
     ) -> float:
-        """The share of rollouts that are won; see `win_share`."""
+        """Return the share of won rollouts; see `win_share`."""
         seen = state.information_state_string(player)
         number = uniform_numbers(np.random.default_rng([self._seed, *cards]))
         wins = total = 0.0
@@ -154,7 +153,7 @@ class HonestPolicy(StatePolicy):
         return wins / total
 
     def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
-        """The way from the root."""
+        """Return the actions from the root."""
         steps = []
         for before, action in moves_along(self._game, state.history()):
             chance = before.is_chance_node()
@@ -163,7 +162,7 @@ class HonestPolicy(StatePolicy):
         return steps
 
     def _saw(self, state: pyspiel.State, player: int, action: int) -> bool:
-        """Whether an outcome of chance is told from all others at once."""
+        """Return whether the player observes an outcome of chance immediately."""
         key = player, (*state.history(), action)
         if key not in self._seen:
             if len(self._seen) >= REMEMBERED:

@@ -1,7 +1,7 @@
-"""A player of games that are never compiled whole, as an OpenSpiel bot.
+"""An OpenSpiel bot that re-solves on lookahead trees, without building the game tree.
 
-Bots are handed the true state of the game. This one looks at its own information state
-strings and its own actions only.
+Matches pass the true state of the game to bots. This bot uses only its player's
+information state strings and actions.
 """
 
 import pyspiel
@@ -15,17 +15,17 @@ from spiel_cr.resolving.lookahead import lookahead_resolver
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
-# Of trees that are solved anew at each move, and of their gadget games
+# Defaults for trees that are solved again at each move, and for their gadget games
 # (docs/partial.md).
 DEFAULT_SOLVER = "pcfr+"
 DEFAULT_GADGET: Gadget = "maxmargin"
 
 
 class LookaheadResolvingBot(PolicyPlayer):
-    """Plays by continual resolving on lookahead trees that follow the match.
+    """A bot that plays by continual re-solving on lookahead trees.
 
     Attributes:
-      agent: what decides.
+      agent: The resolver that computes the strategies.
     """
 
     def __init__(
@@ -37,17 +37,18 @@ class LookaheadResolvingBot(PolicyPlayer):
         partial: LookaheadConfig,
         seed: int = 0,
     ) -> None:
-        """Warms up: solves the start of the game, compiles all programs.
+        """Solve the start of the game and compile all functions.
 
         Args:
           game: OpenSpiel game string or game.
-          player: the seat, 0 or 1.
-          config: how it resolves; None: PCFR+ for 1000 ms per move, max-margin.
-          partial: how lookahead trees follow the match.
-          seed: of all that it draws.
+          player: The player, 0 or 1.
+          config: Settings of re-solving; by default PCFR+ for 1000 ms per move with the
+            max-margin gadget.
+          partial: Settings of the lookahead trees.
+          seed: Seed for all random choices.
 
         Raises:
-          pyspiel.SpielError, ValueError: as `LookaheadResolver`.
+          pyspiel.SpielError, ValueError: See `LookaheadResolver`.
         """
         super().__init__(player, seed=seed)
         if config is None:
@@ -60,16 +61,16 @@ class LookaheadResolvingBot(PolicyPlayer):
 
     @property
     def statistics(self) -> Statistics:
-        """What it did since it was made."""
+        """Counts and times since the bot was made."""
         return self.agent.statistics
 
     @property
     def counts(self) -> lookahead_resolver.LookaheadStatistics:
-        """How it came to its answers since it was made."""
+        """Numbers of answers by their origin since the bot was made."""
         return self.agent.counts
 
     def restart(self) -> None:
-        """A new match."""
+        """Begin a match."""
         self.agent.restart()
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:

@@ -15,11 +15,10 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.tree.compiler import Game, as_tree
+from spiel_cr.games.phantom.game import phantom_game
+from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bots
-from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_strings import (
     PlayerSpec,
     is_player,
@@ -27,15 +26,17 @@ from spiel_cr.players.player_strings import (
     read_string,
 )
 from spiel_cr.policies.bot_base import check_seat, gives_policy
-from spiel_cr.policies.bot_policies import BotPolicy
-from spiel_cr.policies.policy_adapters import JointPolicy, as_policy, probe
+from spiel_cr.policies.policy_adapters import JointPolicy, as_player, as_policy, probe
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.representation import (
+    PHANTOM,
     PUBLIC_TREE,
+    SIMULATOR,
     GameOptions,
     Need,
+    RepresentedGame,
     SimulatedGame,
-    choose_form,
+    represent,
 )
 
 # Memory limit of a game that bots share, as text for messages.
@@ -106,28 +107,28 @@ def read_player(
         )
         return _pair_spec(plain, tuple(members))
 
-    def make_bot(game: Any, index: int, seed: int) -> pyspiel.Bot:
-        bot = player
-        if isinstance(player, pyspiel.Bot):
-            if seat not in (None, index):
-                return bots.uniform_bot(plain, index, seed=seed)
-        elif callable(player):
-            bot = player(index, seed)
-        if isinstance(bot, pyspiel.Bot):
-            check_seat(bot, index, name)
-            return bot
-        bot_policy = as_policy(bot, plain, name)
-        if bot_policy is None:
-            raise _no_player(bot, name)
-        return PolicyBot(index, bot_policy, seed=seed)
-
+    make: Callable[[int, int], Any]
     if isinstance(player, pyspiel.Bot):
         if seat is not None:
             check_seat(player, seat, name)
+
+        def make(index: int, seed: int) -> pyspiel.Bot:
+            is_other = seat not in (None, index)
+            return bots.uniform_bot(plain, index, seed=seed) if is_other else player
+
     elif callable(player):
         _check_maker(player, name)
+        make = player
     else:
         raise _no_player(player, name)
+
+    def make_bot(game: Any, index: int, seed: int) -> pyspiel.Bot:
+        made = make(index, seed)
+        bot = as_player(made, plain, index, name)
+        if bot is None:
+            raise _no_player(made, name)
+        return bots.seated(bot, index, seed)
+
     return _ObjectSpec(type(player).__name__, make_bot)
 
 
@@ -228,13 +229,10 @@ def as_policy_source(
     spec = player
     if not isinstance(spec, PlayerSpec):
         spec = read_player(player, game, name=name)
-    policy = spec.policy(game, seed)
-    if isinstance(policy, BotPolicy):
-        if spec.is_exact and isinstance(player, str | PlayerSpec):
-            policy.recipe = (_policy_again, spec.name, game, seed)
-        if not lazy:
-            policy.bot(0)
-    return policy
+    recipe = None
+    if spec.is_exact and isinstance(player, str | PlayerSpec):
+        recipe = _policy_again, spec.name, game, seed
+    return spec.policy(game, seed, recipe=recipe, lazy=lazy)
 
 
 def _policy_again(text: str, game: Any, seed: int) -> openspiel_policy.Policy:
@@ -284,6 +282,18 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
       OSError: If a file cannot be read.
       ValueError: If the bot or a parameter is unknown, a value is bad, or game and bot
         are in each other's place.
+
+    Returns:
+      The bot.
+
+    Example:
+      >>> import spiel_cr
+      >>> bot = spiel_cr.load_bot("kuhn_poker", "resolving(iterations=100)", player=0)
+      >>> state = spiel_cr.load_game("kuhn_poker").new_initial_state()
+      >>> state.apply_action(2), state.apply_action(0)
+      (None, None)
+      >>> bot.step(state) in state.legal_actions()
+      True
     """
     if isinstance(game, str) and is_player(game):
         raise ValueError(
@@ -294,11 +304,12 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
 
 def prepare(
     game: Game, players: Sequence[object], *, memory_limit: Limit = MEMORY_LIMIT
-) -> GameTree | PublicTreeGame | SimulatedGame | pyspiel.Game:
+) -> RepresentedGame | pyspiel.Game:
     """Build a game in the form that players share, unless none of them needs one.
 
-    If all players that need the game tree can resolve the public-tree form of a large
-    game that declares it, that form is built. If the tree is too large, and all these
+    A phantom game is built if a player is a policy file of one. If all players that
+    need the game tree can resolve the public-tree form of a large game that declares
+    it, that form is built. If the tree is too large, and all these
     players are solutions of algorithms that sample, the game is simulated.
 
     Args:
@@ -317,14 +328,18 @@ def prepare(
     # A bad size is an error though nothing is built.
     parse_limit(memory_limit)
     specs = [read_string(text, "bot") for text in players if isinstance(text, str)]
+    files = [spec.file for spec in specs if spec.file is not None]
     specs = [spec for spec in specs if spec.needs_tree]
     if not specs:
-        return opened.game
+        # Both seats of a policy of a phantom game share its form.
+        shares = any(file.is_of_phantom_game for file in files)
+        return phantom_game(opened) if shares else opened.game
+    rejected = dict.fromkeys((PHANTOM, SIMULATOR), "")
+    if not all(spec.resolves_public_tree for spec in specs):
+        rejected[PUBLIC_TREE] = ""
+    options = GameOptions(memory_limit=memory_limit)
     try:
-        if all(spec.resolves_public_tree for spec in specs):
-            if choose_form(opened, GameOptions(), Need({})).form == PUBLIC_TREE:
-                return bots.build_public_tree(opened, memory_limit)
-        return as_tree(opened.game, observations=True, memory_limit=memory_limit)
+        return represent(opened, options, Need(rejected, observations=True))[0]
     except GameTooLargeError as error:
         unable = [spec for spec in specs if not spec.simulates]
         if not unable:

@@ -19,17 +19,19 @@ from open_spiel.python.policy import Policy, UniformRandomPolicy
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
+from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.players import bots, lookahead_bot, plugin_players
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.bot_policies import BotPolicy
+from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.policy_files import PolicyFile, read_policy_file
-from spiel_cr.solvers.representation import SIMULATOR, SimulatedGame
+from spiel_cr.solvers.representation import SIMULATOR, SimulatedGame, represent
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve, task_of
 
@@ -63,18 +65,31 @@ class PlayerSpec:
     is_exact: bool = False
     file: PolicyFile | None = None
 
-    def policy(self, game: Openable, seed: int) -> Policy:
+    def policy(
+        self,
+        game: Openable,
+        seed: int,
+        *,
+        recipe: tuple[Any, ...] | None = None,
+        lazy: bool = True,
+    ) -> Policy:
         """Make the policy of both players; a bot's answers are its policy.
 
         Args:
           game: The game; in the form that the player needs.
           seed: Seed of sampled algorithms and of bots.
+          recipe: The recipe of a bot's policy, see `BotPolicy`.
+          lazy: Whether a bot is made at the first query, and not now.
         """
         policy = self.make_policy(game, seed)
         if policy is not None:
             return policy
         make = functools.partial(self.make_bot, game)
-        return BotPolicy(open_game(game).game, make, seed=seed)
+        bot_policy = BotPolicy(open_game(game).game, make, seed=seed)
+        bot_policy.recipe = recipe
+        if not lazy:
+            bot_policy.bot(0)
+        return bot_policy
 
     def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
         """Make the bot itself, if its policy is only an estimate; otherwise None."""
@@ -82,7 +97,7 @@ class PlayerSpec:
             return None
         sequence = np.random.SeedSequence([seed, 2, 1 - player])
         bot = self.make_bot(game, player, int(sequence.generate_state(1)[0] >> 1))
-        return None if isinstance(bot, PolicyBot) else bot  # a user's policy
+        return bot if bots.policy_of(bot) is None else None  # a user's policy
 
     def bots_behind(
         self, game: Openable, seed: int
@@ -97,12 +112,12 @@ class PlayerSpec:
         Returns:
           The bots of players 0 and 1; None if `policy` is exact.
         """
-        bots = [self.bot_behind(game, player, seed) for player in range(2)]
-        if bots == [None, None]:
+        pair = [self.bot_behind(game, player, seed) for player in range(2)]
+        if pair == [None, None]:
             return None
         first, second = (
             self.make_bot(game, player, seed + 1 + player) if bot is None else bot
-            for player, bot in enumerate(bots)
+            for player, bot in enumerate(pair)
         )
         return first, second
 
@@ -152,10 +167,13 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
         values.setdefault("gadget", lookahead_bot.DEFAULT_GADGET)
     config = ResolvingConfig(**values)
     if lookahead is None:
-        forms = bots.ResolvedForms(config)
+        forms: list[tuple[Any, Any]] = []
 
         def make_bot(game: Any, player: int, seed: int) -> pyspiel.Bot:
-            return bots.ResolvingBot(forms.of(game), player, config, seed=seed)
+            # The bots of both players share the form of the game.
+            if not forms or forms[0][0] is not game:
+                forms[:] = [(game, represent(game, None, need_of(config))[0])]
+            return bots.ResolvingBot(forms[0][1], player, config, seed=seed)
 
         return PlayerSpec(
             text,
@@ -204,7 +222,9 @@ def _solved(text: str, values: dict[str, Any]) -> PlayerSpec:
     rejected = task_of(algorithm, goal).need().rejected
 
     def make(game: Any, seed: int) -> Policy:
-        form = game if isinstance(game, SimulatedGame) else bots.build_for_bot(game)
+        form = game
+        if not isinstance(game, SimulatedGame):
+            form = as_tree(game, observations=True)
         return solve(form, algorithm, goal, seed=seed).average_policy()
 
     return policy_spec(text, make, needs_tree=True, simulates=SIMULATOR not in rejected)
@@ -215,7 +235,7 @@ def _file(text: str, values: dict[str, Any]) -> PlayerSpec:
     file.check()
 
     def make(game: Any, seed: int) -> Policy:
-        return file.load(bots.build_for_bot(game) if file.needs_tree else game)
+        return file.load(as_tree(game, observations=True) if file.needs_tree else game)
 
     return policy_spec(text, make, needs_tree=file.needs_tree, file=file)
 
@@ -369,9 +389,7 @@ def _plugin(text: str, name: str) -> PlayerSpec:
         return plugin_players.load_plugin(text, open_game(game).game, player, seed)
 
     def make_bot(game: Openable, player: int, seed: int) -> pyspiel.Bot:
-        loaded = load(game, player, seed)
-        is_bot = isinstance(loaded, pyspiel.Bot)
-        return loaded if is_bot else PolicyBot(player, loaded, seed=seed)
+        return bots.seated(load(game, player, seed), player, seed)
 
     def make_policy(game: Openable, seed: int) -> Policy | None:
         loaded = load(game, 0, seed)

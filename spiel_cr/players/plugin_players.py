@@ -10,8 +10,7 @@ from open_spiel.python.policy import Policy
 
 from spiel_cr.common import plugins
 from spiel_cr.common.parameters import Parameters, parse
-from spiel_cr.policies.bot_base import check_seat
-from spiel_cr.policies.policy_adapters import as_policy, is_function_of_state
+from spiel_cr.policies.policy_adapters import as_player, is_function_of_state
 
 # What users write: `name(game, player, seed, **parameters)`.
 Maker = Callable[..., pyspiel.Bot | Policy]
@@ -69,17 +68,14 @@ def load_plugin(
         player_object = maker(
             **arguments, **{k: _value(v) for k, v in parameters.values.items()}
         )
-    if isinstance(player_object, pyspiel.Bot):
-        check_seat(player_object, player, f"bot={text!r}")
-        return player_object
-    policy = as_policy(player_object, game, f"bot={text!r}")
-    if policy is None:
+    loaded = as_player(player_object, game, player, f"bot={text!r}")
+    if loaded is None:
         raise ValueError(
             f"bot={text!r} made a {type(player_object).__name__}; return a "
             f"pyspiel.Bot, a policy, a pair of policies, or a function of a state that "
             f"returns probabilities"
         )
-    return policy
+    return loaded
 
 
 def _is_policy(named: Any) -> bool:

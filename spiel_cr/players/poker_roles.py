@@ -1,7 +1,7 @@
-"""What the actions of a game of poker mean: fold, check, call, raise.
+"""Meanings of the actions of poker games: fold, check, call, raise.
 
-OpenSpiel's actions are numbers, and games name them. A game is poker if the names of
-its actions say so; see `PokerRoles`.
+OpenSpiel's actions are numbers with names. A game counts as poker if its actions have
+the names of poker; see `PokerRoles`.
 """
 
 import pyspiel
@@ -26,19 +26,19 @@ class PokerRoles:
     raise, or a call after a bet.
 
     Attributes:
-      two_actions: the actions are pass and bet, which mean different things after a
+      two_actions: Whether the actions are pass and bet, whose meanings change after a
         bet.
-      free_folds: a player may fold where there is nothing to call.
+      free_folds: Whether a player may fold if there is nothing to call.
     """
 
     def __init__(self, game: pyspiel.Game) -> None:
-        """Looks at the first decision.
+        """Read the names of the actions at the first decision.
 
         Args:
-          game: a sequential game.
+          game: A sequential game.
 
         Raises:
-          NotPokerError: the actions have other names.
+          NotPokerError: If the actions have other names.
         """
         first = first_decision(game)
         labels = set(action_labels(first).values())
@@ -53,12 +53,12 @@ class PokerRoles:
             )
         self.free_folds = False
         if not self.two_actions:
-            # Blinds are called once; who may fold then has nothing to call.
+            # Blinds are called once. A player that may fold then has nothing to call.
             first.apply_action(self.by_role(first)["call"])
             self.free_folds = "fold" in self.by_role(first)
 
     def by_role(self, state: pyspiel.State) -> dict[str, int]:
-        """The legal action of each role that there is; nothing where chance acts."""
+        """Return the legal action of each role; an empty dict if no player acts."""
         if self.two_actions and state.current_player() >= 0:
             return _roles_after(state)
         roles: dict[str, int] = {}
@@ -68,11 +68,11 @@ class PokerRoles:
         return roles
 
     def meaning(self, state: pyspiel.State, action: int) -> str:
-        """What an action is at a decision, one of `MEANINGS`.
+        """Return the meaning of an action at a decision, one of `MEANINGS`.
 
         Args:
-          state: before the action.
-          action: a legal one; all sizes of bets are raises.
+          state: The state before the action.
+          action: A legal action; bets of all sizes are raises.
         """
         if self.two_actions:
             roles = _roles_after(state)
@@ -86,13 +86,13 @@ class PokerRoles:
         return role
 
     def must_call(self, state: pyspiel.State) -> bool:
-        """Whether the player to act has to put in something to stay."""
+        """Return whether the acting player has to call or raise to stay in the hand."""
         if "fold" not in self.by_role(state):
             return False
         return not self.free_folds or self._was_raised(state)
 
     def _was_raised(self, state: pyspiel.State) -> bool:
-        """Whether the last raise since the last deal was the opponent's."""
+        """Return whether the opponent made the last raise since the last deal."""
         raiser = -1
         for before, action in moves_along(state.get_game(), state.history()):
             player = before.current_player()
@@ -104,7 +104,7 @@ class PokerRoles:
 
 
 def _meaning(label: str) -> str | None:
-    """fold, call, raise, or None for what chumps never do."""
+    """Return the role of a name: fold, call, raise; None for other actions."""
     word = label.rstrip("0123456789 ")
     if word in ("call", "check"):
         return "call"
@@ -114,7 +114,7 @@ def _meaning(label: str) -> str | None:
 
 
 def _roles_after(state: pyspiel.State) -> dict[str, int]:
-    """Roles in Kuhn poker, where a bet turns check | bet into fold | call."""
+    """Return the roles in Kuhn poker; after a bet, pass is a fold and bet a call."""
     names = {name: action for action, name in action_labels(state).items()}
     moves = [step.action for step in state.full_history() if step.player >= 0]
     if names["bet"] in moves:

@@ -1,10 +1,10 @@
-"""A player that searches by update equivalence, as an OpenSpiel bot.
+"""An OpenSpiel bot that searches by update equivalence.
 
-At each of its decisions it takes one mirror step from its blueprint, see
-`resolving.update_equivalence`. What it needs are belief and rollouts under the
-blueprint, and how likely what it knows is by uniform play. It needs no public states,
-and plays games with hidden turns. Bots are handed the true state of the game. This one
-looks at what its own player knew and did only.
+At each decision the bot takes one mirror step from its blueprint, see
+`resolving.update_equivalence`. The step needs a belief and rollouts under the
+blueprint, and the probability of the player's information under uniform play. It needs
+no public states, so the bot also plays games with hidden turns. Matches pass the true
+state of the game to bots. This bot uses only its player's information and actions.
 """
 
 import dataclasses
@@ -35,34 +35,36 @@ from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.lookahead.blueprint import blueprint_of, check_blueprint
 from spiel_cr.solvers.policy_files import load_policy
 
-# Histories that are played on at once, about. Under a clock: simulations at first, and
-# how many times as many come next at most, since what few take tells little of many.
+# Approximate number of histories that are played at once. With a time limit: number of
+# simulations at first, and largest growth, because the time of few predicts little.
 _AT_ONCE, _FIRST, _GROWTH = 1 << 16, 4, 8
-# Rollouts before the first match that say what they take.
+# Number of rollouts before the first match, which measure their time.
 _PILOTS = 8
-# How many times fewer histories tell how likely it all is by uniform play.
+# Factor by which fewer histories estimate the probability under uniform play.
 _FEWER = 4
-# Of the time that is left, a step is planned to take so much.
+# Share of the remaining time that is planned for a step.
 _CAUTION = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchBotConfig:
-    """How a player searches.
+    """Settings of a `SearchBot`.
 
     Attributes:
-      blueprint: a strategy of both players in the whole game: an OpenSpiel policy or
-        the path of a policy file. None: the player samples one when it is made, without
-        compiling the game.
-      simulations: at each decision; at most, where there is a clock, too. A simulation
-        draws a history from the belief and plays it to its end after each action.
-      move_ms: milliseconds per move; None: no clock.
-      init_ms: milliseconds for sampling a blueprint; None: ten moves' time.
-      eta: the length of a step whose values are exact, where the opponent's blueprint
-        leads as often as uniform play.
-      particles: histories that a belief has at most; a quarter as many follow uniform
-        play.
-      blueprint_iterations: batches that are sampled for a blueprint without a clock.
+      blueprint: Strategy of both players in the full game: an OpenSpiel policy or the
+        path of a policy file. If None, the bot samples one when it is made, without
+        building the game tree.
+      simulations: Number of simulations per decision; with a time limit, the largest
+        number. A simulation samples a history from the belief and plays it to its end
+        after each action.
+      move_ms: Milliseconds per move; None for no time limit.
+      init_ms: Milliseconds for sampling a blueprint; None for the time of ten moves.
+      eta: Step size if the values are exact, and the opponent's blueprint reaches the
+        decision as often as uniform play.
+      particles: Largest number of histories in a belief; a quarter of it is used for
+        uniform play.
+      blueprint_iterations: Number of sampled batches for a blueprint without a time
+        limit.
     """
 
     blueprint: str | openspiel_policy.Policy | None = None
@@ -85,11 +87,11 @@ class _Belief(NamedTuple):
     """Histories at a decision.
 
     Attributes:
-      source: steps them.
-      states: [n, ...], of the source.
-      weight: float64 [n], their probabilities.
-      trust: what it leaves of the step, from 0 to 1.
-      random: of what is drawn at this decision.
+      source: Simulator of the histories.
+      states: States [n, ...] of the source.
+      weight: float64 [n], probabilities of the histories.
+      trust: Factor of the step size, from 0 to 1 (range-mismatch damping).
+      random: Random numbers of this decision.
     """
 
     source: RulesSource | StateSource
@@ -100,30 +102,31 @@ class _Belief(NamedTuple):
 
 
 class SearchBot(PolicyPlayer):
-    """Plays one mirror step from its blueprint, wherever it is asked.
+    """A bot that plays one mirror step from its blueprint at each decision.
 
-    Its answer depends on what its player knows and on its seed alone (and on the time,
-    under a clock), not on what it was asked before.
+    Answers depend on the player's information and on the seed alone, and with a time
+    limit on the time. They do not depend on earlier queries.
 
     Attributes:
-      blueprint: of both players.
-      shrunk: what was left of the last step's length, from 0 to 1.
+      blueprint: The blueprint of both players.
+      shrunk: Factor of the size of the last step, from 0 to 1.
     """
 
     def __init__(
         self, game: Game, player: int, config: SearchBotConfig, *, seed: int = 0
     ) -> None:
-        """Loads its blueprint, or makes one.
+        """Load the blueprint, or sample one.
 
         Args:
-          game: OpenSpiel game string, game, or compiled game.
-          player: the seat, 0 or 1.
-          config: how it searches.
-          seed: of all that it draws.
+          game: OpenSpiel game string, game, or game tree.
+          player: The player, 0 or 1.
+          config: Settings of the search.
+          seed: Seed for all random choices.
 
         Raises:
-          OSError, CorruptFileError: the blueprint's file cannot be read.
-          ValueError: a bad game, seat or seed, or a blueprint of another game.
+          OSError, CorruptFileError: If the blueprint's file cannot be read.
+          ValueError: If the game, player or seed is invalid, or the blueprint belongs
+            to another game.
         """
         super().__init__(player, seed=seed)
         self._config, self._seed = config, seed
@@ -158,7 +161,7 @@ class SearchBot(PolicyPlayer):
     def _warm_up(
         self, game: pyspiel.Game, rules: BatchedRules | None, seconds: float
     ) -> None:
-        """Learns what rollouts take, and has programs compiled, for a clock."""
+        """Measure the time of rollouts and compile functions, for a time limit."""
         announce(f"player {self._player}: warming up")
         if (compile_for := getattr(self.blueprint, "compile_for", None)) is not None:
             # A bank of iterates is asked about all own decisions of a match at once.
@@ -187,7 +190,7 @@ class SearchBot(PolicyPlayer):
 
     @property
     def statistics(self) -> Statistics:
-        """What it did since it was made; `iterations` are simulations."""
+        """Counts and times since the bot was made; iterations are simulations."""
         return self._clock.statistics
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
@@ -201,7 +204,7 @@ class SearchBot(PolicyPlayer):
         return list(zip(actions, probabilities.tolist(), strict=True))
 
     def _step(self, probabilities: np.ndarray, belief: _Belief) -> np.ndarray:
-        """float64 [A], the mirror step from the blueprint's probabilities."""
+        """Return float64 [A], the mirror step from the blueprint's probabilities."""
         self.shrunk = 0.0
         if not len(belief.states) or not belief.trust:
             return probabilities
@@ -249,7 +252,7 @@ class SearchBot(PolicyPlayer):
         )
 
     def _believed(self, state: pyspiel.State) -> _Belief:
-        """The belief at a decision; on OpenSpiel's states where there are no rules."""
+        """Return the belief at a decision, on states if there are no batched rules."""
         if self._source is not None:
             belief, uniform = self._beliefs
             histories, trust = belief.at(state), 0.0
@@ -274,10 +277,10 @@ class SearchBot(PolicyPlayer):
     def _played(
         self, belief: _Belief, actions: int, deadline: float | None
     ) -> np.ndarray:
-        """float64 [n, A], what each action of each history comes to, in [-1, 1].
+        """Return float64 [n, A], the values of each history's actions, in [-1, 1].
 
-        The actions of a history have the same random numbers. Histories that there is
-        no time for are left out: of those that end sooner there are then more.
+        All actions of a history use the same random numbers. Histories for which there
+        is no time are left out, which favours histories that end early.
         """
         count = len(belief.states)
         acts, source = np.full(count, self._player, np.int8), belief.source

@@ -1,4 +1,4 @@
-"""Hold'em as poker players mean it: spots in their words, and what hands are worth."""
+"""Hold'em in poker terms: spots, and strategies and values of hands."""
 
 from spiel_cr.poker.answers import HandAnswers, answers
 from spiel_cr.poker.spot import spot

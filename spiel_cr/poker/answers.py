@@ -1,6 +1,7 @@
-"""What each hand does at a public node of hold'em, and what it is worth there."""
+"""Strategies and values of each hand at a public node of hold'em."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -18,26 +19,26 @@ from spiel_cr.policies.public_node_names import find_node, names_at, node_probab
 
 
 class HandAnswers(NamedTuple):
-    """The hands of the player who acts at a public node; H signals, A actions.
+    """Hands of the player that acts at a public node; H private states, A actions.
 
-    Hands that differ only by suits that are alike are one signal, named by one of them.
+    Hands that differ only by equivalent suits are one private state, named by one of
+    them.
 
     Attributes:
-      path: names of the players' actions that lead there.
-      player: who acts.
-      round: from 0.
-      actions: names.
-      names: for each signal the hand and, after a bar, the board.
-      combos: int64 [H], hands that each signal stands for.
-      weight: float64 [H], of a hand in the range: as given, times how often the
-        player gets here with it.
-      likelihood: float64 [H], the probability to be here with the signal.
-      equity: float64 [H], the share of showdowns won, ties half, against the opponent's
-        range here; NaN where the opponent never gets here.
-      ev: float64 [H], what the player wins on average from here on, in net chips since
-        the game's start; likewise.
-      played: float64 [H, A], the strategy.
-      action_ev: float64 [H, A], `ev` of taking each action.
+      path: Names of the players' actions that lead there.
+      player: The player that acts.
+      round: Number of the round, from 0.
+      actions: Names of the actions.
+      names: For each private state the hand and, after a bar, the board.
+      combos: Number of hands of each private state, int64 [H].
+      weight: Weight of a hand in the range, times the player's reach, float64 [H].
+      likelihood: Probability of the private state at this node, float64 [H].
+      equity: Share of showdowns won, ties half, against the opponent's range here,
+        float64 [H]; NaN if the opponent never comes here.
+      ev: Average win of the player from here on, in net chips since the game's start,
+        float64 [H]; NaN likewise.
+      played: The strategy, float64 [H, A].
+      action_ev: `ev` of each action, float64 [H, A].
     """
 
     path: tuple[str, ...]
@@ -54,13 +55,13 @@ class HandAnswers(NamedTuple):
     action_ev: np.ndarray
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The mean of [H, ...] over the range here; NaN if nobody gets here."""
+        """Return the mean of [H, ...] over the range here; NaN if that is empty."""
         with np.errstate(invalid="ignore"):
             share = self.likelihood / self.likelihood.sum()
         return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each signal; None where a number is unknown."""
+        """Return a row for each private state; None if a number is unknown."""
         numbers = np.stack([self.weight, self.equity, self.ev], axis=1).tolist()
         rows = []
         for h, name in enumerate(self.names):
@@ -75,29 +76,30 @@ class HandAnswers(NamedTuple):
 
 
 def json_number(value: Any) -> float | None:
-    """A number for JSON; None for NaN."""
+    """Return a number for JSON; None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
 def answers(
     policy: FormPolicy, node: str = "", *, form: SequenceForm | None = None
 ) -> HandAnswers:
-    """What each hand does at a public node, and what it is worth against the opponent.
+    """Compute the strategy and the values of each hand at a public node.
 
     Args:
-      policy: of a spot, or of another hold'em game solved by signals.
-      node: names or numbers of the players' actions that lead there, such as
-        "check bet-100"; empty: the root.
-      form: the game in sequence form, if it is laid out already.
+      policy: Policy of a spot, or of another hold'em game in public-tree form.
+      node: Names or numbers of the players' actions that lead there, such as "check
+        bet-100"; empty: the root.
+      form: The game in sequence form, if it exists already.
 
     Raises:
-      ValueError: there is no such node, or the game's signals are no hands of cards.
+      ValueError: If the node does not exist, or private states are not hands of cards.
     """
     signals = policy.form
     number, path = find_node(policy, node)
     betting = signals.betting
     player, round = int(betting.player[number]), int(betting.round[number])
-    reach = [_reach_at(policy, number, p) for p in range(2)]
+    strategy_at = functools.partial(node_probabilities, policy)
+    reach = [signals.reach_at(p, number, strategy_at) for p in range(2)]
     seen, margin = _pairs_and_margins(signals, player, round, reach[1 - player])
     form = form or signals.sequence_form
     other = 1 - player
@@ -129,34 +131,19 @@ def answers(
     )
 
 
-def _reach_at(policy: FormPolicy, node: int, player: int) -> np.ndarray:
-    """float64 [H], how often a player's own actions lead to a node, by signal there."""
-    betting, signals = policy.form.betting, policy.form
-    round = int(betting.round[node])
-    reach = np.ones(signals.num_private_states(player)[round])
-    while node:
-        above = int(betting.parent[node])
-        if betting.player[above] == player:
-            taken = policy.form.finder.actions(above).index(int(betting.action[node]))
-            behind = signals.ancestors(player, round, int(betting.round[above]))
-            reach = reach * node_probabilities(policy, above)[behind, taken]
-        node = above
-    return reach
-
-
 def _pairs_and_margins(
     signals: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How likely each signal meets the opponent, and wins the showdown less it loses.
+    """Return how likely private states meet the opponent, and their net showdown wins.
 
     Args:
-      signals: the game.
-      player: whose signals.
-      round: of them.
-      other_reach: float64 [H'], the opponent's.
+      signals: The game.
+      player: The player.
+      round: Round of the private states.
+      other_reach: Reach of the opponent, float64 [H'].
 
     Returns:
-      float64 [H] each.
+      Two arrays, float64 [H] each.
     """
     matrix = None
     if hasattr(signals.reader, "range_weights"):
@@ -165,13 +152,13 @@ def _pairs_and_margins(
             for matrix in signals.payoff_matrices
             if isinstance(matrix, HandMatrix) and matrix.round >= round
         ]
-        # That of the next showdown: cards to come count.
+        # The matrix of the next showdown; it includes the cards to come.
         showdowns = (k for k in later if k.showdown)
         matrix = min(showdowns, key=lambda k: k.round, default=None)
     if matrix is None:
         raise ValueError(
-            f"{signals.game}: its signals are no hands of cards, so they have no "
-            f"equity; give a policy of a spot or another hold'em game"
+            f"{signals.game}: its private states are not hands of cards, so they "
+            f"have no equity; use a policy of a spot or another hold'em game"
         )
     behind = [signals.ancestors(p, matrix.round, round) for p in range(2)]
     sums = []
@@ -180,7 +167,7 @@ def _pairs_and_margins(
         with jax.enable_x64(True):
             reach = jnp.asarray(other_reach[behind[1 - player]])[None]
             values = np.asarray(product.apply(reach))[0]
-        # Who folds loses: as the payoff of a fold, it is player 1's loss.
+        # The payoff of a fold is signed as player 1's loss.
         sign = 1 if showdown or player == 0 else -1
         size = signals.num_private_states(player)[round]
         sums.append(sign * np.bincount(behind[player], values, minlength=size))

@@ -1,4 +1,4 @@
-"""A spot of hold'em, as poker players describe it, becomes an OpenSpiel game."""
+"""OpenSpiel games of hold'em spots, from a description in poker terms."""
 
 from collections.abc import Sequence
 
@@ -20,36 +20,40 @@ def spot(
     bets: str = "50%,pot,allin",
     first: str = "oop",
 ) -> pyspiel.Game:
-    """A flop, turn or river between two players, as a game that declares its signals.
+    """Return a flop, turn or river between two players as an OpenSpiel game.
 
-    Payoffs are net chips, half of the pot being each player's own: who folds at once
-    loses half the pot. Two-player zero-sum games are solved, so there is no rake.
+    The game supports the public-tree form. Payoffs are net chips, and half of the pot
+    belongs to each player at the start: a player who folds immediately loses half the
+    pot. A rake is not supported, because only two-player zero-sum games are solved.
 
     Args:
-      board: three, four or five cards, such as "5c9dJs2h".
-      pot: chips in the middle.
-      stack: chips that each player has behind.
-      ranges: of player 0, out of position, and of player 1: "QQ+,AKs,A5s:0.5". Pieces
-        are pairs, two ranks (suited: s, offsuit: o), a plus behind them, spans such as
-        "JTs-87s", two cards, or "random", and a weight from 0 to 1 behind a colon.
-      bets: sizes: "50%" of the pot, "pot", "120c" (chips), "2.5x" (of the bet, for
-        raises), "allin", "allin:150%" (up to so much of the pot), "none"; before them,
-        where they hold: flop, turn, river, oop, ip, bets, raises, donks. Semicolons
-        part clauses, and later ones count: "50%,allin; raises 2.5x; river oop none;
-        cap 4; force 15%" (at most four bets and raises on a street; bets that leave at
-        most 15 % of the pot behind are all-in).
-      first: who acts first on the first street: "oop", or "ip" after oop's check.
+      board: Three, four or five cards, such as "5c9dJs2h".
+      pot: Number of chips in the middle.
+      stack: Number of chips that each player has behind.
+      ranges: Ranges of player 0, who is out of position, and of player 1, such as
+        "QQ+,AKs,A5s:0.5". A part is a pair, two ranks (suited: s, offsuit: o), either
+        of these with a plus, a span such as "JTs-87s", two cards, or "random". An
+        optional weight from 0 to 1 follows a colon.
+      bets: Bet sizes: "50%" of the pot, "pot", "120c" (chips), "2.5x" (of the bet, for
+        raises), "allin", "allin:150%" (at most this share of the pot), "none". Words
+        before the sizes restrict them: flop, turn, river, oop, ip, bets, raises, donks.
+        Semicolons separate clauses, and the last clause that applies takes precedence:
+        "50%,allin; raises 2.5x; river oop none; cap 4; force 15%" (at most four bets
+        and raises on a street; bets that leave at most 15% of the pot behind become
+        all-in).
+      first: Player who acts first on the first street: "oop", or "ip" after oop's
+        check.
 
     Raises:
-      ValueError: an argument cannot be read, or no hands can be dealt; says what to
-        write instead.
+      ValueError: If an argument cannot be parsed, or no hands can be dealt; the message
+        contains a remedy.
     """
     check_integer(pot, "pot", 1, _MOST_CHIPS)
     check_integer(stack, "stack", 1, _MOST_CHIPS)
-    # The package that declares hold'em registers spots when it is imported.
+    # Importing the package that declares hold'em registers the game of spots.
     registered("spiel_cr.public_tree", "universal_poker")
     both = ranges if isinstance(ranges, str) else ";".join(ranges)
     words = {"board": board, "ranges": both, "bets": bets, "first": first}
-    # Commas part the parameters of game strings.
+    # Commas separate the parameters of game strings.
     parameters = {name: " ".join(text.split(",")) for name, text in words.items()}
     return pyspiel.load_game(_GAME, {**parameters, "pot": pot, "stack": stack})

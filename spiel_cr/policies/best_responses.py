@@ -1,10 +1,10 @@
 """Exact values and best responses on a game in sequence form.
 
-Infosets that are locked (see `games.sequence_form.locking`) play what they are locked
-to in all of them.
+All functions keep node locks: a locked infoset plays its locked strategy (see
+`games.sequence_form.locking`).
 
-These serve inside loops (convergence curves, stopping rules, values at subgame roots);
-results that people see come from OpenSpiel's own exact tools.
+The functions are fast enough for loops (convergence curves, stopping criteria, values
+at subgame roots). Reported results of small games come from OpenSpiel's exact tools.
 """
 
 import functools
@@ -21,7 +21,7 @@ from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.conversions import reach_from_behaviour
 
-# Positions of both players from which on a game is large.
+# Smallest number of both players' positions of a large game.
 _LARGE = 2_000_000
 
 
@@ -31,18 +31,18 @@ def infoset_values(
     other_reach: np.ndarray,
     behaviour: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Counterfactual values of one player's infosets.
+    """Compute counterfactual values of one player's infosets.
 
     Args:
-      form: the game.
-      player: whose infosets and whose perspective.
+      form: The game.
+      player: The player of the infosets, whose utility it is.
       other_reach: float64 [S'], the opponent's strategy in sequence form.
-      behaviour: float64 [S], the player's own action probabilities; None: a best
-        response.
+      behaviour: float64 [S], the player's action probabilities; by default those of a
+        best response.
 
     Returns:
-      float64 [I + 1]: the value of each logical infoset, weighted by the reach of
-      opponent and chance, in the game's units; last, the value of the whole game.
+      float64 [I + 1], the value of each logical infoset, weighted by the reach of
+      opponent and chance, in the game's units. The last number is the game's value.
     """
     if form.arrays[player].ancestors:
         return _values_of_deep(form, player, other_reach, behaviour)
@@ -63,13 +63,13 @@ def action_values(
     other_reach: np.ndarray,
     behaviour: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Counterfactual values of one player's actions, and of its infosets.
+    """Compute counterfactual values of one player's actions, and of its infosets.
 
-    Args: as of `infoset_values`.
+    For the arguments see `infoset_values`.
 
     Returns:
-      float64 [S], what the player gets by ending a sequence with its last action and
-      playing on as `behaviour` says; and float64 [I].
+      float64 [S], the value of each sequence if the player follows `behaviour` after
+      it; and float64 [I], the values of infosets.
     """
     if form.is_listed:  # and needs no other program than that of infosets
         decisions = form.decisions[player]
@@ -95,7 +95,7 @@ def action_values(
 def _payoffs_against(
     form: layout.SequenceForm, player: int, other_reach: np.ndarray
 ) -> np.ndarray:
-    """float64 [S], a player's payoffs where each of its sequences is the last one.
+    """Return float64 [S], the payoffs of terminals after each sequence of a player.
 
     They are weighted by the reach of opponent and chance.
     """
@@ -111,10 +111,10 @@ def _values_of_deep(
     other_reach: np.ndarray,
     behaviour: np.ndarray | None,
 ) -> np.ndarray:
-    """`infoset_values` of a deep tree, without a compiled function.
+    """Compute `infoset_values` of a deep tree, without a compiled function.
 
-    A maximum has no closed form as `treeplex.expected_values` has, and a level takes
-    numpy some microseconds.
+    A maximum has no closed form, unlike `treeplex.expected_values`, and numpy needs a
+    few microseconds for a level.
     """
     total = _payoffs_against(form, player, other_reach)
     fixed = form.locks[player] if behaviour is None else behaviour
@@ -152,11 +152,11 @@ def best_values(
 def best_response_value(
     form: layout.SequenceForm, player: int, other_reach: np.ndarray
 ) -> float:
-    """What `player` gets by a best response, in its own utility.
+    """Compute the best-response value of a player, in its utility.
 
     Args:
-      form: the game.
-      player: the responder.
+      form: The game.
+      player: The responder.
       other_reach: float64 [S'], the opponent's strategy in sequence form.
     """
     return float(infoset_values(form, player, other_reach)[-1])
@@ -165,16 +165,15 @@ def best_response_value(
 def best_response(
     form: layout.SequenceForm, player: int, other_reach: np.ndarray
 ) -> np.ndarray:
-    """A pure best response; the first of equally good actions.
+    """Compute a pure best response; it plays the first of equally good actions.
 
-    Equally good are actions whose counterfactual values differ from the best one's by
-    no more than rounding: 1e-12 of that value, or of the largest payoff of a pair of
-    sequences, which chance's probabilities are part of. So what is lost at an infoset
-    is at most that.
+    Actions are equally good if their counterfactual values differ from the best one by
+    rounding errors only: 1e-12 of that value, or of the largest payoff of a pair of
+    sequences (including chance probabilities). The loss at an infoset is at most that.
 
     Args:
-      form: the game.
-      player: the responder.
+      form: The game.
+      player: The responder.
       other_reach: float64 [S'], the opponent's strategy in sequence form.
 
     Returns:
@@ -183,7 +182,7 @@ def best_response(
     decisions = form.decisions[player]
     total, below = action_values(form, player, other_reach)
     owner = decisions.owner[1:]
-    # Equal up to rounding, beside the game's payoffs: the first one.
+    # Of actions that are equal up to rounding, the first one is played.
     rounding = 1e-12 * treeplex.largest_payoff(form.arrays[player])
     best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=rounding)
     best_value = np.full(len(decisions), -np.inf)
@@ -200,7 +199,7 @@ def best_response(
 def expected_value(
     form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]
 ) -> float:
-    """Player 0's expected utility when both play, strategies in sequence form [S]."""
+    """Compute player 0's expected utility of strategies in sequence form, [S]."""
     if form.is_listed:  # and needs no program
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
@@ -215,7 +214,7 @@ def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -
     Args:
       form: The game in sequence form. Best responses keep its locks. For the NashConv
         of a policy in the whole game, lift them first (`locking.lifted`).
-      reach: each player's strategy in sequence form, float64 [S].
+      reach: Each player's strategy in sequence form, float64 [S].
     """
     return best_response_value(form, 0, reach[1]) + best_response_value(
         form, 1, reach[0]
@@ -225,13 +224,13 @@ def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -
 def nash_conv_of_averages(
     form: layout.SequenceForm, averages: tuple[np.ndarray, np.ndarray]
 ) -> float:
-    """`nash_conv` of sums of reach, as solvers keep them.
+    """Compute `nash_conv` of average strategies, as solvers store them.
 
     Args:
-      form: the game.
-      averages: for each player [positions], weighted sums over iterations of its reach;
-        what matters are the proportions at each infoset, which float32 keeps, too.
-        Uniform where they are zero.
+      form: The game.
+      averages: Weighted sums of reach over iterations, [positions] of each player. Only
+        the proportions at each infoset matter, so float32 suffices. The strategy is
+        uniform at infosets with zeros.
     """
     total = 0.0
     with jax.enable_x64(True):
@@ -246,11 +245,15 @@ def nash_conv_of_averages(
 def value_bounds(
     form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> tuple[float, float]:
-    """What player 0 gets at least with its strategy, and at most against player 1's.
+    """Compute the least value of player 0's strategy, and the most against player 1's.
 
     Args:
-      form: the game.
-      behaviour: for each player float [S], action probabilities by logical sequence.
+      form: The game.
+      behaviour: Action probabilities by logical sequence, float [S] of each player.
+
+    Returns:
+      The value of player 0's strategy against a best response, and the best-response
+      value against player 1's strategy, both in player 0's utility.
     """
     values = []
     _trim(form)
@@ -264,7 +267,7 @@ def value_bounds(
 def behaviour_value(
     form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> float:
-    """Player 0's expected utility when both play; arguments as of `value_bounds`."""
+    """Compute player 0's expected utility; for the arguments see `value_bounds`."""
     with jax.enable_x64(True):
         reach = [_reach(form, player, behaviour[player]) for player in range(2)]
         _trim(form)
@@ -274,7 +277,7 @@ def behaviour_value(
 def _expected_by_position(
     form: layout.SequenceForm, *reach: np.ndarray | jax.Array
 ) -> float:
-    """Player 0's expected utility; both players' reach by position."""
+    """Compute player 0's expected utility from both players' reach by position."""
     tree = form.arrays[0]
     if not _is_large(form):
         return float(_expected(tree, *reach))
@@ -283,7 +286,7 @@ def _expected_by_position(
 
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
-    """float64 [positions], a player's reach from its action probabilities."""
+    """Return float64 [positions], a player's reach from its action probabilities."""
     positions = _by_position(form.layouts[player], behaviour, behaviour.dtype)
     return _normalised_reach(form, player, positions)
 
@@ -293,12 +296,12 @@ def _by_position(
     values: np.ndarray,
     dtype: np.typing.DTypeLike = np.float64,
 ) -> np.ndarray:
-    """[positions], numbers of sequences; zeros at padding."""
+    """Return [positions], numbers of sequences; zeros at padding."""
     return positions.by_position(values.astype(dtype, copy=False))
 
 
 def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:
-    """A player's value of a best response; the opponent's reach by position."""
+    """Compute a best-response value from the opponent's reach by position."""
     if form.arrays[player].ancestors:
         other_reach = np.asarray(reach)[form.layouts[1 - player].sequences]
         return best_response_value(form, player, other_reach)
@@ -315,7 +318,7 @@ def _evaluated(
     *,
     actions: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """`_values`; of large games by two programs, of which others share the first."""
+    """Compute `_values`, of large games by two functions that others share."""
     tree = form.arrays[player]
     if not _is_large(form):
         return _evaluate(tree, other_reach, behaviour, actions=actions)
@@ -328,13 +331,13 @@ def _is_large(form: layout.SequenceForm) -> bool:
 
 
 def _trim(form: layout.SequenceForm) -> None:
-    """Gives memory back between programs of large games; compiling each takes much."""
+    """Release memory between compiled functions of large games, which need much."""
     if _is_large(form):
         memory.trim()
 
 
 def programs() -> int:
-    """How many programs this process has compiled for best responses."""
+    """Return how many functions this process has compiled for best responses."""
     programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
     return sum(run._cache_size() for run in programs)
 
@@ -346,7 +349,7 @@ def _values(
     *,
     actions: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Values of all infosets by position, and of the root; if asked, of actions."""
+    """Compute values of all infosets by position, of the root, and maybe of actions."""
     leaves = treeplex.leaf_values(tree, other_reach)
     return _of_leaves(tree, leaves, behaviour, actions=actions)
 
@@ -358,7 +361,7 @@ def _of_leaves(
     *,
     actions: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """`_values` by what each sequence gets at once, by position."""
+    """Compute `_values` from the payoffs after each sequence, by position."""
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     chosen = None
@@ -401,9 +404,10 @@ _evaluate = jax.jit(_values, static_argnames="actions")
 
 @functools.cache
 def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
-    """A program for large games, compiled in a quarter of the time; optimised: in half.
+    """Return a function for large games that compiles in a quarter of the time.
 
-    Memory holds most of them up: code that is not optimised takes at most half longer.
+    With `optimise` it compiles in half of the time. Most of these functions wait for
+    memory, so code without optimisation takes at most 50% longer.
     """
     return jax.jit(
         run,
@@ -415,7 +419,7 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
 def _normalised_reach(
     form: layout.SequenceForm, player: int, average: np.ndarray
 ) -> jax.Array:
-    """float64 [positions], the reach of a strategy that is given by sums of reach."""
+    """Return float64 [positions], the reach of a strategy given by sums of reach."""
     run = _of_large(_reach_of) if _is_large(form) else _reach_of_sums
     return jnp.asarray(run(form.arrays[player], average))
 
@@ -429,7 +433,7 @@ _reach_of_sums = jax.jit(_reach_of)
 
 
 def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
-    """A level's strategies by sums of reach, float64 [A, n] a block."""
+    """Return a level's strategies from sums of reach, float64 [A, n] per block."""
     blocks = level.split(average.astype(jnp.float64))
     totals = [treeplex.sum_rows(block)[None] for block in blocks]
     played = [
@@ -443,7 +447,7 @@ def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
 def _expected(
     tree: treeplex.Treeplex, player_reach: jax.Array, other_reach: jax.Array
 ) -> jax.Array:
-    """The owner's expected utility; both players' reach by position."""
+    """Compute the owner's expected utility from both players' reach by position."""
     leaves = treeplex.leaf_values(tree, other_reach)
     return _expected_of_leaves(tree, player_reach, leaves)
 
@@ -451,7 +455,7 @@ def _expected(
 def _expected_of_leaves(
     tree: treeplex.Treeplex, player_reach: jax.Array, leaves: jax.Array
 ) -> jax.Array:
-    """`_expected` by what each sequence gets at once, by position."""
+    """Compute `_expected` from the payoffs after each sequence, by position."""
     total = treeplex.root_value(tree, leaves)
     parts = treeplex.by_level(tree.levels, player_reach)
     for level, part in zip(tree.levels, parts, strict=True):
@@ -462,7 +466,7 @@ def _expected_of_leaves(
 def reach_of(
     form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both players' sequence forms from their action probabilities, float64 [S]."""
+    """Return both players' sequence forms from action probabilities, float64 [S]."""
     first, second = (
         reach_from_behaviour(d, b)
         for d, b in zip(form.decisions, behaviour, strict=True)

@@ -1,4 +1,4 @@
-"""What OpenSpiel asks of every bot, for those that play by a policy."""
+"""Base class of bots that play by a policy, and queries of any bot."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,39 +11,40 @@ from spiel_cr.games.opening.game_checks import check_state
 
 @runtime_checkable
 class Learns(Protocol):
-    """A bot whose answers depend on what it was asked before, also in other matches."""
+    """A bot whose answers depend on earlier queries, also on those of other matches."""
 
     @property
     def memory(self) -> Any:
-        """What it learned so far, and its random numbers to come; for `remember`."""
+        """The learned strategy and the state of the random numbers, for `remember`."""
 
     def remember(self, memory: Any) -> None:
-        """Puts a memory back: it answers as it did when it had that."""
+        """Restore a memory, so that the bot answers as it did with that memory."""
 
     def forget(self, seed: int | None = None) -> None:
-        """What it learned since it was made is dropped.
+        """Drop all that was learned since the bot was made.
 
         Args:
-          seed: of its random numbers to come; None: those that it was made with.
+          seed: Seed of further random numbers. If None, they start again from the state
+            in which the bot was made.
         """
 
 
-def overrides(bot: pyspiel.Bot, method: str) -> bool:
-    """Return whether a bot written in Python defines a method of `pyspiel.Bot`."""
+def as_learner(bot: pyspiel.Bot) -> Learns | None:
+    """Return a bot that `Learns`; None if it does not."""
+    return bot if isinstance(bot, Learns) else None
+
+
+def inherits(bot: pyspiel.Bot, method: str) -> bool:
+    """Return whether a bot written in Python leaves a method as in `pyspiel.Bot`."""
     return hasattr(bot, "__dict__") and (
-        getattr(type(bot), method) is not getattr(pyspiel.Bot, method)
+        getattr(type(bot), method) is getattr(pyspiel.Bot, method)
     )
 
 
 def gives_policy(bot: pyspiel.Bot) -> bool:
     """Return whether a bot's probabilities can be read, and not its moves alone."""
-    if not bot.provides_policy():
-        return False
-    return (
-        not hasattr(bot, "__dict__")  # written in C++
-        or overrides(bot, "get_policy")
-        or overrides(bot, "step_with_policy")
-    )
+    methods = "get_policy", "step_with_policy"
+    return bot.provides_policy() and not all(inherits(bot, name) for name in methods)
 
 
 def policy_at(bot: pyspiel.Bot, state: pyspiel.State) -> Any:
@@ -59,21 +60,21 @@ def policy_at(bot: pyspiel.Bot, state: pyspiel.State) -> Any:
     Returns:
       Pairs of action and probability, as the bot gives them.
     """
-    if hasattr(bot, "__dict__") and not overrides(bot, "get_policy"):
+    if inherits(bot, "get_policy"):
         return bot.step_with_policy(state)[0]
     return bot.get_policy(state)
 
 
 def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
-    """Refuses a bot that says it is for the other seat; many do not say.
+    """Raise an error if a bot reports the other player; many bots report none.
 
     Args:
-      bot: any.
-      seat: where it is to sit, 0 or 1.
-      name: of the argument, for the error.
+      bot: Any bot.
+      seat: The player whose moves the bot is to make, 0 or 1.
+      name: Name of the argument, for the error.
 
     Raises:
-      ValueError: it is for the other seat.
+      ValueError: If the bot is one of the other player.
     """
     bot_player = getattr(bot, "player_id", lambda: seat)()
     if bot_player != seat:
@@ -84,17 +85,17 @@ def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
 
 
 class PolicyPlayer(pyspiel.Bot):
-    """A bot that draws its actions from `get_policy`, which subclasses define."""
+    """A bot that samples its actions from `get_policy`, which subclasses define."""
 
     def __init__(self, player: int, *, seed: int = 0) -> None:
-        """Takes its seat.
+        """Initialise the bot of a player.
 
         Args:
-          player: the seat, 0 or 1.
-          seed: of the actions that it draws.
+          player: The player, 0 or 1.
+          seed: Seed of the sampled actions.
 
         Raises:
-          ValueError: another seat, or a bad seed.
+          ValueError: If the player or the seed is invalid.
         """
         pyspiel.Bot.__init__(self)
         if isinstance(player, bool) or player not in (0, 1):
@@ -109,25 +110,25 @@ class PolicyPlayer(pyspiel.Bot):
         return True
 
     def restart(self) -> None:
-        """A new match; a subclass that remembers the last one forgets it here."""
+        """Begin a match; subclasses drop the state of the last match here."""
 
     def restart_at(self, state: pyspiel.State) -> None:
-        """A match that begins in the middle: what came before is caught up when due."""
+        """Begin in the middle of a match; earlier decisions are solved when needed."""
         self.restart()
 
     def inform_action(self, state: pyspiel.State, player: int, action: int) -> None:
-        """Nothing to do: what the player sees of it is in its information states."""
+        """Do nothing: information states contain all that the player observes."""
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        """Legal actions and their probabilities at a decision of the player.
+        """Return the legal actions and their probabilities at a decision.
 
         Raises:
-          ValueError: another player acts in the state; subclasses call `check_turn`.
+          ValueError: If the bot's player does not act; subclasses call `check_turn`.
         """
         raise NotImplementedError
 
     def check_turn(self, state: pyspiel.State) -> None:
-        """Raises ValueError unless the bot's player acts in a state."""
+        """Raise ValueError if the bot's player does not act in a state."""
         acts = state.current_player()
         if acts != self._player:
             check_state(state)
@@ -139,7 +140,7 @@ class PolicyPlayer(pyspiel.Bot):
             )
 
     def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
-        """An action by the policy: drawn at random."""
+        """Sample an action from the policy."""
         probabilities = np.array([probability for _, probability in policy])
         return policy[
             self._random.choice(len(policy), p=probabilities / probabilities.sum())

@@ -10,9 +10,9 @@ import pyspiel
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.histories import moves_along, states_along
 from spiel_cr.policies import rollouts
-from spiel_cr.policies.bot_base import Learns, gives_policy, overrides, policy_at
+from spiel_cr.policies.bot_base import as_learner, gives_policy, inherits, policy_at
 from spiel_cr.policies.conversions import StatePolicy
-from spiel_cr.policies.queries import distribution
+from spiel_cr.policies.queries import shares
 
 # Probabilities of legal actions, by player and information state string.
 BotAnswers: TypeAlias = dict[tuple[int, str], dict[int, float]]
@@ -78,6 +78,11 @@ class BotPolicy(StatePolicy):
             self._cache[key] = self._query(state, self.bot(player))
         return dict(self._cache[key])
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the bot is an object of the caller, and not made from a string."""
+        return self.recipe is None
+
     def answers(self, paths: np.ndarray) -> BotAnswers:
         """Return the answers after paths, for `take`; see `states_along`."""
         answers = {}
@@ -102,11 +107,11 @@ class BotPolicy(StatePolicy):
 
     def _restart_at(self, bot: Any, state: pyspiel.State) -> None:
         """Restart a bot in the middle of a match, as in its first one."""
-        forget = getattr(bot, "forget", None) if isinstance(bot, Learns) else None
-        if forget is None:
+        learner = as_learner(bot)
+        if learner is None:
             restart_at(bot, state)
             return
-        forget()
+        learner.forget()
         bot.restart()
         for before, action in moves_along(state.get_game(), state.history()):
             if before.current_player() == state.current_player():
@@ -120,15 +125,13 @@ class BotPolicy(StatePolicy):
         if gives_policy(bot):
             self.queries += 1
             self._restart_at(bot, state)
-            played = np.array(
-                distribution(
-                    policy_at(bot, state),
-                    legal,
-                    state.num_distinct_actions(),
-                    lambda: f"{name} after the actions {state.history()}",
-                )
+            played = shares(
+                policy_at(bot, state),
+                legal,
+                state.num_distinct_actions(),
+                lambda: f"{name} after the actions {state.history()}",
             )
-            return dict(zip(legal, (played / played.sum()).tolist(), strict=True))
+            return dict(zip(legal, played, strict=True))
         self.queries += self._moves_per_state
         counts: Counter[int] = Counter()
         for _ in range(self._moves_per_state):
@@ -152,7 +155,7 @@ def restart_at(bot: pyspiel.Bot, state: pyspiel.State) -> None:
       state: The state of the match.
     """
     try:
-        if not hasattr(bot, "__dict__") or overrides(bot, "restart_at"):
+        if not inherits(bot, "restart_at"):
             bot.restart_at(state)
             return
     except pyspiel.SpielError:

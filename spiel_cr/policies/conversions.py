@@ -1,8 +1,8 @@
-"""Arrays of strategies ⇄ OpenSpiel policies, and values of fixed strategies.
+"""Conversions between strategy arrays and OpenSpiel policies; values of strategies.
 
-A behaviour strategy of one player is a float64 [S] array by logical sequence: the
-probability of the action that ends the sequence, 1 at the empty one. Its sequence form
-(own reach) is the product of these on the way from the root.
+A behaviour strategy of one player is a float64 [S] array by logical sequence. It holds
+the probability of the action that ends the sequence, and 1 for the empty sequence. Its
+sequence form is the player's reach: the product of these probabilities from the root.
 """
 
 import abc
@@ -15,6 +15,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import states_at
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree, Infosets
@@ -22,19 +23,21 @@ from spiel_cr.policies.turns import turn_based_state
 
 # For each player float64 [S], action probabilities by logical sequence.
 Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
-# How far from 1 the probabilities at one decision may sum up to, in policies that
-# others made: enough for float32.
+# Largest deviation from 1 of the sum of probabilities at a decision, in policies of
+# callers. It suffices for float32.
 SUM_TOLERANCE = 1e-5
-# What probabilities may be that are kept by logical sequence.
+# Types of probabilities that are stored by logical sequence.
 DTYPES = ("float32", "float64")
-# The kinds of numpy's types that are numbers: of these, probabilities are made.
+# Number of infosets that are checked at a time.
+_CHUNK = 1 << 20
+# Kinds of numpy's types that are numbers, and accepted as probabilities.
 _NUMBERS = "biuf"
 
 
 class StatePolicy(openspiel_policy.Policy, abc.ABC):
-    """A policy of both players that is asked state by state, and is no table.
+    """A policy of both players that is queried state by state, and is not a table.
 
-    OpenSpiel's tools and all that takes a policy accept it.
+    OpenSpiel's tools, and all functions that accept a policy, support it.
     """
 
     def __init__(self, game: pyspiel.Game) -> None:
@@ -59,7 +62,7 @@ class StatePolicy(openspiel_policy.Policy, abc.ABC):
 
     @abc.abstractmethod
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """The same where it is known that `player` acts."""
+        """Return the probabilities at a state at which `player` acts."""
 
 
 def sequential_state(
@@ -87,14 +90,14 @@ def sequential_state(
 
 
 def check_acting(state: pyspiel.State, player_id: int | None) -> int:
-    """The player who acts.
+    """Return the acting player.
 
     Args:
-      state: that a policy is asked for.
-      player_id: whose decision the asker takes it for; None: whoever acts.
+      state: The state at which a policy is queried.
+      player_id: The player that the caller expects to act; None for any player.
 
     Raises:
-      ValueError: another player acts, or none.
+      ValueError: If another player or no player acts.
     """
     acts = int(state.current_player())
     if acts not in (0, 1) or player_id not in (None, acts):
@@ -106,13 +109,13 @@ def check_acting(state: pyspiel.State, player_id: int | None) -> int:
 
 
 def uniform_behaviour(decisions: Decisions) -> np.ndarray:
-    """float64 [S], equal probabilities at every infoset."""
+    """Return float64 [S], equal probabilities at every infoset."""
     probabilities = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)
     return np.concatenate([np.ones(1), probabilities])
 
 
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
+    """Return float64 [S], the player's reach, from float64 [S] probabilities."""
     reach = np.ones(decisions.num_sequences)
     owner = decisions.owner
     for _, sequences in decisions.downwards():
@@ -123,7 +126,7 @@ def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndar
 
 
 def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
-    """float64 [S] probabilities; uniform at infosets that are never reached."""
+    """Return float64 [S], probabilities; uniform at infosets that are never reached."""
     owner = decisions.owner[1:]
     total = np.bincount(owner, weights=reach[1:], minlength=len(decisions))
     behaviour = uniform_behaviour(decisions)
@@ -133,8 +136,10 @@ def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
 
 
 class TabularPolicy(openspiel_policy.TabularPolicy):
-    """OpenSpiel's table of a compiled game, uniform, without a walk through its states:
-    these are made where somebody asks for them."""
+    """OpenSpiel's uniform table of a game tree, without a walk through its states.
+
+    States are made when they are first needed.
+    """
 
     def __init__(self, tree: GameTree) -> None:
         openspiel_policy.Policy.__init__(self, tree.game, [0, 1])
@@ -165,7 +170,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
         return answer
 
     def rows(self, infosets: Infosets) -> np.ndarray:
-        """int64 [S - 1], the row of each of a player's sequences."""
+        """Return int64 [S - 1], the row of each of a player's sequences."""
         rows = np.array([self.state_lookup[key] for key in infosets.keys], np.int64)
         return rows[infosets.decisions.owner[1:]]
 
@@ -180,7 +185,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
 
     @functools.cached_property
     def state_in(self) -> np.ndarray | None:
-        """The tensor of each row's state, where the game has one."""
+        """The tensor of each row's state; None if there are no states."""
         states = dict(zip(self.state_lookup, self.states, strict=True))
         table = openspiel_policy.TabularPolicy(self.game, states=states)
         return table.state_in if states else None
@@ -189,19 +194,19 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
 def tabular_policy(
     tree: GameTree, behaviour: Sequence[np.ndarray]
 ) -> openspiel_policy.TabularPolicy:
-    """An OpenSpiel `TabularPolicy` over every infoset of the game.
+    """Return an OpenSpiel `TabularPolicy` over every infoset of the game.
 
-    Infosets that only outcomes of probability zero lead to are in no compiled game, but
-    OpenSpiel's tools ask there, too: the policy is uniform at them.
+    Game trees do not contain infosets below chance outcomes of probability zero, but
+    OpenSpiel's tools query policies there. The policy is uniform at these infosets.
 
     Args:
-      tree: the compiled game.
-      behaviour: for each player float64 [S], action probabilities by logical sequence.
+      tree: The game tree.
+      behaviour: Action probabilities by logical sequence, float64 [S] of each player.
 
     Raises:
-      GameTooLargeError: more than a million histories are below such outcomes.
-      ValueError: both players have an infoset with the same information-state string,
-        so that a table by string cannot hold both.
+      GameTooLargeError: If more than a million histories are below such outcomes.
+      ValueError: If both players have an infoset with the same information state
+        string, so that a table by string cannot hold both.
     """
     clash = set(tree.infosets[0].keys) & set(tree.infosets[1].keys)
     if clash:
@@ -217,98 +222,74 @@ def tabular_policy(
 
 
 def check_behaviour(
-    tree: GameTree,
+    form: GameForm,
     player: int,
     behaviour: np.ndarray,
     *,
     tolerance: float = SUM_TOLERANCE,
+    least: float | None = None,
 ) -> np.ndarray:
-    """Returns a player's strategy, float64 [S], or raises ValueError.
+    """Check a player's strategy.
 
     Args:
-      tree: the compiled game.
-      player: 0 or 1.
-      behaviour: numbers [S], action probabilities by logical sequence.
-      tolerance: how far from 1 they may sum up to at an infoset, and how far below 0
-        one may lie; that one becomes 0.
+      form: The represented game.
+      player: The player, 0 or 1.
+      behaviour: Numbers [S], action probabilities by logical sequence.
+      tolerance: Largest deviation from 1 of the sum at an infoset.
+      least: Smallest value of a probability; by default `tolerance` below 0.
+
+    Returns:
+      float64 [S], without numbers below 0; as it was given if `least` is given.
 
     Raises:
-      ValueError: it is of another length or type; or the probabilities at an infoset,
-        which is named, are negative or not finite, or do not sum to 1.
+      ValueError: If the strategy has another length or type; or if the probabilities at
+        an infoset, which the message names, are negative or not finite, or do not sum
+        to 1.
     """
-    decisions = tree.infosets[player].decisions
-    numbers = np.asarray(behaviour)
-    if (
-        numbers.shape != (decisions.num_sequences,)
-        or numbers.dtype.kind not in _NUMBERS
-    ):
+    decisions, name = form.decisions[player], f"behaviour of player {player}"
+    count, numbers = decisions.num_sequences, np.asarray(behaviour)
+    if numbers.shape != (count,) or numbers.dtype.kind not in _NUMBERS:
         raise ValueError(
-            f"behaviour of player {player} has shape {numbers.shape} and dtype "
-            f"{numbers.dtype}; {tree.game} needs {decisions.num_sequences} numbers"
+            f"{name} has shape {numbers.shape} and dtype {numbers.dtype}; {form.game} "
+            f"needs {count} numbers in this form"
         )
-    checked: np.ndarray = numbers.astype(np.float64, copy=False)
-    if checked[0] != 1:
-        raise ValueError(
-            f"behaviour of player {player} has the probabilities [{checked[0]}] at "
-            f"the empty sequence; they must be [1.0]"
-        )
-    starts = decisions.first_sequence - 1
-    infoset = odd_infoset(checked[1:], starts, tolerance=tolerance, least=-tolerance)
-    if infoset is not None:
-        first = decisions.first_sequence[infoset]
-        played = checked[first:][: decisions.num_actions[infoset]]
-        raise ValueError(_refusal(tree, player, infoset, played))
-    # A linear program's zeros may be a little less.
-    return checked if (checked >= 0).all() else np.maximum(checked, 0)
-
-
-def check_numbers(numbers: np.ndarray, count: int, whose: str) -> None:
-    """Refuses what is no array of a strategy's numbers, by logical sequence.
-
-    Args:
-      numbers: the numbers; float64 or float32 [count].
-      count: how many sequences the player has.
-      whose: numbers they are, for the error.
-
-    Raises:
-      ValueError: they are of another type or size; or the empty sequence has not 1.
-    """
-    if not isinstance(numbers, np.ndarray):
-        raise ValueError(
-            f"{whose} is of type {type(numbers).__name__}; give a numpy array of "
-            f"float32 or float64"
-        )
-    if numbers.shape != (count,) or numbers.dtype.name not in DTYPES:
-        raise ValueError(
-            f"{whose} has shape {numbers.shape} and dtype {numbers.dtype}; the game "
-            f"needs {count} numbers of float32 or float64 in this form"
-        )
+    if least is None:
+        numbers = numbers.astype(np.float64, copy=False)
     if numbers[0] != 1:
         raise ValueError(
-            f"{whose} has the probability {numbers[0]} at the empty sequence; it must "
-            f"be 1"
+            f"{name} has the probabilities [{numbers[0]}] at the empty sequence; they "
+            f"must be [1.0]"
         )
+    least = -tolerance if least is None else least
+    ends = np.append(decisions.first_sequence, count)
+    for begin in range(0, len(decisions), _CHUNK):
+        starts = ends[begin : begin + _CHUNK + 1]
+        played = numbers[starts[0] : starts[-1]]
+        place = _invalid_infoset(played, starts[:-1] - starts[0], tolerance, least)
+        if place is not None:
+            row = numbers[starts[place] : starts[place + 1]].tolist()
+            raise ValueError(
+                f"{name} has the probabilities {row} at the infoset "
+                f"{form.label(player, begin + place)!r}; they must be at least 0 and "
+                f"sum to 1"
+            )
+    # A linear program's zeros may be slightly negative.
+    return numbers if least >= 0 or (numbers >= 0).all() else np.maximum(numbers, 0)
 
 
-def odd_infoset(
-    played: np.ndarray,
-    starts: np.ndarray,
-    *,
-    tolerance: float = SUM_TOLERANCE,
-    least: float = 0.0,
+def _invalid_infoset(
+    played: np.ndarray, starts: np.ndarray, tolerance: float, least: float
 ) -> int | None:
-    """The first infoset whose numbers are no probabilities; None: there is none.
+    """Return the first infoset without valid probabilities; None if all are valid.
 
     Args:
-      played: [n], probabilities, those of an infoset side by side.
-      starts: integers [I], where each infoset's begin.
-      tolerance: how far from 1 they may be in sum.
-      least: what each of them must be at least.
+      played: Probabilities [n], those of an infoset next to each other.
+      starts: Integers [I], the places where infosets begin.
+      tolerance: Largest deviation of a sum from 1.
+      least: Smallest value of a probability.
     """
-    if not len(starts):
-        return None
     total = np.add.reduceat(played, starts, dtype=np.float64)
-    # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
+    # Written so that NaN fails. Infinite and negative numbers may sum to 1.
     good, fine = np.abs(total - 1) <= tolerance, played >= least
     if good.all() and fine.all():
         return None
@@ -316,58 +297,25 @@ def odd_infoset(
     return int(np.argmin(good))
 
 
-def check_probabilities(
-    probabilities: Sequence[float], whose: str, actions: Sequence[int]
-) -> np.ndarray:
-    """Returns what a policy answered at one decision, float64 [actions].
-
-    Args:
-      probabilities: of the actions.
-      whose: they are, for the error.
-      actions: OpenSpiel's, for the error.
-
-    Raises:
-      ValueError: they are not numbers, negative or not finite, or do not sum to 1.
-    """
-    numbers = np.asarray(probabilities)
-    if numbers.dtype.kind in _NUMBERS and (numbers >= -SUM_TOLERANCE).all():
-        checked: np.ndarray = np.maximum(numbers.astype(np.float64), 0)
-        if abs(checked.sum() - 1) <= SUM_TOLERANCE:
-            return checked
-    raise ValueError(
-        f"{whose} has the probabilities {numbers.tolist()} of the actions "
-        f"{list(actions)}; they must be at least 0 and sum to 1"
-    )
-
-
-def _refusal(tree: GameTree, player: int, infoset: int, played: np.ndarray) -> str:
-    """What is wrong with the probabilities at an infoset."""
-    key = tree.infosets[player].keys[infoset]
-    return (
-        f"behaviour of player {player} has the probabilities {played.tolist()} at the "
-        f"information state {key!r}; they must be at least 0 and sum to 1"
-    )
-
-
 def _infoset_states(
     tree: GameTree, infosets: Infosets
 ) -> Iterator[tuple[int, pyspiel.State]]:
-    """Each infoset's number and the state at its first history, in any order."""
+    """Yield each infoset's number and the state at its first history, in any order."""
     return states_at(tree.game, tree.histories, infosets.history)
 
 
 def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.ndarray:
-    """float64 [N - 1], the probability of the move into each history but the root.
+    """Return float64 [N - 1], the probability of the move into each later history.
 
     Args:
-      tree: the compiled game.
-      behaviour: for each player float64 [S], action probabilities by logical sequence.
+      tree: The game tree.
+      behaviour: Action probabilities by logical sequence, float64 [S] of each player.
     """
     histories = tree.histories
     above = histories.parent[1:]
     mover = histories.player[above]
-    # Quotients of products of chance probabilities; never 0 / 0, since outcomes without
-    # probability are not in compiled games.
+    # Quotients of products of chance probabilities; never 0 / 0, because game trees
+    # contain no outcomes of probability zero.
     step: np.ndarray = histories.chance[1:] / histories.chance[above]
     for p, probabilities in enumerate(behaviour):
         step = np.where(mover == p, probabilities[histories.sequence[p][1:]], step)
@@ -377,12 +325,12 @@ def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.nd
 def history_values(
     tree: GameTree, behaviour: Sequence[np.ndarray] | None = None
 ) -> np.ndarray:
-    """float64 [N], player 0's expected utility from each history on.
+    """Return float64 [N], player 0's expected utility at each history.
 
     Args:
-      tree: the compiled game.
-      behaviour: for each player float64 [S], action probabilities by logical sequence;
-        None: uniform.
+      tree: The game tree.
+      behaviour: Action probabilities by logical sequence, float64 [S] of each player;
+        by default uniform.
     """
     histories = tree.histories
     if behaviour is None:
@@ -398,11 +346,11 @@ def history_values(
 def action_values(
     tree: GameTree, behaviours: tuple[np.ndarray, np.ndarray]
 ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
-    """Exact counterfactual values of all actions, and the game's value.
+    """Compute exact counterfactual values of all actions, and the game's value.
 
     Args:
-      tree: the compiled game.
-      behaviours: each player's action probabilities, float64 [S].
+      tree: The game tree.
+      behaviours: Each player's action probabilities, float64 [S].
 
     Returns:
       For each player float64 [S], the value of each sequence's last action in the

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.policies.conversions import StatePolicy, check_numbers, odd_infoset
-
-# Infosets that are checked at a time.
-_CHUNK = 1 << 20
+from spiel_cr.policies.conversions import DTYPES, StatePolicy, check_behaviour
 
 
 class FormPolicy(StatePolicy):
@@ -42,8 +39,13 @@ class FormPolicy(StatePolicy):
                 f"behaviour: {len(self.behaviour)} arrays were given; give two, one "
                 f"for each player"
             )
-        for player in range(2):
-            self._check(player)
+        for player, values in enumerate(self.behaviour):
+            if getattr(values, "dtype", None) not in DTYPES:
+                raise ValueError(
+                    f"behaviour of player {player} is of type {type(values).__name__}; "
+                    f"give a numpy array of float32 or float64"
+                )
+            check_behaviour(form, player, values, least=0.0)
 
     @functools.cached_property
     def _first_sequences(self) -> tuple[np.ndarray, ...]:
@@ -52,7 +54,7 @@ class FormPolicy(StatePolicy):
 
     @property
     def rules(self) -> Any:
-        """Batched rules of its own by which it is queried; None: there are none."""
+        """The form's batched rules, by which the policy is queried; or None."""
         return getattr(self.form, "world_rules", None)
 
     def array_probabilities(
@@ -73,21 +75,3 @@ class FormPolicy(StatePolicy):
         return dict(
             zip(actions.tolist(), (shares / shares.sum()).tolist(), strict=True)
         )
-
-    def _check(self, player: int) -> None:
-        """Raise ValueError if a player's numbers are not a strategy."""
-        values, name = self.behaviour[player], f"behaviour of player {player}"
-        decisions = self.form.decisions[player]
-        check_numbers(values, decisions.num_sequences, name)
-        ends = np.append(self._first_sequences[player], decisions.num_sequences)
-        for begin in range(0, len(decisions), _CHUNK):
-            starts = ends[begin : begin + _CHUNK + 1]
-            played = values[starts[0] : starts[-1]]
-            place = odd_infoset(played, starts[:-1] - starts[0])
-            if place is not None:
-                row = values[starts[place] : starts[place + 1]].tolist()
-                label = self.form.label(player, begin + place)
-                raise ValueError(
-                    f"{name} has the probabilities {row} at the infoset {label!r}; "
-                    f"they must be at least 0 and sum to 1"
-                )

@@ -4,7 +4,7 @@
 numbers among which the opponent chooses by its information. A lookahead with fixed
 values is not sound, even with values of an equilibrium: these are correct only if both
 players then follow that equilibrium, whatever they played before, and the solver plays
-as if nobody could deviate from it (docs/partial.md has results).
+as if nobody could deviate from it (docs/explanation/depth-limits.md has results).
 
 Histories are given in one of three ways: as numbers of a game tree, as an array of
 states of batched rules, or as OpenSpiel's states.
@@ -12,7 +12,7 @@ states of batched rules, or as OpenSpiel's states.
 
 import abc
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import pyspiel
@@ -91,9 +91,9 @@ class UniformValue(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        assert isinstance(game, GameTree)
-        if self._cache is None or self._cache[0] is not game:
-            self._cache = game, history_values(game, None)
+        tree = cast(GameTree, game)
+        if self._cache is None or self._cache[0] is not tree:
+            self._cache = tree, history_values(tree)
         return self._cache[1][histories]
 
 
@@ -103,10 +103,16 @@ class LeafValue(HistoryValues):
     `ResolvingConfig(depth=2, leaf=LeafValue(function), ...)` calls the function with
     all histories of a layer at once. The function returns one number for each history,
     whatever the players' ranges are, so no lookahead that ends in it is sound
-    (docs/leaves.md).
+    (docs/explanation/depth-limits.md).
 
     Attributes:
       sees: Kind of the function's arguments, see `__init__`.
+
+    Example:
+      >>> import spiel_cr
+      >>> leaf = spiel_cr.LeafValue(lambda states: [0.0 for state in states])
+      >>> config = spiel_cr.ResolvingConfig(depth=2, leaf=leaf, iterations=100)
+      >>> result = spiel_cr.resolve("kuhn_poker", config)
     """
 
     def __init__(self, function: Callable[..., Any], sees: Sees = "states") -> None:
@@ -134,10 +140,10 @@ class LeafValue(HistoryValues):
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         """float64 [L]; see `HistoryValues`."""
-        assert isinstance(game, GameTree)
+        tree = cast(GameTree, game)
         if self.sees == "histories":
-            values = self._function(game, histories)
+            values = self._function(tree, histories)
         else:
-            states = [game.state_at(history) for history in histories.tolist()]
+            states = [tree.state_at(history) for history in histories.tolist()]
             values = self._function(states)
-        return np.asarray(values, np.float64) - payoff_offset(game.game)
+        return np.asarray(values, np.float64) - payoff_offset(tree.game)

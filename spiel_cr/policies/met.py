@@ -1,4 +1,4 @@
-"""How often play comes to the decisions of a compiled game, and what is done there."""
+"""Reach probabilities of the infosets of a game tree, and their descriptions."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from spiel_cr.policies.conversions import Behaviours
 
 
 def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
-    """float64 [I], reach of opponent and chance at a player's infosets.
+    """Return float64 [I], the reach of opponent and chance at a player's infosets.
 
     Args:
-      tree: the compiled game.
-      player: whose infosets.
+      tree: The game tree.
+      player: The player of the infosets.
       other: float64 [S'], the opponent's strategy in sequence form.
     """
     histories = tree.histories
@@ -28,7 +28,7 @@ def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
 
 
 def probabilities(tree: GameTree, behaviours: Behaviours) -> list[np.ndarray]:
-    """For each player float64 [I], how probable it is that play comes to an infoset."""
+    """Return the reach probabilities of all infosets, float64 [I] of each player."""
     reach = reach_of(tree.sequence_form, behaviours)
     return [
         reach[player][infosets.decisions.parent]
@@ -38,11 +38,14 @@ def probabilities(tree: GameTree, behaviours: Behaviours) -> list[np.ndarray]:
 
 
 def greatest(values: Sequence[np.ndarray], most: int) -> list[tuple[int, int]]:
-    """(player, infoset) of the largest positive numbers, the largest first.
+    """Return the infosets with the largest positive numbers, the largest first.
 
     Args:
-      values: for each player float64 [I].
-      most: how many.
+      values: Numbers of all infosets, float64 [I] of each player.
+      most: Largest number of infosets.
+
+    Returns:
+      Pairs of player and infoset.
     """
     every = np.concatenate(values)
     order = np.argsort(-every, kind="stable")[:most]
@@ -56,11 +59,11 @@ def greatest(values: Sequence[np.ndarray], most: int) -> list[tuple[int, int]]:
 def described(
     tree: GameTree, player: int, infoset: int
 ) -> tuple[str, slice, tuple[str, ...]]:
-    """An infoset for people.
+    """Describe an infoset in words.
 
     Returns:
-      Its information state in one line; the sequences that end at it; and OpenSpiel's
-      words for their actions.
+      The information state in one line; the sequences of the infoset's actions; and
+      OpenSpiel's names of the actions.
     """
     infosets = tree.infosets[player]
     first = int(infosets.decisions.first_sequence[infoset])

@@ -1,4 +1,4 @@
-"""A result as a notebook shows it: its figures, its curve, what it plays most often."""
+"""HTML of a result for notebooks: numbers, curve, and the most visited infosets."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -19,15 +19,15 @@ def page_of(
     tree: GameTree | None,
     average: Behaviours | None,
 ) -> str:
-    """HTML of a result; nothing in it comes from elsewhere.
+    """Return the HTML of a result, which loads nothing from other places.
 
     Args:
-      title: what stands above.
-      facts: names and what they are.
-      curve: What the convergence curve shows, such as "NashConv", and for each point
-        the number of iterations and the value.
-      tree: the compiled game, if there is one.
-      average: for each player float64 [S], action probabilities by logical sequence.
+      title: Title of the page.
+      facts: Names and values of a table.
+      curve: Name of the curve's values, such as "NashConv", and for each point the
+        number of iterations and the value.
+      tree: The game tree; None if it was not built.
+      average: Action probabilities by logical sequence, float64 [S] of each player.
     """
     most_reached = (
         "" if tree is None or average is None else _most_reached(tree, average)
@@ -39,7 +39,7 @@ def page_of(
 
 
 def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """An HTML table of texts."""
+    """Return an HTML table of texts."""
     lines = [[f"<th>{html.escape(name)}</th>" for name in head]] if head else []
     lines += [[f"<td>{html.escape(cell)}</td>" for cell in row] for row in rows]
     inside = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
@@ -47,7 +47,7 @@ def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
 
 
 def _most_reached(tree: GameTree, average: Behaviours) -> str:
-    """What is played where play comes most often."""
+    """Return a table of the strategy at the most frequently reached infosets."""
     reached = met.probabilities(tree, average)
     rows = []
     for player, infoset in met.greatest(reached, _MOST):

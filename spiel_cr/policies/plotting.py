@@ -10,7 +10,7 @@ import numpy as np
 from spiel_cr.common import figures
 from spiel_cr.policies.result import CurvePoint, Result
 
-# Letters of a title that stand beside each other.
+# Width of a title in characters.
 _WIDTH = 100
 
 
@@ -20,21 +20,28 @@ def plot(
     *,
     title: str | None = None,
 ) -> figures.NotebookFigure:
-    """Draw NashConv against iterations and against seconds, all axes logarithmic.
+    """Plot NashConv against iterations and against seconds, with logarithmic axes.
 
     For results with node locks, the curve shows NashConv with locks.
 
     Args:
-      results: of `solve` or `resolve`, with their curves (see `Goal.eval_every`); a
-        mapping gives them, or curves, names.
-      path: the picture's file too; its suffix decides the format (png, svg, pdf).
-      title: what stands above; None: the game, where there is one.
+      results: Results of `solve` or `resolve` that have curves (see `Goal.eval_every`),
+        or a mapping from names to results or curves.
+      path: Path of the figure. If given, the figure is also written to it, in the
+        format of its suffix (png, svg, pdf).
+      title: Title of the figure. If None, the name of the game, if it is known.
 
     Returns:
-      What notebooks show; its `figure` is matplotlib's.
+      An object that notebooks display; its attribute `figure` is a matplotlib figure.
 
     Raises:
-      ValueError: a result has no curve, or a picture cannot be drawn or written.
+      ValueError: If a result has no curve, or the figure cannot be drawn or written.
+
+    Example:
+      >>> import spiel_cr
+      >>> goal = spiel_cr.Goal(iterations=100, eval_every=10)
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", goal)
+      >>> plot = spiel_cr.plot(result, "kuhn.svg")
     """
     figures.check_installed()
     from matplotlib.ticker import LogFormatterSciNotation, NullLocator
@@ -48,11 +55,13 @@ def plot(
         if isinstance(results, Mapping)
         else ((result.algorithm, result) for result in results)
     )
-    games = {str(one.game): None for _, one in named if isinstance(one, Result)}
+    games: dict[str, None] = {}
     axes = figures.panels(size=(10, 4), columns=2)
     locked: list[bool] = []
     for label, one in named:
-        points = one.curve if isinstance(one, Result) else one
+        if isinstance(one, Result):
+            games[str(one.game)], one = None, one.curve
+        points = one
         if not points:
             raise ValueError(
                 f"results: {label!r} has no curve to draw; solve with a goal that "

@@ -20,6 +20,7 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.identity import check_same_decisions, same_game
 from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.policies.queries import (
     contradiction,
@@ -50,6 +51,12 @@ def name_of(policy: Any) -> str:
     return type(policy).__name__
 
 
+def _game_of(policy: Any) -> pyspiel.Game | None:
+    """Return the game that a foreign policy names; None if it names none."""
+    game = getattr(policy, "game", None)
+    return game if isinstance(game, pyspiel.Game) else None
+
+
 class AdaptedPolicy(StatePolicy):
     """A foreign policy of both players, whose answers are checked.
 
@@ -62,6 +69,8 @@ class AdaptedPolicy(StatePolicy):
       table: The OpenSpiel table that batched rules can look up; None: there is none.
     """
 
+    is_foreign = True
+
     def __init__(self, game: pyspiel.Game, policy: Any) -> None:
         """Adapt a policy.
 
@@ -72,8 +81,7 @@ class AdaptedPolicy(StatePolicy):
         """
         super().__init__(game)
         self.policy, self.name = policy, name_of(policy)
-        policy_game = getattr(policy, "game", None)
-        self._own = policy_game if isinstance(policy_game, pyspiel.Game) else None
+        self._own = _game_of(policy)
         self.simultaneous = is_simultaneous(self._own)
         self._num_actions = game.num_distinct_actions()
         kinds = (openspiel_policy.TabularPolicy, pyspiel.TabularPolicy)
@@ -201,6 +209,8 @@ class JointPolicy(StatePolicy):
       members: The policy of player 0 and that of player 1.
     """
 
+    is_foreign = True
+
     def __init__(
         self,
         game: pyspiel.Game,
@@ -214,6 +224,26 @@ class JointPolicy(StatePolicy):
         """Return the answer of the acting player's policy; see `StatePolicy`."""
         answer: dict[int, float] = self.members[player].action_probabilities(state)
         return answer
+
+
+def as_player(
+    player_object: Any, game: pyspiel.Game, player: int, name: str
+) -> pyspiel.Bot | openspiel_policy.Policy | None:
+    """Return a user's bot, or its policy as `as_policy` does; None if it is neither.
+
+    Args:
+      player_object: Any object.
+      game: The sequential game.
+      player: The player whose moves a bot makes.
+      name: The argument's name, for errors.
+
+    Raises:
+      ValueError: If it is a bot of the other player, or see `as_policy`.
+    """
+    if isinstance(player_object, pyspiel.Bot):
+        check_seat(player_object, player, name)
+        return player_object
+    return as_policy(player_object, game, name)
 
 
 def as_policy(
@@ -244,8 +274,8 @@ def as_policy(
             check_same_decisions(label, policy.game, game)
         return policy
     if isinstance(policy, openspiel_policy.Policy | pyspiel.Policy):
-        policy_game = getattr(policy, "game", None)
-        if isinstance(policy_game, pyspiel.Game) and is_simultaneous(policy_game):
+        policy_game = _game_of(policy)
+        if is_simultaneous(policy_game):
             converted = pyspiel.convert_to_turn_based(policy_game)
             if not same_game(converted, game):
                 label = f"{name}: a {type(policy).__name__}"
@@ -310,7 +340,8 @@ def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
       InvalidPolicyError: See `AdaptedPolicy.probabilities_at`.
     """
     pair = [member(policy, player) for player in range(2)]
-    if not any(isinstance(each, AdaptedPolicy) for each in pair):
+    adapted = [isinstance(each, AdaptedPolicy) for each in pair]
+    if not any(adapted):
         return
     random = np.random.default_rng(0)
     end = time.perf_counter() + _PROBE_SECONDS
@@ -326,7 +357,7 @@ def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
                     actions, p=np.array(probabilities) / sum(probabilities)
                 )
             else:
-                if isinstance(pair[player], AdaptedPolicy):
+                if adapted[player]:
                     for _ in range(2):
                         pair[player].action_probabilities(state)
                 action = random.choice(state.legal_actions())

@@ -1,4 +1,4 @@
-"""Public nodes of signal games by the names of the actions that lead there."""
+"""Public nodes of public trees by the names of the actions that lead there."""
 
 import re
 
@@ -9,22 +9,22 @@ from spiel_cr.common.checks import check_integer
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.form_policy import FormPolicy
 
-# Words for the same move, where a game has only one of them.
+# Words for the same move, in games that use only one of them.
 _SAME = {"check": "call", "bet": "raise", "call": "check", "raise": "bet"}
 
 
 def find_node(policy: FormPolicy, words: str) -> tuple[int, tuple[str, ...]]:
-    """A public node by the names or numbers of the actions that lead there.
+    """Find a public node by the names or numbers of the actions that lead there.
 
     Args:
-      policy: of the game.
-      words: as of `find_actions`.
+      policy: A policy of a public-tree game.
+      words: Actions, see `find_actions`.
 
     Returns:
       The node, and the names of the actions.
 
     Raises:
-      ValueError: there is no such action, or nobody acts there.
+      ValueError: If there is no such action, or no player acts there.
     """
     actions, path = find_actions(policy.game, words)
     return policy.form.finder.after(actions), path
@@ -52,19 +52,19 @@ def node_probabilities(policy: FormPolicy, node: int) -> np.ndarray:
 
 
 def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, ...]]:
-    """Players' actions by their names or numbers.
+    """Find players' actions by their names or numbers.
 
     Args:
-      game: whose actions are public.
-      words: such as "check bet" or "1,2"; deals are left out. Names are those of the
-        game's actions; of check and call, and of bet and raise, either is taken where
-        the game has one of them only.
+      game: A game of public actions.
+      words: Names or numbers of actions without deals, such as "check bet" or "1,2".
+        If the game uses only one of the names check and call, or bet and raise, the
+        other name is accepted, too.
 
     Returns:
       OpenSpiel's actions, and their names.
 
     Raises:
-      ValueError: there is no such action, or nobody acts after them.
+      ValueError: If there is no such action, or no player acts after them.
     """
     state = after_deals(game.new_initial_state())
     actions: list[int] = []
@@ -94,10 +94,10 @@ def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, 
 
 
 def after_deals(state: pyspiel.State) -> pyspiel.State:
-    """Takes the first possible outcome of every deal.
+    """Apply the first possible outcome of every deal to a state, and return the state.
 
-    Public actions do not depend on deals. Outcomes of probability zero are left out:
-    OpenSpiel lists some that it refuses.
+    Public actions do not depend on deals. Outcomes of probability zero are skipped,
+    because OpenSpiel lists some that it does not accept.
     """
     while state.is_chance_node():
         outcomes = state.chance_outcomes()
@@ -106,7 +106,7 @@ def after_deals(state: pyspiel.State) -> pyspiel.State:
 
 
 def action_labels(state: pyspiel.State) -> dict[int, str]:
-    """The legal actions by name: "player=1 move=Fold" is "fold"."""
+    """Return the names of the legal actions: "player=1 move=Fold" becomes "fold"."""
     player = state.current_player()
     if player < 0:
         return {}
@@ -115,7 +115,7 @@ def action_labels(state: pyspiel.State) -> dict[int, str]:
 
 
 def action_names(state: pyspiel.State) -> dict[int, str]:
-    """The same, each in one word."""
+    """Return the names of the legal actions, each as a single word."""
     return {a: re.sub(r"\s+", "-", x) for a, x in action_labels(state).items()}
 
 
@@ -130,7 +130,7 @@ def _find_action(word: str, names: dict[int, str]) -> int | None:
 
 
 def names_at(signals: PublicTreeGame, node: int) -> dict[int, str]:
-    """The names of the actions at a public node, in ascending order of actions."""
+    """Return the names of the actions at a public node, in ascending order."""
     state = after_deals(signals.game.new_initial_state())
     for action in signals.betting.path(node):
         state.apply_action(action)

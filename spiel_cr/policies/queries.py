@@ -430,6 +430,14 @@ def distribution(
     )
 
 
+def shares(
+    answer: Any, legal: Sequence[int], num_actions: int, where: Callable[[], str]
+) -> list[float]:
+    """Return the answer of `distribution`, divided by its sum."""
+    played = np.array(distribution(answer, legal, num_actions, where))
+    return (played / played.sum()).tolist()
+
+
 def _as_mapping(answer: Any, num_actions: int) -> Mapping[int, Any]:
     """Return an answer as a mapping; raises TypeError or ValueError if it cannot be."""
     if isinstance(answer, Mapping):
@@ -595,33 +603,51 @@ def _filled(
 
 def answers_rows(policy: openspiel_policy.Policy, rules: BatchedRules | None) -> bool:
     """Return whether a policy may be queried for arrays of states of batched rules."""
-    if rules is None or hasattr(policy, "array_probabilities"):
-        return rules is not None
+    return _rows_source(policy, rules) is not None
+
+
+def _rows_source(
+    policy: Any, rules: BatchedRules | None
+) -> Callable[[np.ndarray, int], np.ndarray] | None:
+    """Return a function of rows and a player that gives answers, float64 [n, A].
+
+    None if the policy has to be queried state by state.
+    """
+    at_once = getattr(policy, "array_probabilities", None)
+    if rules is not None and at_once is not None:
+        return functools.partial(at_once, rules)
     table = getattr(policy, "table", None) or policy
-    by_string = hasattr(rules, "information_state_strings")
-    return by_string and isinstance(table, openspiel_policy.TabularPolicy)
+    strings = getattr(rules, "information_state_strings", None)
+    if strings is None or not isinstance(table, openspiel_policy.TabularPolicy):
+        return None
+    return functools.partial(_table_rows, named(policy), table, rules)
 
 
 def _row_answers(
     policy: Any, rules: BatchedRules, rows: np.ndarray, player: int
 ) -> np.ndarray:
     """Return answers by action, float64 [n, A]; raises ValueError if there are none."""
-    if (at_once := getattr(policy, "array_probabilities", None)) is not None:
-        return np.asarray(at_once(rules, rows, player), np.float64)
-    if not answers_rows(policy, rules):
+    answers = _rows_source(policy, rules)
+    if answers is None:
         raise ValueError(
             f"policy: a {named(policy)} cannot be queried for arrays of states; give a "
             f"TabularPolicy, or a policy with array_probabilities"
         )
-    table = getattr(policy, "table", None) or policy
+    return np.asarray(answers(rows, player), np.float64)
+
+
+def _table_rows(
+    name: str, table: Any, rules: Any, rows: np.ndarray, player: int
+) -> np.ndarray:
+    """Look up states in a table by information state strings, float64 [n, A]."""
     information = rules.information_state(rows, player).reshape(len(rows), -1)
     _, first, same = np.unique(
         information, axis=0, return_index=True, return_inverse=True
     )
-    keys = rules.information_state_strings(rows[first], player)  # type: ignore
+    keys = rules.information_state_strings(rows[first], player)
     if missing := [key for key in keys if key not in table.state_lookup]:
         raise InvalidPolicyError(
-            f"{named(policy)} of {table.game}: it has no row for the information state "
+            f"{name} of {table.game}: it has no row for the information state "
             f"{missing[0]!r} of player {player}; give a policy that covers every "
             f"information state"
         )

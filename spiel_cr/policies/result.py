@@ -152,6 +152,12 @@ class Result:
         networks were trained.
       curve: Points of the convergence curve, if the goal requested an evaluation.
       table: Facts about the table of a sampled game; None if there was no table.
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.solve("kuhn_poker", "lp")
+      >>> round(result.game_value(), 6)
+      -0.055556
     """
 
     solved: SolvedForm | None = None
@@ -196,12 +202,12 @@ class Result:
 
     @property
     def iterations_per_second(self) -> float:
-        """Iterations per second, compile time apart; 0 if nothing was done."""
+        """Iterations per second, without compile time; 0 if nothing was done."""
         return self.iterations * self.solves / self.seconds if self.seconds else 0.0
 
     @property
     def trajectories_per_second(self) -> float:
-        """Trajectories per second, compile time apart; 0 if nothing was done."""
+        """Trajectories per second, without compile time; 0 if nothing was done."""
         return self.trajectories / self.seconds if self.seconds else 0.0
 
     def __repr__(self) -> str:

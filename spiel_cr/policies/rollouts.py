@@ -6,6 +6,7 @@ estimate utilities at leaves of a lookahead.
 """
 
 import bisect
+import functools
 import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from spiel_cr.common.draws import choose
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
-from spiel_cr.policies.conversions import check_probabilities
+from spiel_cr.policies.queries import shares
 
 # Information states whose answers are remembered, of one player.
 REMEMBERED = 200_000
@@ -99,34 +100,19 @@ class Answers:
             return Answer(legal, same, ends, dict.fromkeys(legal, 1 / count))
         listed = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
-        shares = normalised(
-            [listed.get(action, 0.0) for action in legal],
-            f"opponent: its policy at {state.information_state_string(self._player)!r}",
+        key = functools.partial(state.information_state_string, self._player)
+        played = shares(
+            listed,
             legal,
+            state.num_distinct_actions(),
+            lambda: f"opponent: its policy at {key()!r}",
         )
-        chosen = [(a, p) for a, p in zip(legal, shares, strict=True) if p > 0]
+        chosen = [(a, p) for a, p in zip(legal, played, strict=True) if p > 0]
         probabilities = [p for _, p in chosen]
         ends = list(itertools.accumulate(probabilities))
         # Numbers drawn are below 1, whatever the sum was rounded to.
         ends[-1] = 1.0
         return Answer([a for a, _ in chosen], probabilities, ends, dict(chosen))
-
-
-def normalised(
-    probabilities: Sequence[float], whose: str, actions: list[int]
-) -> list[float]:
-    """Return probabilities divided by their sum.
-
-    Args:
-      probabilities: Probabilities of the actions.
-      whose: Owner of the probabilities, for the error.
-      actions: OpenSpiel's actions, for the error.
-
-    Raises:
-      ValueError: As in `conversions.check_probabilities`.
-    """
-    shares = check_probabilities(probabilities, whose, actions)
-    return (shares / shares.sum()).tolist()
 
 
 def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:

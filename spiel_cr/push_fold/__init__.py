@@ -1,9 +1,9 @@
-"""Jam or fold: tournaments of two and three players, solved before the flop.
+"""Push/fold (jam/fold) tournaments of two and three players, solved before the flop.
 
-`solve_tournament` finds an approximate equilibrium for every distribution of the chips,
-and says what each player could still win by deviating. `chip_model` is what stacks are
-worth by the independent chip model, for any number of players. `guarantee` is what jam
-or fold wins heads-up against an opponent who may bet as it likes.
+`solve_tournament` computes an approximate equilibrium for every distribution of the
+chips, and the regret of each player. `chip_model` computes the values of stacks under
+the independent chip model, for any number of players. `guarantee` computes what
+push/fold wins heads-up against an opponent who may bet any amount.
 """
 
 from spiel_cr.push_fold.charts import text_chart

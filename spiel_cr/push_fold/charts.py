@@ -1,4 +1,4 @@
-"""Push charts: which hands to jam, as the grid of 13 ranks by 13 that players print."""
+"""Push/fold charts: the hands to jam, in a grid of 13 by 13 ranks."""
 
 import numpy as np
 
@@ -9,13 +9,14 @@ _PURE = 0.005
 
 
 def text_chart(jams: np.ndarray) -> str:
-    """A chart as lines of text.
+    """Return a push/fold chart as text.
 
     Args:
-      jams: [169] probabilities; suited hands are above the diagonal of pairs.
+      jams: Probabilities of jamming by class of hands, [169]. Suited hands are above
+        the diagonal of pairs.
 
     Returns:
-      14 lines. J: always; a dot: never; a digit: tenths of the time.
+      Text of 14 lines. J: always; a dot: never; a digit: tenths of the time.
     """
     grid = np.asarray(jams).reshape(NUM_RANKS, NUM_RANKS)
     lines = ["   " + " ".join(RANKS)]
@@ -25,7 +26,7 @@ def text_chart(jams: np.ndarray) -> str:
 
 
 def share(jams: np.ndarray) -> float:
-    """The share of all deals that are jammed, from [169] probabilities."""
+    """Return the share of all deals that are jammed, from [169] probabilities."""
     return float(jams @ class_sizes() / class_sizes().sum())
 
 

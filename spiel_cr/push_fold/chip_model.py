@@ -1,8 +1,8 @@
-"""What stacks are worth in a tournament before anything else is known of it.
+"""The independent chip model: values of stacks in a tournament, from stacks alone.
 
-The independent chip model (Harville 1973, for horses): the first place goes to a player
-with a chance equal to its share of the chips, the second to one of the others with its
-share of what these have, and so on.
+In this model (Harville 1973, for horse races) a player's probability of finishing first
+is the player's share of the chips. The second place goes to one of the other players
+with a probability equal to that player's share of the other players' chips, and so on.
 """
 
 import itertools
@@ -11,35 +11,34 @@ import numpy as np
 
 from spiel_cr.common.errors import GameTooLargeError
 
-# Sets of players are enumerated; each more doubles time and memory.
+# Sets of players are enumerated; each player doubles time and memory.
 _MOST_PLAYERS = 18
 
 
 def chip_model(stacks: np.ndarray, prizes: np.ndarray) -> np.ndarray:
-    """Expected prizes by the independent chip model, exactly.
+    """Compute expected prizes under the independent chip model, exactly.
 
     Time and memory grow as 2^n, for any number of prizes.
 
     Args:
-      stacks: [..., n] chips of the players, >= 0, of which one at least has some. Those
-        without chips share the places behind the others equally.
-      prizes: [m] of the first place and those after it; places that are missing win
-        nothing.
+      stacks: Chips of each player, [..., n], >= 0. At least one player has chips.
+        Players without chips share the last places equally.
+      prizes: Prizes, [m], from the first place on. Places without an entry win nothing.
 
     Returns:
-      float64 [..., n], every player's expected prize, in the unit of `prizes`.
+      Expected prize of each player, float64 [..., n], in the unit of `prizes`.
 
     Raises:
-      ValueError: a number is negative or not finite, nobody has chips, or there are
-        more prizes than players.
-      GameTooLargeError: more than 18 players.
+      ValueError: If a number is negative or not finite, no player has chips, or there
+        are more prizes than players.
+      GameTooLargeError: If there are more than 18 players.
     """
     stacks, prizes = _checked(stacks, prizes)
     n = stacks.shape[-1]
     prize_of_place = np.zeros(n)
     prize_of_place[: len(prizes)] = prizes
     values = np.zeros(stacks.shape)
-    # chance[set]: that exactly these players take the first places.
+    # chance[set]: probability that exactly these players take the first places.
     chance = {0: np.ones(stacks.shape[:-1])}
     for place in range(n):
         later: dict[int, np.ndarray] = {}
@@ -74,18 +73,20 @@ def _checked(stacks: np.ndarray, prizes: np.ndarray) -> tuple[np.ndarray, np.nda
             f"players, at most {_MOST_PLAYERS}; give fewer"
         )
     if not (stacks.sum(axis=-1) > 0).all():
-        raise ValueError(f"stacks={stacks.tolist()}: nobody has chips; give some")
+        raise ValueError(
+            f"stacks={stacks.tolist()}: no player has chips; give at least one"
+        )
     return stacks, prizes
 
 
 def finishing_orders(n: int) -> list[tuple[int, ...]]:
-    """All weak orders of n hands, as ranks.
+    """Return all weak orders of n hands, as ranks.
 
     Args:
-      n: hands.
+      n: Number of hands.
 
     Returns:
-      Tuples of n ranks; 0 is best, hands of equal rank tie, and every rank up to the
+      Tuples of n ranks. 0 is best, hands of equal rank tie, and every rank up to the
       largest occurs.
     """
     return [

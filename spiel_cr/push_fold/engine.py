@@ -1,4 +1,4 @@
-"""Hands of many states, a batch at a time."""
+"""Values of hands in many states, computed in batches."""
 
 import functools
 from collections.abc import Callable
@@ -12,19 +12,20 @@ from spiel_cr.common.checks import check_integer
 from spiel_cr.push_fold import hands, rules
 from spiel_cr.push_fold.hands import HandTables
 
-# States that go through a program at once: as many as keep the processor's arithmetic
-# busy, and not its memory.
+# Number of states in one call of a compiled function: enough to keep the processor's
+# arithmetic units busy without filling its memory.
 _BATCH = 32
 _MOST_WORKERS = 1024
 
 
 class InnerSettings(NamedTuple):
-    """Fictitious play within hands.
+    """Settings of fictitious play within hands.
 
     Attributes:
-      steps: of fictitious play.
-      refresh: steps between two computations of the costly parts of the values of three
-        players (`hands.Slow`): showdowns of three, and sums over two players' hands.
+      steps: Number of steps of fictitious play.
+      refresh: Number of steps between two computations of the costly parts of the
+        values of three players (`hands.Slow`): showdowns of three players, and sums
+        over the hands of two players.
     """
 
     steps: int
@@ -32,24 +33,25 @@ class InnerSettings(NamedTuple):
 
 
 class Engine:
-    """Does the arithmetic of hands of N states, in threads of this process.
+    """Values, best responses and fictitious play of hands in N states, with threads.
 
-    A profile is float32 [N, I, C]. What outcomes are worth, float32 [N, O, n], may be
-    less whatever is constant for a player and state. `forced` is bool [N, I].
+    A profile is float32 [N, I, C]. Payoffs are the values of outcomes, float32 [N, O,
+    n]; a constant for each player and state may be subtracted from them. `forced` is
+    bool [N, I].
 
     Attributes:
-      tables: of deals and showdowns.
+      tables: Probabilities of deals and showdowns.
     """
 
     def __init__(self, tables: HandTables, workers: int = 1) -> None:
-        """Takes tables.
+        """Store the tables and copy them to the device.
 
         Args:
-          tables: of deals and showdowns.
-          workers: threads; the bits do not depend on them.
+          tables: Probabilities of deals and showdowns.
+          workers: Number of threads. Results do not depend on it.
 
         Raises:
-          ValueError: not 1 to 1024 workers.
+          ValueError: If `workers` is not an integer from 1 to 1024.
         """
         self.tables = tables
         self._workers = check_integer(workers, "workers", 1, _MOST_WORKERS)
@@ -63,19 +65,27 @@ class Engine:
         inner: InnerSettings,
         begin: int,
     ) -> np.ndarray:
-        """Fictitious play: the profile after `inner.steps` more, of `begin` before."""
+        """Return the profile after `inner.steps` more steps of fictitious play.
+
+        Args:
+          profile: Average strategies after `begin` steps, float32 [N, I, C].
+          payoffs: Values of outcomes, float32 [N, O, n].
+          forced: Decisions at which the player is already all in, bool [N, I].
+          inner: Settings of fictitious play.
+          begin: Number of steps that `profile` counts for.
+        """
         program = functools.partial(_play, begin=np.float32(begin), inner=inner)
         return self._batched(program, profile, payoffs, forced)[0]
 
     def best_replies(
         self, profile: np.ndarray, payoffs: np.ndarray, forced: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Best responses, as profiles, and their values, float64 [N, n]."""
+        """Return best responses as profiles, and their values, float64 [N, n]."""
         best, gain = self._batched(_best_replies, profile, payoffs, forced)
         return best, gain.astype(float)
 
     def ends(self, profile: np.ndarray) -> np.ndarray:
-        """float64 [N, O], the chances of how hands end."""
+        """Return the probabilities of the outcomes of hands, float64 [N, O]."""
         players = next(n for n in (2, 3) if len(rules.infosets(n)) == profile.shape[1])
         shape = len(profile), len(rules.outcomes(players)), players
         (probabilities,) = self._batched(_ends, profile, np.zeros(shape, np.float32))
@@ -85,7 +95,7 @@ class Engine:
     def _batched(
         self, program: Callable[..., tuple[jax.Array, ...]], *states: np.ndarray
     ) -> list[np.ndarray]:
-        """What a program says of arrays of states, which it is given in batches."""
+        """Call a compiled function on batches of states, and join the results."""
         count, players = len(states[0]), states[1].shape[2]
         size = min(_BATCH, count)
 
@@ -95,7 +105,7 @@ class Engine:
             results = program(self._placed, *parts, players=players)
             return [np.asarray(array)[: count - first] for array in results]
 
-        # The first one alone, which compiles what all of them run.
+        # The first batch runs alone, because it compiles the function for all of them.
         done = [do(0)]
         with ThreadPoolExecutor(self._workers) as pool:
             done += pool.map(do, range(size, count, size))
@@ -113,7 +123,7 @@ def _play(
     players: int,
     inner: InnerSettings,
 ) -> tuple[jax.Array]:
-    """Fictitious play: averages after `inner.steps` more best responses."""
+    """Return the averages after `inner.steps` more best responses (fictitious play)."""
 
     def step(t: jax.Array, average: jax.Array, values: hands.Values) -> jax.Array:
         best = (values.jam > values.fold) | forced[:, :, None]
@@ -146,13 +156,13 @@ def _best_replies(
     *,
     players: int,
 ) -> tuple[jax.Array, jax.Array]:
-    """Best responses and their values."""
+    """Return best responses and their values."""
     values = _values(tables, profile, payoffs, players)
     jam = (values.jam > values.fold) | forced[:, :, None]
     each = jax.numpy.where(jam, values.jam, values.fold).sum(2)
     position = np.array([len(before) for before in rules.infosets(players)])
     totals = [each[:, position == p].sum(1) for p in range(players)]
-    # Where all fold to it, the big blind has nothing to decide.
+    # If all others fold, the big blind has no decision.
     totals[-1] += values.ends[:, 0] * payoffs[:, 0, -1]
     return jam.astype(profile.dtype), jax.numpy.stack(totals, 1)
 
@@ -161,7 +171,7 @@ def _best_replies(
 def _ends(
     tables: HandTables, profile: jax.Array, payoffs: jax.Array, *, players: int
 ) -> tuple[jax.Array]:
-    """How hands end; what else the values take is not computed."""
+    """Return the probabilities of outcomes; XLA removes unused values."""
     return (_values(tables, profile, payoffs, players).ends,)
 
 

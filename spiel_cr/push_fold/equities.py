@@ -1,10 +1,10 @@
-"""Chances of all-in hands: a table that is made once and kept in a folder.
+"""Probabilities of all-in hands: a table that is computed once and kept in a folder.
 
-Boards are sampled in blocks. A block draws two hole cards for each class, three times
-over, and many boards; which of these have a card in common decides what counts. Given
-that nothing does, cards and boards are uniform, so the estimates are those of the true
-deal. The comparisons of three hands are products of the comparisons of two, summed over
-boards: matrix products.
+Boards are sampled in blocks. Each block draws three independent combinations of hole
+cards for each class, and many boards. Only hands and boards without a common card
+count. Given that they have none, cards and boards are uniform, so the estimates are
+those of the true deal. The comparisons of three hands are products of the comparisons
+of two hands, summed over boards: matrix products.
 """
 
 import contextlib
@@ -29,27 +29,28 @@ from spiel_cr.push_fold.hands import ORDERS, HandTables
 Strength = Callable[[np.ndarray], np.ndarray]
 
 _BOARDS_OF_BLOCK = 512
-# So many are one task: a result of three hands has 156 MB, whatever it counts.
+# Number of blocks in one task: every result for three hands has 156 MB.
 _BLOCKS = 25
 _COPIES = 3
 _VERSION = 1
 
 
 class Equities(NamedTuple):
-    """Estimated chances of finishing orders, given the classes.
+    """Estimated probabilities of finishing orders, given the classes of the hands.
 
     Attributes:
-      win: float32 [169, 169], the first of two hands is better.
-      tie: float32 [169, 169].
-      above: float32 [169, 169, 169], first better than second better than third.
-      tie_above: the first two tie and are better than the third.
-      above_tie: the first is better than the others, which tie.
-      all_tie: all three tie.
-      error: largest and median standard error: of `win`, of `above`; over pairs and
+      win: float32 [169, 169], probability that the first of two hands is better.
+      tie: float32 [169, 169], probability that two hands tie.
+      above: float32 [169, 169, 169], probability that the first hand is better than the
+        second, and the second better than the third.
+      tie_above: Probability that the first two hands tie and are better than the third.
+      above_tie: Probability that the first hand is better than the others, which tie.
+      all_tie: Probability that all three hands tie.
+      error: Largest and median standard error of `win`, then of `above`, over pairs and
         triples of classes that can be dealt.
-      boards: how many were sampled.
+      boards: Number of boards that were sampled.
 
-    The arrays of three hands are empty [0, 0, 0] where only two were asked for.
+    The arrays of three hands are empty, [0, 0, 0], if the table has only two hands.
     """
 
     win: np.ndarray
@@ -63,12 +64,12 @@ class Equities(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What is drawn for a table.
+    """The samples from which a table is estimated.
 
     Attributes:
-      players: 2 or 3; of three the table of two is made, too.
-      boards: drawn at least, in whole blocks.
-      seed: of the draws.
+      players: Number of players, 2 or 3. A table of three hands includes that of two.
+      boards: Least number of boards; it is rounded up to whole blocks.
+      seed: Seed for all random draws.
     """
 
     players: int
@@ -84,14 +85,18 @@ def through(
     progress: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> Equities:
-    """Reads the table from a folder, or makes it and writes it there.
+    """Read the table from a folder, or compute it and save it there.
 
     Args:
-      folder: made where it is missing.
-      strength, draws, progress, executor: as in `sample`.
+      folder: Folder of tables. It is created if it is missing.
+      strength: Function that ranks sets of seven cards; see `Strength`. With workers it
+        must be a module-level function.
+      draws: Number of players, number of boards and seed.
+      progress: True: show a progress bar.
+      executor: Executor of the comparisons; each task is a number of blocks.
 
     Raises:
-      ValueError: an argument is out of range, or the folder is a file.
+      ValueError: If an argument is out of range, or the folder is a file.
     """
     check_integer(draws.players, "players", 2, 3)
     check_integer(draws.boards, "boards", 1, 10**8)
@@ -101,7 +106,7 @@ def through(
         raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
     name = f"{draws.boards}-{draws.seed}-v{_VERSION}.npz"
     paths = {n: place / f"all-in-{n}-{name}" for n in (2, 3)}
-    # A table of three hands has those of two, too.
+    # A table of three hands includes that of two.
     for path in (paths[3], paths[draws.players]):
         with contextlib.suppress(OSError, CorruptFileError):
             return load(path)
@@ -111,25 +116,25 @@ def through(
 
 
 def save(path: os.PathLike[str], table: Equities) -> None:
-    """Writes a table.
+    """Write a table to a file.
 
     Raises:
-      OSError: the file cannot be written.
+      OSError: If the file cannot be written.
     """
     arrays = {name: getattr(table, name) for name in Equities._fields[:6]}
     storage.save(path, arrays, {"error": list(table.error), "boards": table.boards})
 
 
 def load(path: os.PathLike[str] | str) -> Equities:
-    """Reads a table.
+    """Read a table from a file.
 
     Raises:
-      OSError: there is no such file.
-      CorruptFileError: it holds something else.
+      OSError: If the file does not exist.
+      CorruptFileError: If the file is not a table of all-in hands.
     """
     arrays, metadata = storage.load(path)
     if set(arrays) != set(Equities._fields[:6]) or set(metadata) != {"error", "boards"}:
-        raise CorruptFileError(f"{os.fspath(path)} holds no table of all-in hands")
+        raise CorruptFileError(f"{os.fspath(path)} is not a table of all-in hands")
     return Equities(
         **arrays, error=tuple(metadata["error"]), boards=int(metadata["boards"])
     )
@@ -142,18 +147,20 @@ def sample(
     progress: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> Equities:
-    """Estimates the table.
+    """Estimate the table by sampling.
 
     Args:
-      strength: see `Strength`; a function of a module where there are workers.
-      draws: how many, and which.
-      progress: show a bar.
-      executor: where boards are compared, some blocks at a time.
+      strength: Function that ranks sets of seven cards; see `Strength`. With workers it
+        must be a module-level function.
+      draws: Number of players, number of boards and seed.
+      progress: True: show a progress bar.
+      executor: Executor of the comparisons; each task is a number of blocks.
     """
     players, boards, seed = draws
     rng = np.random.default_rng(seed)
     blocks = -(-boards // _BOARDS_OF_BLOCK)
-    # All is drawn here, and added up in order: the bits do not depend on workers.
+    # All draws are made here, and sums are added in order, so the result is bitwise
+    # independent of the number of workers.
     drawn = [(_draw_hole_cards(rng), _draw_boards(rng)) for _ in range(blocks)]
     tasks = {n: drawn[n : n + _BLOCKS] for n in range(0, blocks, _BLOCKS)}
     total = _no_counts(players)
@@ -169,7 +176,7 @@ def sample(
 
 
 class _Blocks:
-    """Compares hands on the boards of blocks."""
+    """Function object that compares hands on the boards of blocks."""
 
     def __init__(self, strength: Strength, players: int) -> None:
         self._strength, self._players = strength, players
@@ -177,11 +184,11 @@ class _Blocks:
     def __call__(
         self, drawn: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> tuple["_EventSums", "_EventSums"]:
-        """Of pairs and of triples of hands, from hole cards and boards of blocks."""
+        """Return sums over pairs and triples of hands in the given blocks."""
         pair, triple = _no_counts(self._players)
         for cards, boards in drawn:
             values = self._strength(cards[:, None] | boards[:, None]).astype(np.int32)
-            # Hands that have no card of the board, and none of another hand.
+            # Hands that fit the board; pairs of hands without a common card.
             fits = (cards[:, None] & boards[:, None]) == 0
             disjoint = (cards[:, None, :, None] & cards[None, :, None, :]) == 0
             _count_pairs(pair, values, fits, disjoint)
@@ -194,16 +201,18 @@ class _EventSums(NamedTuple):
     """Sums over blocks.
 
     Attributes:
-      sums: [k, ...] of events, the last one: of deals; changed in place.
-      squares: [3, ...] of the first event's count squared, times that of deals, and of
-        the deals' count squared: for the standard error, blocks being independent.
+      sums: Number of occurrences of each event, [k, ...]; the last event is the deal.
+        It is changed in place.
+      squares: Sums for the standard error, [3, ...]: the squared count of the first
+        event, its product with the count of deals, and the squared count of deals.
+        Blocks are independent.
     """
 
     sums: np.ndarray
     squares: np.ndarray
 
     def note(self, at: Any, first: np.ndarray, deals: np.ndarray) -> None:
-        """Adds one block to the squares at an index behind the first axis."""
+        """Add one block to the squares at an index behind the first axis."""
         self.squares[0][at] += first**2
         self.squares[1][at] += first * deals
         self.squares[2][at] += deals**2
@@ -217,7 +226,7 @@ def _no_counts(players: int) -> tuple[_EventSums, _EventSums]:
 
 
 def _draw_hole_cards(rng: np.random.Generator) -> np.ndarray:
-    """int64 [3, 169], for each class three independent combos, as sets of cards."""
+    """Draw three independent combos for each class, int64 [3, 169] card sets."""
     order = np.argsort(hand_classes.class_of_combo(), kind="stable")
     sizes = hand_classes.class_sizes()
     first = np.cumsum(sizes) - sizes
@@ -227,13 +236,13 @@ def _draw_hole_cards(rng: np.random.Generator) -> np.ndarray:
 
 
 def _bits() -> np.ndarray:
-    """int64 [52], a bit per card."""
+    """Return one bit for each card, int64 [52]."""
     rank, suit = np.divmod(np.arange(52), hand_classes.NUM_SUITS)
     return np.left_shift(1, 16 * suit + rank, dtype="<i8")
 
 
 def _draw_boards(rng: np.random.Generator) -> np.ndarray:
-    """int64 [boards], as sets of cards."""
+    """Draw the boards of a block, int64 [boards], as sets of cards."""
     decks = rng.random((_BOARDS_OF_BLOCK, 52)).argpartition(5, axis=1)[:, :5]
     return _bits()[decks].sum(axis=1)
 
@@ -241,7 +250,12 @@ def _draw_boards(rng: np.random.Generator) -> np.ndarray:
 def _compare(
     values: np.ndarray, fits: np.ndarray, a: int, b: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """bool [boards, 169, 169] each: better, equal, and whether both fit the board."""
+    """Compare two copies of the hands on every board.
+
+    Returns:
+      Three arrays, bool [boards, 169, 169]: the first hand is better, both are equal,
+      and both have no card in common with the board.
+    """
     both = fits[a][:, :, None] & fits[b][:, None, :]
     left, right = values[a][:, :, None], values[b][:, None, :]
     return (left > right) & both, (left == right) & both, both
@@ -250,7 +264,7 @@ def _compare(
 def _count_pairs(
     counts: _EventSums, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
-    """Adds wins, ties and deals of all pairs of copies, both ways round."""
+    """Add wins, ties and deals of all pairs of copies, in both orders."""
     block = np.zeros_like(counts.sums)
     for a, b in ((0, 1), (1, 2), (2, 0)):
         ok = disjoint[a, b]
@@ -265,7 +279,7 @@ def _count_pairs(
 def _count_triples(
     counts: _EventSums, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
-    """Adds the orders of copies 0, 1, 2, one class of the middle copy at a time."""
+    """Add the orders of copies 0, 1 and 2, one class of the middle copy at a time."""
     c = values.shape[2]
     better01, equal01, _ = _compare(values, fits, 0, 1)
     better12, equal12, _ = _compare(values, fits, 1, 2)
@@ -288,7 +302,7 @@ def _count_triples(
 
 def _estimate(pair: _EventSums, triple: _EventSums, boards: int) -> Equities:
     dealt = np.maximum(pair.sums[2], 1)
-    # Pairs that no block dealt, of a small table: as if both were equally good.
+    # In small tables some pairs are never dealt: treat them as equally good.
     win = np.where(pair.sums[2] > 0, pair.sums[0] / dealt, 0.5).astype(np.float32)
     tie = (pair.sums[1] / dealt).astype(np.float32)
     errors = _errors(win, pair, hand_classes.pair_deals())
@@ -303,11 +317,11 @@ def _estimate(pair: _EventSums, triple: _EventSums, boards: int) -> Equities:
     above_tie = (above_tie + above_tie.transpose(0, 2, 1)) / 2
     turns = list(itertools.permutations(range(3)))
     all_tie = np.mean([all_tie.transpose(t) for t in turns], axis=0)
-    # Of the 13 orders, each was estimated from deals of its own.
+    # Each of the 13 orders was estimated from different deals: normalise.
     total = np.sum([above.transpose(t) for t in turns], axis=0) + all_tie
     for t in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         total = total + tie_above.transpose(t) + above_tie.transpose(t)
-    # Triples that no block dealt, of a small table: as if all hands were equally good.
+    # In small tables some triples are never dealt: treat the hands as equally good.
     above = np.where(total > 0, above, 1 / 6)
     total = np.where(total > 0, total, 1)
     parts = (above, tie_above, above_tie, all_tie)
@@ -319,7 +333,7 @@ def _estimate(pair: _EventSums, triple: _EventSums, boards: int) -> Equities:
 def _errors(
     chance: np.ndarray, counts: _EventSums, deals: np.ndarray
 ) -> tuple[float, float]:
-    """Largest and median standard error of a ratio of sums over blocks."""
+    """Return the largest and median standard error of a ratio of sums."""
     used = (deals > 0) & (counts.sums[-1] > 0)
     p, (square, mixed, dealt) = chance[used], (x[used] for x in counts.squares)
     spread = np.maximum(square - 2 * p * mixed + p**2 * dealt, 0)
@@ -328,10 +342,10 @@ def _errors(
 
 
 def hand_tables(table: Equities) -> HandTables:
-    """Chances of deals and showdowns, as `hands` needs them.
+    """Return probabilities of deals and showdowns in the form that `hands` uses.
 
     Args:
-      table: of two or of three hands.
+      table: Table of two or of three hands.
     """
     deals = hand_classes.pair_deals()
     deal = deals / deals.sum()
@@ -349,7 +363,7 @@ def hand_tables(table: Equities) -> HandTables:
 
 
 def _order(table: Equities, ranks: tuple[int, int, int]) -> np.ndarray:
-    """[C, C, C], the chance that hands a, b, c finish with these ranks."""
+    """Return the probability that hands a, b, c finish with these ranks, [C, C, C]."""
     order = sorted(range(3), key=lambda hand: ranks[hand])
     first, second, third = (ranks[hand] for hand in order)
     if first < second < third:

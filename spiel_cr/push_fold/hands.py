@@ -1,8 +1,9 @@
-"""The value of jamming and folding with every class of hands, against fixed strategies.
+"""Values of jamming and folding with every class of hands, against fixed strategies.
 
-All hands of many games at once (B games), as products of matrices. The numbers are sums
-over the other players' hands, weighted by the chance of the deal and of their actions:
-dividing by the class's own chance would change no decision.
+The hands of many games (B of them) are computed at once, as matrix products. The values
+are sums over the other players' hands, weighted by the probabilities of the deal and of
+their actions. Dividing by the probability of the class itself would not change any
+decision.
 """
 
 from typing import NamedTuple
@@ -15,15 +16,18 @@ from spiel_cr.push_fold.rules import outcomes
 
 
 class HandTables(NamedTuple):
-    """Chances of deals and showdowns; C classes of hands.
+    """Probabilities of deals and showdowns; C is the number of classes of hands.
 
     Attributes:
-      deal: float32 [C, C], that two players hold these; symmetric, adding to one.
-      win: float32 [C, C], that they do and the first one's hand is better.
-      tie: float32 [C, C], that they do and the hands are equal.
-      deal3: float32 [C*C, C], of three players; [0, C] if nothing is known of three.
-      order3: float32 [8, C*C, C], that three players a, b, c hold these and their hands
-        finish as `ORDERS` lists.
+      deal: float32 [C, C], probability that two players hold these classes; symmetric,
+        sums to one.
+      win: float32 [C, C], probability of this deal and that the first player's hand is
+        better.
+      tie: float32 [C, C], probability of this deal and that the hands tie.
+      deal3: float32 [C*C, C], probability that three players hold these classes; [0, C]
+        in tables of two players.
+      order3: float32 [8, C*C, C], probability that three players a, b, c hold these
+        classes and that their hands finish in each order of `ORDERS`.
     """
 
     deal: np.ndarray
@@ -33,7 +37,7 @@ class HandTables(NamedTuple):
     order3: np.ndarray
 
 
-# Ranks of (a, b, c); those of the other five orders come by swapping a and b.
+# Ranks of (a, b, c); the other five orders are obtained by swapping a and b.
 ORDERS = (
     *((0, 1, 2), (0, 2, 1), (1, 2, 0)),
     *((0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 0), (0, 0, 0)),
@@ -41,13 +45,13 @@ ORDERS = (
 
 
 class Values(NamedTuple):
-    """What decisions are worth, and how hands end.
+    """Values of decisions, and probabilities of outcomes.
 
     Attributes:
-      fold, jam: float32 [B, I, C], per infoset of `rules.infosets` and class: the
-        player's expected value times the chance to be there with these cards, as far as
-        chance and the others decide.
-      ends: float32 [B, O], chances of `rules.outcomes`.
+      fold, jam: float32 [B, I, C], value of the action per infoset of `rules.infosets`
+        and class: the player's expected value times the probability of reaching the
+        infoset with these cards, as far as it depends on chance and the other players.
+      ends: float32 [B, O], probabilities of `rules.outcomes`.
     """
 
     fold: jax.Array
@@ -56,12 +60,12 @@ class Values(NamedTuple):
 
 
 def two(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Values:
-    """Values of a hand between two players.
+    """Compute the values of a hand between two players.
 
     Args:
-      tables: of deals and showdowns.
-      jams: float32 [B, 2, C], probability to jam per infoset and class.
-      payoffs: float32 [B, 5, 2], each player's value of each of `outcomes(2)`.
+      tables: Probabilities of deals and showdowns.
+      jams: Probabilities of jamming, float32 [B, 2, C], per infoset and class.
+      payoffs: Value of each of `outcomes(2)` for each player, float32 [B, 5, 2].
     """
     sb, bb = jams[:, 0], jams[:, 1]
     deal, shown = tables.deal, _pair(tables)
@@ -86,10 +90,12 @@ class Slow(NamedTuple):
     """The parts of the values of three players that change slowly and cost most.
 
     Attributes:
-      fold: float32 [B, 3, C], of the button, of the small blind after a jam, and of the
-        big blind after two.
-      jam: float32 [B, 3, C], what showdowns of three add to jams of the same.
-      ends: float32 [B, 13], chances of showdowns of three.
+      fold: float32 [B, 3, C], values of folding: of the button, of the small blind
+        after a jam, and of the big blind after two jams.
+      jam: float32 [B, 3, C], contributions of showdowns of three players to the values
+        of jamming at the same decisions.
+      ends: float32 [B, 13], probabilities of the outcomes of showdowns of three
+        players.
     """
 
     fold: jax.Array
@@ -98,13 +104,13 @@ class Slow(NamedTuple):
 
 
 def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
-    """Sums over the hands of two other players at once; arguments as `three`."""
+    """Sum over the hands of two other players; for the arguments see `three`."""
     x, f, j, fj, jf, jj = jnp.moveaxis(jams, 1, 0)
     batch, classes = x.shape
     shown = _pair(tables)
 
     def third(stakes: jax.Array) -> jax.Array:
-        """[B, C] of the third player from [B, C, C] of two."""
+        """Return the third player's sums [B, C] from two players' [B, C, C]."""
         return stakes.reshape(batch, -1) @ tables.deal3
 
     chance = _chances(tables, shown)
@@ -143,22 +149,23 @@ def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
 def three(
     tables: HandTables, jams: jax.Array, payoffs: jax.Array, slow: Slow
 ) -> Values:
-    """Values of a hand between three players.
+    """Compute the values of a hand between three players.
 
-    Where one player folds, the showdown of the other two is that of two players: what
-    the folded cards say of the board is left out; what they say of the others' cards is
-    not.
+    If one player folds, the showdown of the other two has the probabilities of two
+    players: the effect of the folded cards on the board is ignored. Their effect on the
+    other players' cards is not.
 
     Args:
-      tables: of deals and showdowns.
-      jams: float32 [B, 6, C], probability to jam per infoset and class.
-      payoffs: float32 [B, 25, 3], each player's value of each of `outcomes(3)`.
-      slow: `three_slow` of the same, or of strategies close to these.
+      tables: Probabilities of deals and showdowns.
+      jams: Probabilities of jamming, float32 [B, 6, C], per infoset and class.
+      payoffs: Value of each of `outcomes(3)` for each player, float32 [B, 25, 3].
+      slow: Result of `three_slow` for the same strategies, or for strategies close to
+        them.
     """
     x, f, j, fj, jf, jj = jnp.moveaxis(jams, 1, 0)
     chance = _chances(tables, _pair(tables))
     batch, classes = x.shape
-    # One product for all who fold: the table is read once.
+    # One product for all players who may fold, so that the table is read once.
     jammed = jnp.concatenate([x, j, jj]) @ tables.deal3.T
     jammed = jammed.reshape(3, batch, classes, classes)
     after_fold = _showdown(tables, chance, x, jammed[0], f, fj, payoffs, 2)
@@ -189,15 +196,16 @@ def three(
 
 
 class _Showdown(NamedTuple):
-    """Two of three players after the third has folded.
+    """Sums for two of three players, after the third one has folded.
 
     Attributes:
-      arrives: [B, C], the first player's chances to come there with its cards.
-      alone: [B, C], that the second one folds then.
-      facing: [B, C], the second player's chances to come there, with the first in.
-      first, second: [n] of [B, C], each player's value of showdowns by the first's
-        cards, and by the second's.
-      ends: [B, 3], chances of showdowns.
+      arrives: [B, C], probability that the first player arrives there, by its cards.
+      alone: [B, C], probability that the second player then folds.
+      facing: [B, C], probability that the second player arrives there after a jam of
+        the first player.
+      first, second: Lists of n arrays [B, C], each player's value of showdowns by the
+        first player's cards, and by the second player's.
+      ends: [B, 3], probabilities of the outcomes of showdowns.
     """
 
     arrives: jax.Array
@@ -218,23 +226,24 @@ def _showdown(
     payoffs: jax.Array,
     start: int,
 ) -> _Showdown:
-    """Adds up the deals in which the third player folds.
+    """Sum over the deals in which the third player folds.
 
     Args:
-      tables: of deals and showdowns.
-      chance: [3, C, C] of `_chances`.
-      folding: [B, C], the probability to jam of the player who does not.
-      jammed: [B, C, C], the chances of the others' hands with its jams.
-      first, second: [B, C], the same of the others.
-      payoffs: [B, O, n].
-      start: the first of the three outcomes.
+      tables: Probabilities of deals and showdowns.
+      chance: Result of `_chances`, [3, C, C].
+      folding: Probability of jamming of the player who folds, [B, C].
+      jammed: Probabilities of the other players' hands together with a jam of that
+        player, [B, C, C].
+      first, second: Probabilities of jamming of the other two players, [B, C].
+      payoffs: Value of each outcome for each player, [B, O, n].
+      start: Index of the first of the three outcomes of this showdown.
     """
     deals = tables.deal[None] - jammed
     # Sums over a row are products of matrices, which are fast.
     shown = deals[:, None] * chance[None]
     by_first = jnp.einsum("brij,bj->bri", shown, second)
     by_second = jnp.einsum("brij,bi->brj", shown, first)
-    # As `a - b`, which by newer types of numpy is no array of JAX.
+    # Newer type stubs of numpy do not type `a - b` as an array of JAX.
     arrives = jnp.subtract(tables.deal.sum(1)[None], folding @ tables.deal)
     weights = payoffs[:, start : start + 3]
     players = range(payoffs.shape[2])
@@ -249,7 +258,7 @@ def _showdown(
 
 
 def _order_table() -> np.ndarray:
-    """float32 [13, 8, 2], which finishing order is which of ORDERS, swapped or not."""
+    """Match finishing orders with ORDERS, swapped or not; float32 [13, 8, 2]."""
     table = np.zeros((13, len(ORDERS), 2), np.float32)
     for o, end in enumerate(outcomes(3)[12:]):
         first, second, third = end.ranks
@@ -264,18 +273,21 @@ _ORDER_OF = _order_table()
 
 
 def _pair(tables: HandTables) -> jax.Array:
-    """[3, C, C], chances of a deal and a tie, a win, a loss of the first player."""
+    """Return probabilities of a deal with a tie, a win, a loss; [3, C, C].
+
+    Wins and losses are the first player's.
+    """
     return jnp.stack([tables.tie, tables.win, tables.win.T])
 
 
 def _chances(tables: HandTables, shown: jax.Array) -> jax.Array:
-    """[3, C, C], the same given the deal; 0 where there is no such deal."""
+    """Return these probabilities given the deal; 0 for impossible deals."""
     deal = tables.deal
     return shown / jnp.where(deal > 0, deal, 1)[None]
 
 
 def _value(shown: jax.Array, payoffs: jax.Array) -> jax.Array:
-    """[B, C, C], a player's value of a showdown, from [3, C, C] and [B, 3]."""
+    """Return a player's value of a showdown, [B, C, C], from [3, C, C] and [B, 3]."""
     tie, win, lose = shown[:, None]
     t, w, u = (payoffs[:, r, None, None] for r in range(3))
     return t * tie + w * win + u * lose
@@ -286,7 +298,13 @@ def _scalar(payoffs: jax.Array) -> jax.Array:
 
 
 def _weigh(weight: jax.Array, plain: jax.Array, swapped: jax.Array) -> jax.Array:
-    """[B, C] from weights [B, 8, 2] and sums [B, 8, C] of orders and swapped ones."""
+    """Return weighted sums over orders, [B, C].
+
+    Args:
+      weight: Weights of the orders and of the swapped orders, [B, 8, 2].
+      plain: Sums for the orders, [B, 8, C].
+      swapped: Sums for the swapped orders, [B, 8, C].
+    """
     return jnp.einsum("bm,bmi->bi", weight[:, :, 0], plain) + jnp.einsum(
         "bm,bmi->bi", weight[:, :, 1], swapped
     )

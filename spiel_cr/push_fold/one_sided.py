@@ -1,15 +1,15 @@
-"""What jam or fold wins heads-up at least, where only one player is held to it.
+"""Guaranteed heads-up value of push/fold, if only one player is restricted to it.
 
 We jam or fold; the opponent may do whatever the rules allow (Miltersen & Sørensen,
-AAMAS 2007). No hand comes to a flop with chips behind: we are all in or out. On the
-small blind we jam or fold, and the opponent calls or folds. On the big blind we meet a
-fold, a call of the blind, a raise to any size, or a jam, and jam or give up; the
-opponent then calls, or gives up what it put in. A called blind that we do not raise
-counts as a pot that we lose: checking it down could only win more.
+AAMAS 2007). No hand reaches a flop with chips left to bet: we are all in or out. On the
+small blind we jam or fold, and the opponent calls or folds. On the big blind we face a
+fold, a call of the blind, a raise to any size, or a jam; we jam or give up. The
+opponent then calls, or gives up the chips that it put in. If we do not raise a called
+blind, we count the pot as lost: checking it down could only win more.
 
 All of this is one form of stage. The opponent folds at once or makes one of K *offers*,
-sizes of its bet. We go in, or lose our blind. If we go in, it calls or quits. On our
-small blind there is one offer, the big blind.
+which are sizes of its bet. We go in, or lose our blind. If we go in, it calls or quits.
+On our small blind there is one offer, the big blind.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,24 +28,24 @@ from spiel_cr.push_fold.outer import OuterRound
 from spiel_cr.push_fold.rules import Outcome
 from spiel_cr.push_fold.tournament import TournamentSetting
 
-# Of `guarantee`, unless it is told.
+# Defaults of `guarantee`.
 ROUNDS, STEPS = 4, 1000
-# Arrays of a raise for every unit grow with the cube of the chips.
+# There is a raise for every unit, so arrays grow with the cube of the chips.
 _MOST_UNITS = 300
-# Of chances to win: what the decision processes of the check are solved to.
+# Tolerance of probabilities of winning in the decision processes of the check.
 _TOLERANCE = 1e-9
 _FOLDS, _JAM_WINS, _BOTH = (False, False), (True, False), (True, True)
 
 
 class Stages(NamedTuple):
-    """Stages of M states with K offers: our chips after each ending, and who may what.
+    """Stages of M states with K offers: our chips after each ending, legal plans.
 
     Attributes:
-      opponent_folds: int [M, 1, 1].
-      we_fold: int [M, 1, 1].
-      quits: int [M, K, 1], where we go in and the opponent quits.
-      shown: int [M, 3, 1, 1], after a tie, a win and a loss of ours.
-      allowed: bool [M, 2 * K + 1, 1], the opponent's plans, see `OneSided`.
+      opponent_folds: int [M, 1, 1], our chips after the opponent folds at once.
+      we_fold: int [M, 1, 1], our chips after we fold.
+      quits: int [M, K, 1], our chips after we go in and the opponent quits.
+      shown: int [M, 3, 1, 1], our chips after a tie, a win and a loss of ours.
+      allowed: bool [M, 2 * K + 1, 1], legal plans of the opponent, see `OneSided`.
       forced: bool [M, 1, 1], our blind took all our chips.
     """
 
@@ -58,7 +58,7 @@ class Stages(NamedTuple):
 
 
 class Endings(NamedTuple):
-    """What endings are worth to us; shapes as in `Stages`."""
+    """Our values of the endings; shapes as in `Stages`."""
 
     opponent_folds: Any
     we_fold: Any
@@ -67,15 +67,18 @@ class Endings(NamedTuple):
 
 
 class Guarantee(NamedTuple):
-    """What a jam-or-fold strategy wins; columns: on the small blind, on the big blind.
+    """Value of a push/fold strategy; columns: on the small blind, on the big blind.
 
     Attributes:
       stacks: int [M], our chips in units.
-      lower: float64 [M, 2], the chance to win the tournament against a best response.
-      upper: float64 [M, 2], what no jam-or-fold strategy surpasses, by a best response
-        to the opponent's strategy; a called blind that we do not raise is lost there.
-      gap: float64 [M, 2], the most by which any strategy at all may win more often.
-      profile: float32 [2 * M, 3 * K + 1, C], see `OneSided`.
+      lower: float64 [M, 2], probability of winning the tournament against a best
+        response.
+      upper: float64 [M, 2], upper bound on this probability for all push/fold
+        strategies, from a best response to the opponent's strategy; a called blind that
+        we do not raise counts as lost.
+      gap: float64 [M, 2], upper bound on the gain of an unrestricted strategy.
+      profile: float32 [2 * M, 3 * K + 1, C], strategies of both players, see
+        `OneSided`.
     """
 
     stacks: np.ndarray
@@ -93,24 +96,25 @@ def guarantee(
     steps: int | None = None,
     on_round: Callable[[int, OuterRound], None] | None = None,
 ) -> Guarantee:
-    """Finds a jam-or-fold strategy, and what it wins against whatever opponent.
+    """Compute a push/fold strategy, and its value against an unrestricted opponent.
 
-    Chips are whole units, so raises are, too. What the strategy wins is the value of
-    the opponent's decision process against it. The value V of the whole game obeys
-    V(x) = 1 - V(total - x) with the blinds exchanged, so it is at least `lower` and at
-    most one minus the other seat's `lower`: the difference is the gap.
+    Chips are whole units, and so are raises. The value of the strategy is that of the
+    opponent's decision process against it. The value V of the unrestricted game
+    satisfies V(x) = 1 - V(total - x) with the blinds exchanged. It is therefore at
+    least `lower` and at most one minus `lower` of the other seat: the difference is the
+    gap.
 
     Args:
-      setting: of two players; prizes do not matter.
-      tables: of two hands.
-      rounds: of policy iteration around stages; None: 4.
-      steps: of regret matching in each stage and round; None: 1000.
-      on_round: called with 2 and each round.
+      setting: Tournament of two players; prizes do not matter.
+      tables: Tables of two hands.
+      rounds: Number of rounds of policy iteration around stages; None: 4.
+      steps: Number of steps of regret matching in each stage and round; None: 1000.
+      on_round: Function that is called with 2 and each round.
 
     Raises:
-      ValueError: the setting is of three players, or `rounds` or `steps` is no whole
-        number of at least 1.
-      GameTooLargeError: there are more than 300 units of chips.
+      ValueError: If the setting has three players, or `rounds` or `steps` is not an
+        integer of at least 1.
+      GameTooLargeError: If there are more than 300 units of chips.
     """
     rounds = ROUNDS if rounds is None else rounds
     steps = STEPS if steps is None else steps
@@ -131,11 +135,16 @@ def guarantee(
 
 
 def check_room(setting: TournamentSetting) -> None:
-    """Refuses what `guarantee` refuses; see there."""
+    """Raise an error if `guarantee` does not support a setting.
+
+    Raises:
+      ValueError: If the setting does not have two players.
+      GameTooLargeError: If there are more than 300 units of chips.
+    """
     if setting.players != 2:
         raise ValueError(
-            f"players={setting.players}: what jam or fold wins against any opponent is "
-            f"known of two players; give two stacks"
+            f"players={setting.players}: a push/fold guarantee exists only for two "
+            f"players; give two stacks"
         )
     if setting.total > _MOST_UNITS:
         raise GameTooLargeError(
@@ -145,30 +154,30 @@ def check_room(setting: TournamentSetting) -> None:
 
 
 class OneSided:
-    """The one-sided tournament as a stochastic game: we are player 0.
+    """The one-sided tournament as a stochastic game, in which we are player 0.
 
     Implements `outer.StochasticGame`. The N = 2 * M states are our chips, 1 to M, first
-    on the small blind, then on the big blind. Values [N, 2] are chances to win the
-    tournament. A profile is float32 [N, 3 * K + 1, C] by class of hands: our chance to
-    go in after each offer; then the opponent's chances of its plans: to offer k and
-    quit, to offer k and call, to fold at once. The last offer is all chips. On our
-    small blind K is 1, and the rest of the array is not used.
+    on the small blind, then on the big blind. Values [N, 2] are probabilities of
+    winning the tournament. A profile is float32 [N, 3 * K + 1, C] by class of hands:
+    our probability of going in after each offer; then the opponent's probabilities of
+    its plans: to offer k and quit, to offer k and call, to fold at once. The last offer
+    is all chips. On our small blind K is 1, and the rest of the array is not used.
     """
 
     def __init__(self, setting: TournamentSetting, tables: HandTables) -> None:
-        """Lists all stages."""
+        """Enumerate all stages."""
         self.most = setting.total - 1
         self.tables = tables
         self._exact = HandTables(*(t.astype(float) for t in tables))
         self.seats = (_stages(setting, 0), _stages(setting, 1))
 
     def start_values(self) -> np.ndarray:
-        """The shares of the chips, [N, 2]."""
+        """Return the shares of the chips, [N, 2]."""
         share = np.tile(np.arange(1, self.most + 1) / (self.most + 1), 2)
         return np.stack([share, 1 - share], 1)
 
     def start_profile(self) -> np.ndarray:
-        """All that is allowed, equally likely, [N, 3 * K + 1, C]."""
+        """Return uniform strategies over the legal choices, [N, 3 * K + 1, C]."""
         rows, classes = self.seats[1].allowed.shape[1], len(self.tables.deal)
         offers = self.seats[1].quits.shape[1]
         profile = np.zeros((2 * self.most, rows + offers, classes), np.float32)
@@ -181,13 +190,14 @@ class OneSided:
     def play(
         self, profile: np.ndarray, values: np.ndarray, inner: InnerSettings, begin: int
     ) -> np.ndarray:
-        """Regret matching within every stage, with fixed values after it.
+        """Run regret matching within every stage, with fixed values after the hand.
 
         Args:
-          profile: [N, 3 * K + 1, C], of which nothing is kept.
-          values: [N, 2] after the hand.
-          inner: how long.
-          begin: of no use.
+          profile: Profile of the required shape, [N, 3 * K + 1, C]; its contents are
+            not used.
+          values: Values after the hand, [N, 2].
+          inner: Number of steps.
+          begin: Not used.
         """
         new = profile.copy()
         by_seat = self._endings(values[:, 0])
@@ -198,19 +208,19 @@ class OneSided:
         return new
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Values [N, 2] of one hand by the profile, and `values` after it."""
+        """Return values [N, 2] of one hand by the profile, with `values` after it."""
         wins = self._chances(profile) @ self._after(values[:, 0])
         return np.stack([wins, 1 - wins], 1)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
-        """Values [N, 2] of playing by the profile to the end, exactly."""
+        """Return values [N, 2] of playing by the profile to the end, exactly."""
         wins = self._to_the_end(profile)
         return np.stack([wins, 1 - wins], 1)
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Each player's best response to the other for one hand, and its values."""
+        """Return each player's best response for one hand, and its values."""
         best, gains = np.zeros_like(profile), []
         total = self._exact.deal.sum()
         by_seat = zip(
@@ -236,7 +246,7 @@ class OneSided:
         return best, values + np.concatenate(gains)
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
-        """Values [N, 2] where each player alone plays by `replies` to the end."""
+        """Return values [N, 2] if each player alone plays by `replies` to the end."""
         values = []
         for player in (0, 1):
             mixed = profile.copy()
@@ -249,20 +259,20 @@ class OneSided:
         return np.stack(values, 1)
 
     def _by_seat(self, *profiles: np.ndarray) -> Iterator[tuple[Any, ...]]:
-        """Of each seat its stages, and of each profile [M, 3 * K + 1, C]; views."""
+        """Yield the stages of each seat with views of profiles, [M, 3 * K + 1, C]."""
         rows = 3 * self.seats[0].quits.shape[1] + 1
         yield self.seats[0], *(profile[: self.most, :rows] for profile in profiles)
         yield self.seats[1], *(profile[self.most :] for profile in profiles)
 
     def _after(self, wins: np.ndarray) -> np.ndarray:
-        """[2 * (total + 1)], our value by our chips, 0 to total, and by the seat."""
+        """Return our values by seat and by our chips, [2 * (total + 1)]."""
         seats = [np.concatenate([[0.0], v, [1.0]]) for v in wins.reshape(2, -1)]
         return np.concatenate(seats)
 
     def _endings(self, wins: np.ndarray) -> list[Endings]:
-        """Of each seat, what endings are worth, less what the state is worth.
+        """Return the values of endings minus the value of the state, for each seat.
 
-        Many small numbers are added: only what differs is.
+        Many small numbers are added in float32, so the common part is subtracted first.
         """
         values = self._after(wins).reshape(2, -1)
         endings = []
@@ -277,7 +287,7 @@ class OneSided:
         return endings
 
     def _chances(self, profile: np.ndarray) -> np.ndarray:
-        """[N, 2 * (total + 1)], chances of what is after a hand, as in `_after`."""
+        """Return probabilities of next states, [N, 2 * (total + 1)]; see `_after`."""
         chances = np.zeros((2, self.most, 2, self.most + 2))
         state = np.arange(self.most)
         for seat, (stages, part) in enumerate(self._by_seat(profile.astype(float))):
@@ -298,7 +308,7 @@ class OneSided:
         return flat / flat.sum(1, keepdims=True)
 
     def _to_the_end(self, profile: np.ndarray) -> np.ndarray:
-        """[N], our chance to win the tournament by the profile."""
+        """Return our probability of winning the tournament by the profile, [N]."""
         chances = self._chances(profile).reshape(2 * self.most, 2, -1)
         paid = chances[:, :, -1].sum(1)
         step = chances[:, :, 1:-1].reshape(len(paid), -1)
@@ -306,11 +316,11 @@ class OneSided:
 
 
 def _stages(setting: TournamentSetting, seat: int) -> Stages:
-    """Stages for 1 to total - 1 chips of ours.
+    """Return stages for 1 to total - 1 chips of ours.
 
     Args:
-      setting: of the tournament.
-      seat: ours; 0: the small blind.
+      setting: Setting of the tournament.
+      seat: Our seat; 0: the small blind, 1: the big blind.
     """
     # Calling the blind, and raises that leave both players chips.
     sizes = range(setting.blinds[1], (setting.total + 1) // 2) if seat else ()
@@ -324,7 +334,7 @@ def _stages(setting: TournamentSetting, seat: int) -> Stages:
             ranks: tuple[int, ...] = (),
             stacks: list[int] = stacks,
         ) -> int:
-            """Our chips; two players who put in the same have no odd chip."""
+            """Return our chips after an outcome; equal bets leave no odd chip."""
             ((_, left),) = rules.settle(stacks, setting.blinds, Outcome(jams, ranks))
             return left[seat]
 
@@ -340,7 +350,7 @@ def _stages(setting: TournamentSetting, seat: int) -> Stages:
             at_once, folds = after(_FOLDS), after(_JAM_WINS)
             quits = [chips + s * t for s, t in zip(sizes, leaves_chips, strict=True)]
             quits.append(chips)
-            # Who is all in cannot quit.
+            # A player who is all in cannot quit.
             allowed = [*leaves_chips, False, *leaves_chips, True, not in_by_force[0]]
         rows.append((at_once, folds, quits, shown, allowed, in_by_force[seat]))
     # The shapes of the fields of `Stages`.
@@ -351,17 +361,23 @@ def _stages(setting: TournamentSetting, seat: int) -> Stages:
 
 
 def _showdowns(tables: HandTables) -> tuple[Any, Any, Any]:
-    """[C, C] each: a deal by our hand and the opponent's, and a tie, our win, loss."""
+    """Return probabilities of a deal and a tie, our win, our loss; [C, C] each.
+
+    Rows are our hands, columns the opponent's.
+    """
     return tables.tie, tables.win, tables.win.T
 
 
 def _our_values(tables: HandTables, plans: Any, endings: Endings) -> tuple[Any, Any]:
-    """[M, K, C] of losing the blind and of going in, weighted by chances of the rest.
+    """Compute the values of losing the blind and of going in, [M, K, C] each.
+
+    The values are weighted by the probabilities of the opponent's hands and plans.
 
     Args:
-      tables: of deals and showdowns; of numpy or of JAX, as all others.
-      plans: [M, 2 * K + 1, C], the opponent's.
-      endings: Values of endings.
+      tables: Probabilities of deals and showdowns; arrays of numpy or JAX, like the
+        others.
+      plans: Probabilities of the opponent's plans, [M, 2 * K + 1, C].
+      endings: Our values of endings.
     """
     k = plans.shape[1] // 2
     quits, calls = plans[:, :k], plans[:, k:-1]
@@ -373,12 +389,12 @@ def _our_values(tables: HandTables, plans: Any, endings: Endings) -> tuple[Any, 
 
 
 def _plan_values(tables: HandTables, goes_in: Any, endings: Endings) -> Any:
-    """[M, 2 * K + 1, C], what we win by each of the opponent's plans, and its hand.
+    """Compute our value of each of the opponent's plans by its hand, [M, 2 * K + 1, C].
 
     Args:
-      tables: of deals and showdowns.
-      goes_in: [M, K, C], chances to go in.
-      endings: Values of endings.
+      tables: Probabilities of deals and showdowns.
+      goes_in: Our probabilities of going in, [M, K, C].
+      endings: Our values of endings.
     """
     numbers = np if isinstance(goes_in, np.ndarray) else jnp
     stay = ((1 - goes_in) @ tables.deal) * endings.we_fold
@@ -398,22 +414,25 @@ def _match(
     forced: jax.Array,
     steps: int,
 ) -> jax.Array:
-    """Regret matching+, first we, then the opponent; later steps count for more.
+    """Run regret matching+ with alternating updates and linear averaging.
+
+    We are updated first, then the opponent.
 
     Args:
-      tables: of deals and showdowns.
-      endings: Values of endings, float32.
-      allowed, forced: see `Stages`.
-      steps: how many.
+      tables: Probabilities of deals and showdowns.
+      endings: Our values of endings, float32.
+      allowed: Legal plans of the opponent, see `Stages`.
+      forced: States in which our blind took all our chips, see `Stages`.
+      steps: Number of steps.
 
     Returns:
-      float32 [M, 3 * K + 1, C], averages with weights 1, 2, 3, …
+      Averages with weights 1, 2, 3, …; float32 [M, 3 * K + 1, C].
     """
     shape = endings.we_fold.shape[0], endings.quits.shape[1], tables.deal.shape[0]
     k = shape[1]
 
     def matched(regret: jax.Array, may: jax.Array) -> jax.Array:
-        """Strategies [M, A, C] in the ratio of regrets; equal where there are none."""
+        """Return strategies [M, A, C] in proportion to regrets, or uniform."""
         total = regret.sum(1, keepdims=True)
         share = may.astype(regret.dtype)
         equal = share / share.sum(1, keepdims=True)

@@ -1,8 +1,8 @@
-"""One hand of a jam-or-fold tournament: who acts, what is paid, where stacks go.
+"""Rules of one hand of a push/fold tournament: actions, payments, and new stacks.
 
-Players act in the order of their positions, the big blind last; with two players the
-small blind is the button and acts first. Each jams, all its chips, or folds. Where all
-others fold the big blind wins without acting.
+Players act in the order of their positions, the big blind last. With two players the
+small blind is the button and acts first. Each player jams (bets all chips) or folds. If
+all others fold, the big blind wins without acting.
 """
 
 import functools
@@ -19,12 +19,12 @@ Stacks = tuple[int, ...]
 
 
 class Outcome(NamedTuple):
-    """How a hand ends, up to the odd chip.
+    """The outcome of a hand, except for the odd chip.
 
     Attributes:
-      jams: bool per position; of the big blind, whether it called.
-      ranks: of those who jammed, in order of positions; 0 is best, equal ones tie.
-        Empty: nobody else is in.
+      jams: bool per position, the player jammed; of the big blind, it called.
+      ranks: Ranks of the hands of the players who jammed, in order of positions; 0 is
+        best, equal ranks tie. Empty if all other players folded.
     """
 
     jams: tuple[bool, ...]
@@ -33,14 +33,14 @@ class Outcome(NamedTuple):
 
 @functools.cache
 def outcomes(players: int) -> tuple[Outcome, ...]:
-    """All ways in which a hand may end, in a fixed order.
+    """Return all outcomes of a hand, in a fixed order.
 
     Args:
-      players: at the table, at least two.
+      players: Number of players at the table, at least two.
 
     Returns:
-      By what was done, fold before jam; showdowns with ranks in the order of
-      `finishing_orders`. 5 of two players, 25 of three.
+      Outcomes by the players' actions, fold before jam; showdowns with ranks in the
+      order of `finishing_orders`. There are 5 for two players, 25 for three.
     """
     results = []
     for jams in itertools.product((False, True), repeat=players):
@@ -54,10 +54,11 @@ def outcomes(players: int) -> tuple[Outcome, ...]:
 
 @functools.cache
 def infosets(players: int) -> tuple[tuple[bool, ...], ...]:
-    """What was done before each decision: a tuple of jams, one per earlier position.
+    """Return the earlier actions before each decision: one bool (jam) per position.
 
     Returns:
-      In order of positions, then fold before jam; 2 of two players, 6 of three.
+      Tuples in order of positions, then fold before jam; 2 for two players, 6 for
+      three.
     """
     return tuple(
         before
@@ -68,11 +69,14 @@ def infosets(players: int) -> tuple[tuple[bool, ...], ...]:
 
 
 def all_stacks(total: int, players: int) -> np.ndarray:
-    """int [N, n], all ways in which players may share chips, each having one at least.
+    """Enumerate all distributions of chips in which every player has at least one.
 
     Args:
-      total: units of chips.
-      players: n.
+      total: Number of units of chips.
+      players: Number of players, n.
+
+    Returns:
+      Stacks of each state, int [N, n].
     """
     ends = itertools.combinations(range(1, total), players - 1)
     return np.array([np.diff((0, *cut, total)) for cut in ends], int).reshape(
@@ -81,13 +85,13 @@ def all_stacks(total: int, players: int) -> np.ndarray:
 
 
 def posted(stacks: Sequence[int], blinds: tuple[int, int]) -> Stacks:
-    """The blinds that are paid before the hand, by position; no more than the stack."""
+    """Return the blinds paid before the hand, by position, limited by stacks."""
     rest = (0,) * (len(stacks) - 2)
     return tuple(min(s, b) for s, b in zip(stacks, rest + blinds, strict=True))
 
 
 def forced(stacks: Sequence[int], blinds: tuple[int, int]) -> tuple[bool, ...]:
-    """Per infoset, whether the blind took the whole stack: the player is in anyway."""
+    """Return for each infoset if the player is all in by the blind."""
     gone = [p == s for p, s in zip(posted(stacks, blinds), stacks, strict=True)]
     return tuple(gone[len(before)] for before in infosets(len(stacks)))
 
@@ -95,18 +99,18 @@ def forced(stacks: Sequence[int], blinds: tuple[int, int]) -> tuple[bool, ...]:
 def settle(
     stacks: Sequence[int], blinds: tuple[int, int], outcome: Outcome
 ) -> list[tuple[float, Stacks]]:
-    """The stacks after a hand.
+    """Compute the stacks after a hand.
 
-    Chips that nobody else covers come back. Each pot is shared by the best hands in it;
-    odd chips go to some of these by lot, so that stacks stay whole numbers.
+    Chips that no other player covers are returned. Each pot is shared by the best hands
+    in it. Odd chips go to some of these at random, so that stacks stay whole numbers.
 
     Args:
-      stacks: units of chips, by position.
-      blinds: small and big.
-      outcome: how the hand ends; players who are in by force count as having jammed.
+      stacks: Units of chips, by position.
+      blinds: Small and big blind.
+      outcome: Outcome of the hand; players who are in by force count as having jammed.
 
     Returns:
-      (chance, stacks by the old positions), chances adding to one.
+      Pairs of a probability and stacks by the old positions; probabilities sum to one.
     """
     blind = posted(stacks, blinds)
     live = [p for p, jam in enumerate(outcome.jams) if jam]
@@ -144,7 +148,7 @@ def settle(
             best = min(rank[p] for p in entitled)
             winners = [p for p in entitled if rank[p] == best]
         else:
-            winners = payers  # Blinds that nobody in the showdown covers come back.
+            winners = payers  # Blinds that no hand in the showdown covers are returned.
         distribution = _share(distribution, size, winners)
     return [(chance, after) for after, chance in distribution.items()]
 
@@ -152,7 +156,7 @@ def settle(
 def _share(
     distribution: dict[Stacks, float], size: int, winners: Sequence[int]
 ) -> dict[Stacks, float]:
-    """Adds a pot, shared by its winners, to stacks with chances."""
+    """Add a pot, shared by its winners, to a distribution of stacks."""
     each, odd = divmod(size, len(winners))
     lots = list(itertools.combinations(winners, odd))
     later: dict[Stacks, float] = {}
@@ -167,12 +171,14 @@ def _share(
 
 
 class Next(NamedTuple):
-    """Where a player stands after a hand.
+    """The positions and prizes of the players after a hand.
 
     Attributes:
-      stacks: of those who are left, by their new positions; one player: it has won.
-      position: per old position, the new one; -1: out.
-      prize: per old position, the prize of those who are out, or have won; else 0.
+      stacks: Stacks of the remaining players, by their new positions. If there is one
+        player, this player has won.
+      position: New position of each old one; -1: the player is out.
+      prize: Prize of each old position if the player is out or has won;
+        otherwise 0.
     """
 
     stacks: Stacks
@@ -183,16 +189,16 @@ class Next(NamedTuple):
 def move_on(
     before: Sequence[int], after: Sequence[int], prizes: Sequence[float]
 ) -> Next:
-    """Takes out who has no chips, and moves the blinds.
+    """Remove players without chips, and move the blinds.
 
-    The big blind goes to the next player who is left. Of two who go out in one hand,
-    the one with more chips before it takes the higher place; with equal stacks they
-    share.
+    The big blind moves to the next remaining player. If two players go out in one hand,
+    the one with more chips before it finishes higher; with equal stacks they share the
+    prizes.
 
     Args:
-      before: stacks before the hand, by position.
-      after: and after it, by the same positions.
-      prizes: [n] of the places from the first to the last at this table.
+      before: Stacks before the hand, by position.
+      after: Stacks after the hand, by the same positions.
+      prizes: Prizes [n] of the places from the first to the last at this table.
     """
     n = len(before)
     left = [p for p in range(n) if after[p] > 0]
@@ -205,7 +211,7 @@ def move_on(
         prize[p] = sum(prizes[ahead : ahead + equal]) / equal
     if len(left) == 1:
         prize[left[0]] = prizes[0]
-    # Seats from the one behind the old big blind's, which is the new one's if it is in.
+    # Seats after the old big blind: the first remaining one gets the big blind.
     seats = [(n + k) % n for k in range(n)]
     big = next(p for p in seats if p in left)
     at = left.index(big)

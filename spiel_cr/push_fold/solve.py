@@ -1,4 +1,4 @@
-"""Solving a jam-or-fold tournament: heads-up first, then three players, then judged."""
+"""Solution of a push/fold tournament: heads-up, then three players, then evaluation."""
 
 import dataclasses
 import math
@@ -18,13 +18,13 @@ from spiel_cr.push_fold.engine import Engine, InnerSettings
 from spiel_cr.push_fold.outer import ALGORITHMS, OuterRound
 from spiel_cr.push_fold.tournament import TournamentGame, TournamentSetting
 
-# Rounds and steps of fictitious play by the number of players, where none are given.
+# Default numbers of rounds and of steps of fictitious play, by number of players.
 _ROUNDS = {2: 20, 3: 7}
 _STEPS = {2: 300, 3: 40}
 _REFRESH = 20
 # Dense linear systems of all states and positions are solved.
 _MOST_STATES = 3000
-# Of the first prize: what the decision processes of the check are solved to.
+# Tolerance of the decision processes of the check, as a share of the first prize.
 _TOLERANCE = 2e-5
 
 
@@ -33,8 +33,7 @@ class SolveSettings:
     """Settings of the solution of a tournament.
 
     Attributes:
-      algorithm: Outer and inner loop: value or policy iteration, and fictitious play,
-        see `outer`.
+      algorithm: Outer loop around fictitious play: value or policy iteration.
       rounds: Number of rounds of the outer loop. If None, 20 with two players, 7 with
         three.
       steps: Number of steps of fictitious play per round. If None, 300 with two
@@ -49,21 +48,22 @@ class SolveSettings:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuses values out of range."""
+        """Raise ValueError if a setting is out of range."""
         checks.check_choice(self.algorithm, "algorithm", ALGORITHMS)
         checks.check_settings(self, {"rounds steps": checks.COUNT}, optional=True)
 
 
 class SolvedTournament(NamedTuple):
-    """A tournament of n players, solved.
+    """The solution of a tournament of n players.
 
     Attributes:
-      setting: in units of chips.
+      setting: Setting of the tournament, in units of chips.
       stacks: int [N, n], all states, by position.
-      profile: float32 [N, I, C], probabilities to jam, see `rules.infosets`.
-      values: float64 [N, n], expected prizes of playing by it to the end.
-      gains: float64 [N, n], what each player could win by deviating from it, alone.
-      rounds: that were played.
+      profile: float32 [N, I, C], probabilities of jamming, see `rules.infosets`.
+      values: float64 [N, n], expected prizes of playing by the profile to the end.
+      gains: float64 [N, n], regret of each player: the gain of the best deviation from
+        the profile by this player alone.
+      rounds: Number of rounds played.
     """
 
     setting: TournamentSetting
@@ -75,13 +75,14 @@ class SolvedTournament(NamedTuple):
 
 
 class TournamentSolution(NamedTuple):
-    """A tournament, solved.
+    """The solution of a tournament and of the smaller tournaments that it leads to.
 
     Attributes:
-      unit: chips of one unit.
-      start: index of the given stacks among the states of the first level.
-      levels: of all players, then of one less, down to two.
-      seconds: of this process's wall clock, without those before a checkpoint.
+      unit: Number of chips in one unit.
+      start: Index of the given stacks among the states of the first level.
+      levels: Solutions of the tournament of all players, then of one fewer, down to
+        two.
+      seconds: Wall-clock time of this process, without that before a checkpoint.
     """
 
     unit: int
@@ -93,24 +94,24 @@ class TournamentSolution(NamedTuple):
 def units_of(
     stacks: Sequence[int], prizes: Sequence[float], blinds: Sequence[int]
 ) -> tuple[int, TournamentSetting]:
-    """Checks a tournament, and puts it in the largest unit that divides all chips.
+    """Check a tournament, and convert it to the largest unit that divides all chips.
 
     Args:
-      stacks: chips by position, two or three players: button, small blind, big blind,
-        or small blind, big blind.
-      prizes: of the places from the first, not rising; those that are missing are 0.
-      blinds: small and big, in chips.
+      stacks: Chips by position, of two or three players: button, small blind, big
+        blind, or small blind, big blind.
+      prizes: Prizes from the first place on, not rising; missing ones are 0.
+      blinds: Small and big blind, in chips.
 
     Returns:
       The unit, and the setting in units.
 
     Raises:
-      ValueError: that is no tournament.
-      GameTooLargeError: it has too many states.
+      ValueError: If an argument is invalid.
+      GameTooLargeError: If the tournament has too many states.
     """
     if len(stacks) not in (2, 3):
         raise ValueError(
-            f"stacks={list(stacks)}: there are tables of hands for 2 and 3 players; "
+            f"stacks={list(stacks)}: tournaments have 2 or 3 players; "
             f"give 2 or 3 stacks"
         )
     for stack in stacks:
@@ -159,21 +160,22 @@ def solve_tournament(
     checkpoint: atomic.Path | None = None,
     on_round: Callable[[int, OuterRound], None] | None = None,
 ) -> TournamentSolution:
-    """Finds an approximate equilibrium, and what each player could win by deviating.
+    """Compute an approximate equilibrium, and the regret of each player.
 
     Args:
-      stacks: see `units_of`.
-      prizes: see there.
-      blinds: see there.
-      engine: with tables of as many players' hands.
-      settings: how; None: as they are.
-      checkpoint: a file to go on from if it exists, written after each round of the
-        largest tournament. To the same bits.
-      on_round: called with the number of players and each round.
+      stacks: Chips by position, see `units_of`.
+      prizes: Prizes from the first place on, see `units_of`.
+      blinds: Small and big blind in chips, see `units_of`.
+      engine: Engine with tables for the number of players.
+      settings: Settings of the solution; None: the defaults.
+      checkpoint: File from which the run resumes if it exists; it is written after each
+        round of the largest tournament. A resumed run gives bitwise identical results.
+      on_round: Function that is called with the number of players and each round.
 
     Raises:
-      ValueError: an argument makes no sense, or the checkpoint is of something else.
-      FileInUseError: another run has the checkpoint.
+      ValueError: If an argument is invalid, or the checkpoint belongs to another
+        tournament.
+      FileInUseError: If another run uses the checkpoint.
     """
     started = time.perf_counter()
     settings = settings or SolveSettings()
@@ -189,7 +191,9 @@ def solve_tournament(
                 engine,
                 settings if last else SolveSettings(),
                 (rest, deviating),
-                _RoundCheckpoint(checkpoint, settings, part, engine) if last else None,
+                _RoundCheckpoint(checkpoint, settings, part, engine)
+                if last and checkpoint is not None
+                else None,
                 on_round,
             )
             rest = level.values
@@ -207,11 +211,11 @@ def _solve_level(
     kept: "_RoundCheckpoint | None",
     on_round: Callable[[int, OuterRound], None] | None,
 ) -> tuple[SolvedTournament, np.ndarray]:
-    """Solves the tournament of some players.
+    """Solve the tournament for one number of players.
 
     Args:
-      rest: values of the tournament of one player less, and those that a player has
-        there who deviates.
+      rest: Values of the tournament of one player fewer, and the values there of a
+        player who deviates.
 
     Returns:
       The level, and the values [N, n] of a player who deviates.
@@ -243,9 +247,9 @@ def _solve_level(
 
 
 class _RoundCheckpoint(NamedTuple):
-    """The checkpoint of a level, if there is one."""
+    """The checkpoint of a level; `path` may be None."""
 
-    path: atomic.Path | None
+    path: atomic.Path
     settings: SolveSettings
     setting: TournamentSetting
     engine: Engine
@@ -262,14 +266,14 @@ class _RoundCheckpoint(NamedTuple):
 
     def read(self) -> OuterRound | None:
         """The last round, None if there is none."""
-        if self.path is None or not os.path.exists(self.path):
+        if not os.path.exists(self.path):
             return None
         arrays, metadata = storage.load(self.path)
         number = metadata.pop("number", None)
         if metadata != self._identity():
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} is of another tournament or "
-                f"other settings; give another path, or delete it to start anew"
+                f"checkpoint={os.fspath(self.path)!r} belongs to another tournament or "
+                f"other settings; use another path, or delete the file to start again"
             )
         try:
             return OuterRound(
@@ -277,21 +281,20 @@ class _RoundCheckpoint(NamedTuple):
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptFileError(
-                f"{os.fspath(self.path)} holds no round of a tournament"
+                f"{os.fspath(self.path)} is not a checkpoint of a tournament"
             ) from error
 
     def write(self, last: OuterRound) -> None:
         """Writes a round."""
-        if self.path is not None:
-            arrays = {"profile": last.profile, "values": last.values}
-            storage.save(self.path, arrays, {**self._identity(), "number": last.number})
+        arrays = {"profile": last.profile, "values": last.values}
+        storage.save(self.path, arrays, {**self._identity(), "number": last.number})
 
 
 def summary(solution: TournamentSolution) -> dict[str, Any]:
-    """What is to be said of a solution, for JSON.
+    """Return a JSON-serialisable summary of a solution.
 
-    Values and gains at the start are by position; gains are also given as percent of
-    the first prize, at the start and at the worst state of all.
+    Values and gains at the start are by position. Gains are also given as a percentage
+    of the first prize, at the start and at the worst state.
     """
     level = solution.levels[0]
     setting, start = level.setting, solution.start
@@ -321,20 +324,20 @@ def summary(solution: TournamentSolution) -> dict[str, Any]:
 
 
 def describe(before: Sequence[bool], players: int) -> str:
-    """An infoset in words, such as "big blind after jam, fold"."""
+    """Describe an infoset in words, such as "big blind after jam, fold"."""
     names = ("button", "small blind", "big blind")[3 - players :]
     done = ", ".join("jam" if jam else "fold" for jam in before)
     return names[len(before)] + (f" after {done}" if done else "")
 
 
 def save(path: atomic.Path, solution: TournamentSolution) -> None:
-    """Writes all states, strategies, values and gains to an .npz file.
+    """Write all states, strategies, values and gains to an .npz file.
 
-    Arrays are `stacks3`, `profile3`, `values3`, `gains3` of three players, and the same
-    with 2; the order of classes is that of `hand_classes.class_names`.
+    Arrays are `stacks3`, `profile3`, `values3`, `gains3` for three players, and the
+    same with 2; the order of classes is that of `hand_classes.class_names`.
 
     Raises:
-      OSError: the file cannot be written.
+      OSError: If the file cannot be written.
     """
     arrays = {
         f"{name}{level.setting.players}": getattr(level, name)

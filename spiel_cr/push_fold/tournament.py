@@ -1,7 +1,7 @@
-"""A jam-or-fold tournament as a stochastic game: one hand is a stage.
+"""A jam-or-fold tournament as a stochastic game, in which one hand is a stage.
 
-A state is who has how many chips, by position; positions move on after each hand. What
-is left when a player goes out is a smaller tournament, which is solved before.
+A state consists of the chips of all players by position; positions move on after each
+hand. When a player is eliminated, a smaller tournament is left, which is solved before.
 """
 
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from spiel_cr.push_fold.engine import Engine, InnerSettings
 
 
 class TournamentSetting(NamedTuple):
-    """What decides a tournament.
+    """Settings of a tournament.
 
     Attributes:
-      total: units of chips of all players.
-      players: at the table, 2 or 3.
-      blinds: small and big, in units.
-      prizes: of the places from the first, one per player, in any unit.
+      total: Units of chips of all players.
+      players: Number of players at the table, 2 or 3.
+      blinds: Small and big blind, in units.
+      prizes: Prizes of the places from the first, one per player, in any unit.
     """
 
     total: int
@@ -31,40 +31,40 @@ class TournamentSetting(NamedTuple):
 
 
 class TournamentGame:
-    """States, what follows on what, and the values of hands.
+    """States of a tournament, transitions between them, and values of hands.
 
     Implements `outer.StochasticGame`. Profiles are float32 [N, I, C], probabilities to
-    jam per state, infoset (`rules.infosets`) and class of hands. Values are float64
-    [N, n], expected prizes by position.
+    jam per state, infoset (`rules.infosets`) and class of hands. Values are float64 [N,
+    n], expected prizes by position.
     """
 
     def __init__(
         self, setting: TournamentSetting, engine: Engine, rest: np.ndarray | None = None
     ) -> None:
-        """Lists all states.
+        """Enumerate all states.
 
         Args:
-          setting: of the tournament.
-          engine: does the arithmetic.
-          rest: float64 [M, n - 1], the values of the tournament of one player less;
-            None with two players.
+          setting: Settings of the tournament.
+          engine: Arithmetic of hands.
+          rest: Values of the tournament with one player less, float64 [M, n - 1]; None
+            with two players.
         """
         self.setting, self.engine = setting, engine
         self.stacks = rules.all_stacks(setting.total, setting.players)
-        self.follow = _Follow.of(setting, self.stacks, rest)
+        self._later, self._fixed = _follow(setting, self.stacks, rest)
         self.forced = np.array([rules.forced(s, setting.blinds) for s in self.stacks])
 
     @property
     def infosets(self) -> tuple[tuple[bool, ...], ...]:
-        """What was done before each decision."""
+        """Jams and folds before each decision."""
         return rules.infosets(self.setting.players)
 
     def start_values(self) -> np.ndarray:
-        """The independent chip model's, [N, n]."""
+        """Return the values of the independent chip model, [N, n]."""
         return chip_model(self.stacks, np.array(self.setting.prizes))
 
     def start_profile(self) -> np.ndarray:
-        """Uniform play, [N, I, C]; those who are in by force jam."""
+        """Return uniform play, [N, I, C]; players that are forced all in jam."""
         shape = (len(self.stacks), len(self.infosets), len(self.engine.tables.deal))
         profile = np.full(shape, 0.5, np.float32)
         profile[self.forced] = 1
@@ -73,107 +73,66 @@ class TournamentGame:
     def play(
         self, profile: np.ndarray, values: np.ndarray, inner: InnerSettings, begin: int
     ) -> np.ndarray:
-        """Fictitious play within every hand, with fixed values after it.
+        """Do fictitious play within every hand, with fixed values after it.
 
         Args:
-          profile: [N, I, C], averages to go on from.
-          values: [N, n] of the states after the hand.
-          inner: how long.
-          begin: steps that the averages stand for.
+          profile: Averages to continue from, [N, I, C].
+          values: Values of the states after the hand, [N, n].
+          inner: Numbers of steps.
+          begin: Number of steps that the averages represent.
 
         Returns:
           The new averages: the one before times t / (t + 1), plus the best response
-          over t + 1, with t from `begin`.
+            over t + 1, with t from `begin`.
         """
         payoffs = self._payoffs(values)
         return self.engine.play(profile, payoffs, self.forced, inner, begin)
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Values [N, n] of one hand by the profile, and `values` after it."""
-        payoffs = self.follow.payoffs(values)
+        """Return values [N, n] of one hand by the profile, and `values` after it."""
+        payoffs = self._outcome_values(values)
         return np.einsum("so,sop->sp", self.engine.ends(profile), payoffs)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
-        """Values [N, n] of playing by the profile to the end, exactly.
+        """Return values [N, n] of playing by the profile to the end, exactly.
 
-        A linear system of all states and positions.
+        They solve a linear system of all states and positions.
         """
-        return self.follow.solve(self.engine.ends(profile))
+        return self._solve(self.engine.ends(profile))
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
-        """Values [N, n] of playing by `replies` to the end while the others do not."""
+        """Return values [N, n] of playing by `replies` while the others do not."""
         ends = []
         for player in range(self.setting.players):
             mixed = profile.copy()
             infosets = [len(before) == player for before in self.infosets]
             mixed[:, infosets] = replies[:, infosets]
             ends.append(self.engine.ends(mixed))
-        return self.follow.solve(np.stack(ends, axis=2))
+        return self._solve(np.stack(ends, axis=2))
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Best responses [N, I, C] and their values [N, n], one hand ahead."""
+        """Return best responses [N, I, C] and values [N, n], one hand ahead."""
         payoffs = self._payoffs(values)
         best, gain = self.engine.best_replies(profile, payoffs, self.forced)
         return best, values + gain
 
     def _payoffs(self, values: np.ndarray) -> np.ndarray:
-        """What outcomes are worth beyond the states' values: sums of small numbers."""
-        return (self.follow.payoffs(values) - values[:, None]).astype(np.float32)
+        """Return outcomes relative to the states' values, so that numbers are small."""
+        return (self._outcome_values(values) - values[:, None]).astype(np.float32)
 
+    def _outcome_values(self, values: np.ndarray) -> np.ndarray:
+        """Return values of outcomes, float64 [N, O, n], from the next states [N, n]."""
+        return self._fixed + (self._later @ values.ravel()).reshape(self._fixed.shape)
 
-class _Follow(NamedTuple):
-    """Where hands lead: value of outcome o for a player = fixed + later · values.
-
-    Attributes:
-      later: sparse [N * O * n, N * n].
-      fixed: float64 [N, O, n], of those who are out, and of smaller tournaments.
-    """
-
-    later: scipy.sparse.csr_array
-    fixed: np.ndarray
-
-    @classmethod
-    def of(
-        cls, setting: TournamentSetting, stacks: np.ndarray, rest: np.ndarray | None
-    ) -> "_Follow":
-        n, ends = setting.players, rules.outcomes(setting.players)
-        index = {tuple(s): k for k, s in enumerate(stacks.tolist())}
-        smaller = {}
-        if n > 2:
-            less = rules.all_stacks(setting.total, n - 1).tolist()
-            smaller = {tuple(s): k for k, s in enumerate(less)}
-        fixed = np.zeros((len(stacks), len(ends), n))
-        entries: list[tuple[int, int, float]] = []
-        for (s, before), (o, end) in (
-            (a, b) for a in enumerate(stacks.tolist()) for b in enumerate(ends)
-        ):
-            for chance, after in rules.settle(before, setting.blinds, end):
-                step = rules.move_on(before, after, setting.prizes)
-                for p in range(n):
-                    to = step.position[p]
-                    if to < 0 or len(step.stacks) == 1:
-                        fixed[s, o, p] += chance * step.prize[p]
-                    elif len(step.stacks) == n:
-                        row = (s * len(ends) + o) * n + p
-                        entries.append((row, index[step.stacks] * n + to, chance))
-                    else:
-                        fixed[s, o, p] += chance * _rest_value(rest, smaller, step, to)
-        rows, columns, data = (np.array(x) for x in zip(*entries, strict=True))
-        shape = (fixed.size, len(stacks) * n)
-        later = scipy.sparse.coo_array((data, (rows, columns)), shape).tocsr()
-        return cls(later, fixed)
-
-    def payoffs(self, values: np.ndarray) -> np.ndarray:
-        """float64 [N, O, n] from values [N, n] of the next states."""
-        return self.fixed + (self.later @ values.ravel()).reshape(self.fixed.shape)
-
-    def solve(self, ends: np.ndarray) -> np.ndarray:
-        """Values [N, n] where hands end by chances [N, O], or [N, O, n] per player."""
-        states, outcomes, n = self.fixed.shape
+    def _solve(self, ends: np.ndarray) -> np.ndarray:
+        """Return values [N, n] given chances of outcomes, [N, O] or [N, O, n] per
+        player.
+        """
+        states, outcomes, n = self._fixed.shape
         chance = np.broadcast_to(
-            ends if ends.ndim == 3 else ends[:, :, None], self.fixed.shape
+            ends if ends.ndim == 3 else ends[:, :, None], self._fixed.shape
         )
         chance = chance / chance.sum(axis=1, keepdims=True)
         rows = np.repeat(np.arange(states), outcomes * n) * n + np.tile(
@@ -182,10 +141,47 @@ class _Follow(NamedTuple):
         weights = scipy.sparse.coo_array(
             (chance.ravel(), (rows, np.arange(chance.size))), (states * n, chance.size)
         ).tocsr()
-        step = (weights @ self.later).toarray()
-        paid = weights @ self.fixed.ravel()
+        step = (weights @ self._later).toarray()
+        paid = weights @ self._fixed.ravel()
         values: np.ndarray = np.linalg.solve(np.eye(len(step)) - step, paid)
         return values.reshape(states, n)
+
+
+def _follow(
+    setting: TournamentSetting, stacks: np.ndarray, rest: np.ndarray | None
+) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """Return where hands lead: outcome o is worth fixed + later · values to a player.
+
+    Returns:
+      later, sparse [N * O * n, N * n]; and fixed, float64 [N, O, n], of players that
+      are out, and of smaller tournaments.
+    """
+    n, ends = setting.players, rules.outcomes(setting.players)
+    index = {tuple(s): k for k, s in enumerate(stacks.tolist())}
+    smaller = {}
+    if n > 2:
+        less = rules.all_stacks(setting.total, n - 1).tolist()
+        smaller = {tuple(s): k for k, s in enumerate(less)}
+    fixed = np.zeros((len(stacks), len(ends), n))
+    entries: list[tuple[int, int, float]] = []
+    for (s, before), (o, end) in (
+        (a, b) for a in enumerate(stacks.tolist()) for b in enumerate(ends)
+    ):
+        for chance, after in rules.settle(before, setting.blinds, end):
+            step = rules.move_on(before, after, setting.prizes)
+            for p in range(n):
+                to = step.position[p]
+                if to < 0 or len(step.stacks) == 1:
+                    fixed[s, o, p] += chance * step.prize[p]
+                elif len(step.stacks) == n:
+                    row = (s * len(ends) + o) * n + p
+                    entries.append((row, index[step.stacks] * n + to, chance))
+                else:
+                    fixed[s, o, p] += chance * _rest_value(rest, smaller, step, to)
+    rows, columns, data = (np.array(x) for x in zip(*entries, strict=True))
+    shape = (fixed.size, len(stacks) * n)
+    later = scipy.sparse.coo_array((data, (rows, columns)), shape).tocsr()
+    return later, fixed
 
 
 def _rest_value(
@@ -194,6 +190,6 @@ def _rest_value(
     step: rules.Next,
     position: int,
 ) -> float:
-    """A player's value of the tournament of those who are left."""
+    """Return a player's value of the tournament of the remaining players."""
     assert rest is not None
     return float(rest[smaller[step.stacks], position])

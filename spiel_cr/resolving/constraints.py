@@ -106,6 +106,20 @@ class OpponentResponses:
         values = best_values(self._points, total)
         return np.append(values[self._augmented], total[0])
 
+    def are_satisfied(
+        self, constraints: np.ndarray, behaviour: np.ndarray, augmented: np.ndarray
+    ) -> bool:
+        """Return whether a strategy of i satisfies constraints.
+
+        Args:
+          constraints: Result of `values` for the incumbent strategy, float64 [G + 1].
+          behaviour: Action probabilities of i, float64 [S of i].
+          augmented: Augmented infosets whose constraints matter, int; if there are
+            none, the value in the complete game does.
+        """
+        exceeds = self.exceeds(constraints, self.values(behaviour))
+        return not exceeds[augmented if len(augmented) else -1].any()
+
     def exceeds(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """Return where values have risen by more than rounding, bool [n]."""
         return after > before + self._rounding

@@ -9,27 +9,24 @@ its decisions are solved together, as a forest (see `gadget.py`).
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.games.opening.opened import Openable
-from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.locking import Rows, locked
-from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.result import Result, SolvedForm
-from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget import Forest
+from spiel_cr.policies.result import Result
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig, full_game_settings
-from spiel_cr.resolving.roles import LayeredGame, LayerForest, Role, make_roles
+from spiel_cr.resolving.roles import LayeredGame, Role, make_roles
 from spiel_cr.resolving.truncation import DepthLimit
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.locks import lock
+from spiel_cr.solvers.locks import solved_form
 
 _PHANTOM = (
     "form='phantom': resolving phantom games needs the game tree; leave the form out, "
@@ -50,33 +47,41 @@ def resolve(
     dtype: np.typing.DTypeLike = np.float64,
     progress: bool = False,
 ) -> Result:
-    """Resolves a whole game continually, in both roles.
+    """Re-solve a complete game continually, for both players.
 
-    Every infoset gets the strategy that a continually resolving player has there, given
-    `iterations` at each of its decisions, up to rounding: a `Resolver` adds in another
-    order, and where regrets are as small as rounding errors that can pick another
-    action (docs/resolving.md). The run is deterministic.
+    Every infoset gets the strategy that a continually re-solving player has there, with
+    `iterations` at each of its decisions. The strategies agree up to rounding: a
+    `Resolver` adds in another order, and where regrets are as small as rounding errors
+    that can change the chosen action (docs/explanation/resolving.md). The run is
+    deterministic.
 
     Args:
-      game: OpenSpiel game string, game, or a represented game. A game tree should have
-        been built with `observations=True`, for smaller subgames.
-      algorithm: solver of every solve, see `algorithms.find`; "auto" is
-        `automatic.OF_SUBGAMES`. Or all the settings: solver, iterations,
-        gadget, and depth, its unit and leaf. With a depth the strategy is no longer
-        sure to approach an equilibrium (docs/leaves.md says how near it comes).
-      iterations: of every solve; None: 1000, or as the settings say.
-      options: the form of the game, locks and memory; see `GameOptions`. Neither
-        stepped nor in buckets.
-      dtype: arithmetic, float64 or float32.
-      progress: show a progress bar on stderr.
+      game: OpenSpiel game string, game, or represented game. Build a game tree with
+        `observations=True`, because the subgames are smaller then.
+      algorithm: Algorithm of every solve, see `algorithms.find`; "auto" is
+        `automatic.OF_SUBGAMES`. Or all settings: algorithm, iterations, gadget, depth,
+        unit of the depth, and leaf values. With a depth, the strategy need not approach
+        an equilibrium (docs/explanation/depth-limits.md).
+      iterations: Number of iterations of every solve. If None, 1000 or that of the
+        settings.
+      options: Form of the game, node locks and memory, see `GameOptions`. Simulated
+        games and buckets are not supported.
+      dtype: Data type of the arithmetic, float64 or float32.
+      progress: Whether to show a progress bar on stderr.
 
     Returns:
-      A result whose `average_policy()` is the resolved strategy; `current` is None.
+      A result whose `average_policy()` is the re-solved strategy; `current` is None.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: the game does not fit (see `build_tree` and `decompose`; for signals
-        `public_tree_game`), or a bad argument.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+      ValueError: If an argument is invalid or the game is not supported (see
+        `build_tree`, `decompose` and `public_tree_game`).
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.resolve("kuhn_poker", "cfr+", 200)
+      >>> spiel_cr.nash_conv("kuhn_poker", result) < 0.05
+      True
     """
     wanted = full_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
@@ -90,22 +95,19 @@ def resolve(
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
     need = need_of(wanted, locks=options.locks is not None)
-    game, reason = representation.represent(game, options, need, progress=progress)
-    assert isinstance(game, GameTree | PublicTreeGame)
-    if options.locks is not None:
-        if not isinstance(game, GameTree) or limit is not None:
-            raise ValueError(_LOCKS)
+    represented: Any
+    represented, reason = representation.represent(
+        game, options, need, progress=progress
+    )
+    if options.locks is not None and limit is not None:
+        raise ValueError(_LOCKS)
     config = wanted.algorithm(reason.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
-    roles = make_roles(game, limit, wanted.gadget, dtype, options.memory_limit)
-    form = lock(game.sequence_form, game, options.locks)
-    solved = (
-        SolvedForm(game, form)
-        if isinstance(game, GameTree)
-        else SolvedForm(game, form, dtype)
-    )
+    roles = make_roles(represented, limit, wanted.gadget, dtype, options.memory_limit)
+    solved = solved_form(represented, options.locks, dtype)
+    locks = solved.sequence_form.locks
     average, timings = _resolve_roles(
-        *(roles, config, wanted.iterations, dtype, form.locks, progress)
+        roles, config, wanted.iterations, dtype, locks, progress
     )
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
@@ -153,17 +155,16 @@ def _resolve_roles(
         def advance(count: int) -> None:
             bar.update(count)
 
-        def solver_of(d: LayeredGame, forest: LayerForest) -> Solver:
+        def solver_of(d: LayeredGame, forest: Any) -> Solver:
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more. With the
             # max-margin gadget it is the other way round, see `Front.other_first`.
             number = len(timings) + 1
-            bar.set_description(f"compiling program {number} of {layers}")
             form = forest.form
             if any(rows is not None for rows in locks):
-                assert isinstance(d, Decomposition) and isinstance(forest, Forest)
                 form = locked(form, forest.rows_of(d, locks))
+            bar.set_description(f"compiling program {number} of {layers}")
             solver = cfr.make_solver(
                 form,
                 config=config,

@@ -34,8 +34,8 @@ class GadgetFront(NamedTuple):
         who does belong exactly to the average strategy of the other (`cfr.step`). In
         the max-margin gadget that is o, whose values the next layer needs: its NashConv
         after 2000 iterations is lower or the same on five of six games, by up to a
-        factor of 100 (docs/playing.md). Elsewhere it is the player, as good as o or
-        better.
+        factor of 100 (docs/measurements/players.md). Elsewhere it is the player, as
+        good as o or better.
     """
 
     num_actions: np.ndarray

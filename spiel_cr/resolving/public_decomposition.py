@@ -12,17 +12,13 @@ never meet share nothing.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from spiel_cr.common.arrays import ranges
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
-from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
 from spiel_cr.games.sequence_form.decisions import Decisions
 
 
@@ -35,11 +31,6 @@ class PublicDecomposition:
       player: i, the resolving player.
       player_layer: int32 [I of i], layer of each of i's infosets, from 1.
       layer: int32 [P], layer of each public node, 0 above i's first decision.
-      index: int32 [P], place of each node among the actions of its parent.
-      num_actions: int32 [P], of each node; 0 at leaves.
-      children: int64 [P - 1], the nodes below each node, node by node, in the order of
-        actions.
-      first_child: int64 [P], where each node's begin.
       roots: int32 [R], i's public nodes, ascending: the roots of all layers.
       first_infoset: int32 [R + 1], where i's infosets at each root begin.
       first_augmented: int32 [R + 1], where o's augmented infosets at each root begin.
@@ -52,40 +43,20 @@ class PublicDecomposition:
     player: int
     player_layer: np.ndarray
     layer: np.ndarray
-    index: np.ndarray
-    num_actions: np.ndarray
-    children: np.ndarray
-    first_child: np.ndarray
     roots: np.ndarray
     first_infoset: np.ndarray
     first_augmented: np.ndarray
     augmented_layer: np.ndarray
     boards: tuple[tuple[np.ndarray, np.ndarray], ...]
 
-    @functools.cached_property
+    @property
     def decisions(self) -> Decisions:
-        """i's decision points in the form of the whole game (see
-        `games.public_tree.form`).
-        """
-        sides, _ = public_form(self.game.betting, self.game.terms)
-        return logical_decisions(sides[self.player], self.game.parents[self.player])
+        """i's decision points in the complete game."""
+        return self.game.decisions[self.player]
 
     @property
     def num_layers(self) -> int:
         return int(self.layer[self.roots].max(initial=0))
-
-    def below(self, nodes: np.ndarray) -> np.ndarray:
-        """int64, the children of some public nodes, node by node."""
-        starts, counts = self.first_child[nodes], self.num_actions[nodes]
-        return self.children[ranges(starts, counts)]
-
-    def levels(self, tops: np.ndarray) -> list[np.ndarray]:
-        """Public nodes, int64, themselves, one action below them, and so on."""
-        levels = []
-        while len(tops):
-            levels.append(tops)
-            tops = self.below(tops)
-        return levels
 
     def roots_of(self, layer: int) -> np.ndarray:
         """int32, which of `roots` are those of a layer."""
@@ -102,13 +73,8 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
     betting = game.betting
     acts = betting.player == player
     layer = acts.astype(np.int32)
-    children, first_child, num_actions = _children(betting.parent)
-    level = np.zeros(1, np.int64)
-    while len(level):
-        level = children[ranges(first_child[level], num_actions[level])]
+    for level in betting.by_depth()[1:]:
         layer[level] += layer[betting.parent[level]]
-    index = np.zeros(len(betting), np.int32)
-    index[children] = ranges(0, num_actions[num_actions > 0])
     roots = np.flatnonzero(acts).astype(np.int32)
     num_states = np.array(game.num_private_states(player), np.int64)[
         betting.round[roots]
@@ -121,43 +87,12 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
         player=player,
         player_layer=np.repeat(layer[roots], num_states),
         layer=layer,
-        index=index,
-        num_actions=num_actions,
-        children=children,
-        first_child=first_child,
         roots=roots,
         first_infoset=_starts(num_states),
         first_augmented=_starts(num_opponent_states),
         augmented_layer=np.repeat(layer[roots], num_opponent_states),
         boards=boards(game),
     )
-
-
-def reach_of(
-    d: PublicDecomposition,
-    player: int,
-    node: int,
-    strategy_at: Callable[[int], np.ndarray],
-) -> np.ndarray:
-    """float64 [H], a player's reach of a public node, by its signal there.
-
-    Args:
-      d: of either player.
-      player: whose reach.
-      node: the public node.
-      strategy_at: of a public node of the player float64 [H, A], its action
-        probabilities.
-    """
-    game, betting = d.game, d.game.betting
-    round_ = int(betting.round[node])
-    reach = np.ones(game.num_private_states(player)[round_])
-    while betting.parent[node] >= 0:
-        above = int(betting.parent[node])
-        if betting.player[above] == player:
-            then = game.ancestors(player, round_, int(betting.round[above]))
-            reach *= strategy_at(above)[then, d.index[node]]
-        node = above
-    return reach
 
 
 def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
@@ -209,13 +144,6 @@ def betting_kinds(game: PublicTreeGame) -> np.ndarray:
         if node:
             below[parents[node]].append(int(kinds[node]))
     return kinds
-
-
-def _children(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All children, parent by parent; where each node's begin; how many it has."""
-    children = 1 + np.argsort(parent[1:], kind="stable")
-    counts = np.bincount(parent[1:], minlength=len(parent))
-    return children, np.cumsum(counts) - counts, counts.astype(np.int32)
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:

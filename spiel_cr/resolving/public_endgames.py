@@ -26,7 +26,6 @@ from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving.public_decomposition import (
     PublicDecomposition,
     decompose_public,
-    reach_of,
 )
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.solvers.algorithms import CFR, find
@@ -45,25 +44,25 @@ def solve_endgames(
     dtype: np.typing.DTypeLike = np.float64,
     progress: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Solves the last round of a signal game anew, for both players.
+    """Solve the last round of a public-tree game again, for both players.
 
     Args:
-      game: the whole game.
-      behaviour: for each player float [S], action probabilities by logical sequence,
-        such as `gameshrink.lift` gives.
-      gadget: "cfrd" is safe; "unsafe" believes that the opponent plays `behaviour`.
-      algorithm: of the CFR family.
-      iterations: of it, for the endgames of each layer of decisions.
-      dtype: float64 or float32, of the iterations.
-      progress: whether to show a bar on stderr.
+      game: The complete game.
+      behaviour: For each player action probabilities by logical sequence, float [S],
+        such as the result of `gameshrink.lift`.
+      gadget: "cfrd" is safe; "unsafe" assumes that the opponent plays `behaviour`.
+      algorithm: Algorithm of the CFR family.
+      iterations: Number of iterations for the endgames of each layer of decisions.
+      dtype: Arithmetic of the iterations, float64 or float32.
+      progress: Whether to show a progress bar on stderr.
 
     Returns:
       For each player float64 [S]: `behaviour` with other probabilities in the last
       round.
 
     Raises:
-      ValueError: there is no such gadget, algorithm or dtype; or some player first acts
-        in the last round, so that there is no phase before it.
+      ValueError: If the gadget, algorithm or dtype does not exist; or if a player first
+        acts in the last round, so that there is no phase before it.
     """
     check_iterations(iterations)
     check_choice(gadget, "gadget", GADGETS)
@@ -98,10 +97,11 @@ def solve_endgames(
 
 
 def endgame_roots(d: PublicDecomposition) -> np.ndarray:
-    """int32, which of `d.roots` are the player's first decisions of the last round.
+    """Return the player's first decisions of the last round, indices of `d.roots`,
+    int32.
 
     Raises:
-      ValueError: one of them is the player's first decision at all.
+      ValueError: If one of them is the player's first decision of all.
     """
     betting, last = d.game.betting, d.game.num_rounds - 1
     acted = np.zeros(len(betting), bool)
@@ -121,7 +121,7 @@ def endgame_roots(d: PublicDecomposition) -> np.ndarray:
 def _forms(
     d: PublicDecomposition, roots: np.ndarray, base: Sequence[np.ndarray], gadget: str
 ) -> Iterator[tuple[PublicSubgame, SequenceForm]]:
-    """The endgames of one player, layer by layer; `roots` as `endgame_roots` says."""
+    """Yield the endgames of one player by layer; `roots` as in `endgame_roots`."""
     i = d.player
     reach = conversions.reach_from_behaviour(d.decisions, base[i])
     for layer in np.unique(d.layer[d.roots[roots]]).tolist():
@@ -143,7 +143,7 @@ def _forms(
 def _values(
     d: PublicDecomposition, subgame: PublicSubgame, reach: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
-    """float64 [g], what a best response gets at the gadget, in o's utility."""
+    """Return a best response's values at the gadget, in o's utility, float64 [g]."""
     i, count = d.player, len(subgame.augmented)
     # Nobody terminates for this; a maximum, so nothing is rounded.
     form = subgame.form(reach, np.full(count, -1e30))
@@ -156,7 +156,8 @@ def _values(
 def _range(
     d: PublicDecomposition, behaviour: np.ndarray, player: int, node: int
 ) -> np.ndarray:
-    """float64 [H], a player's reach of a public node, by signal; ones if it is none."""
+    """Return a player's reach of a public node, float64 [H]; ones if it is zero."""
     decisions = d.game.public_decisions[player]
-    reach = reach_of(d, player, node, functools.partial(decisions.block, behaviour))
+    strategy_at = functools.partial(decisions.block, behaviour)
+    reach = d.game.reach_at(player, node, strategy_at)
     return reach if reach.any() else np.ones_like(reach)

@@ -242,7 +242,7 @@ def _nodes(
     """Return the nodes of a subgame; arguments as in `cut_public`."""
     # All nodes belong to the first layer's game, those above its roots, too.
     tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
-    levels = d.levels(tops)
+    levels = d.game.finder.levels(tops)
     inside = np.sort(np.concatenate(levels))
     actor = d.game.betting.player[inside]
     player, opponent = inside[actor == d.player], inside[actor == 1 - d.player]
@@ -278,11 +278,13 @@ def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
     passed, further = nodes.passed, nodes.next_roots
     front = make_front("cfrd", passed)
     first_player = np.zeros(len(betting), np.int32)
-    first_player[nodes.player] = _first_sequences(d.num_actions[nodes.player])
+    first_player[nodes.player] = _first_sequences(
+        d.game.betting.num_actions[nodes.player]
+    )
     num_actions = np.concatenate(
         [
             front.num_actions,
-            d.num_actions[nodes.opponent],
+            d.game.betting.num_actions[nodes.opponent],
             np.ones(len(further), np.int32),
         ]
     )
@@ -296,7 +298,7 @@ def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
     behind[nodes.tops] = np.arange(len(nodes.tops))
     opponent = passing.copy()
     for level in nodes.levels[1:]:
-        up, taken = betting.parent[level], d.index[level]
+        up, taken = betting.parent[level], betting.index[level]
         actor = betting.player[up]
         player[level] = np.where(actor == i, first_player[up] + taken, player[up])
         above[level] = np.where(actor == 1 - i, first_other[up] + taken, opponent[up])
@@ -316,7 +318,7 @@ def _sides(
     rounds = d.game.betting.round - deal.first
     player = PublicSide(
         sequences.player[nodes.player],
-        d.num_actions[nodes.player],
+        d.game.betting.num_actions[nodes.player],
         rounds[nodes.player],
     )
     parents = [

@@ -20,7 +20,6 @@ from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
 from spiel_cr.resolving.public_decomposition import (
     betting_kinds,
     decompose_public,
-    reach_of,
 )
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -81,9 +80,14 @@ class PublicSubgames:
     """
 
     def __init__(
-        self, game: PublicTreeGame, player: int, config: ResolvingConfig
+        self,
+        game: PublicTreeGame,
+        player: int,
+        config: ResolvingConfig,
+        *,
+        seed: int = 0,
     ) -> None:
-        """Cut the game into subgames; arguments as in `Resolver`."""
+        """Cut the game into subgames; arguments as in `Resolver`, without a seed."""
         if refusal := config.public_tree_error:
             raise ValueError(refusal)
         self.game, self.player, self._config = game, player, config
@@ -190,7 +194,7 @@ class PublicSubgames:
         if subgame_id != _FULL_GAME:
             roots = np.searchsorted(d.roots, [subgame_id.node])
             strategy_at = functools.partial(self._strategy_at, memory)
-            reach = reach_of(d, self.player, subgame_id.node, strategy_at)
+            reach = self.game.reach_at(self.player, subgame_id.node, strategy_at)
             player_reach = reach[deal.signals[self.player][0]]
             values = self._values_at(memory, subgame_id.node)
             opponent_values = values[deal.signals[1 - self.player][0]]
@@ -207,7 +211,7 @@ class PublicSubgames:
         if node in memory.strategy:
             return memory.strategy[node]
         count = self.game.num_private_states(self.player)[self.game.betting.round[node]]
-        actions = int(self.decomposition.num_actions[node])
+        actions = int(self.game.betting.num_actions[node])
         return np.full((count, actions), 1 / actions)
 
     def _values_at(self, memory: PublicMemory, node: int) -> np.ndarray:
@@ -231,7 +235,7 @@ class PublicSubgames:
         begin = 1
         for node in subgame.player_nodes.tolist():
             signals = deal.signals[i][betting.round[node] - deal.first]
-            actions = int(d.num_actions[node])
+            actions = int(betting.num_actions[node])
             end = begin + len(signals) * actions
             if d.layer[node] == subgame_id.layer:
                 resolved = self._strategy_at(memory, node).copy()

@@ -25,6 +25,10 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Decision, Memory, Solve, SubgameId, Subgames
 from spiel_cr.resolving.tree_subgames import TreeSubgames
 from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.representation import PUBLIC_TREE, TREE
+
+# Subgames by the form of the game.
+_SUBGAMES = {TREE: TreeSubgames, PUBLIC_TREE: PublicSubgames}
 
 
 @dataclasses.dataclass
@@ -74,11 +78,8 @@ class Resolver:
         """
         seed = check_seed(seed)
         self.player, self.config = player, config
-        self.subgames: Subgames = (
-            PublicSubgames(game, player, config)
-            if isinstance(game, PublicTreeGame)
-            else TreeSubgames(game, player, config, seed=seed)
-        )
+        subgames_of: Any = _SUBGAMES[game.kind]
+        self.subgames: Subgames = subgames_of(game, player, config, seed=seed)
         self._clock = Clock(config.move_ms, config.iterations)
         self._start = MatchMemory(self.subgames.blank())
         (group, ids), *others = self.subgames.warm_ups()

@@ -36,13 +36,20 @@ class ResolvingConfig:
         mean over the iterates (sampling solvers estimate it without bias), or
         "best_response", those of a best response to the average strategy. If None,
         "iterates" for full-width solvers, "best_response" for sampling solvers
-        (docs/resolving.md).
+        (docs/explanation/resolving.md).
       depth: Number of moves or rounds that every solve looks ahead from the subgame's
         roots, see `truncate_layer`. If None, to the end of the game.
       depth_unit: Unit of `depth`: moves, including those of chance, or rounds, which
         end where chance moves after a decision.
       leaf: Value of a history at which the lookahead ends, see `leaf_strings.LEAVES`.
         If None, "uniform". Continuations require values of the iterates.
+
+    Example:
+      >>> import spiel_cr
+      >>> config = spiel_cr.ResolvingConfig(solver="cfr+", iterations=200)
+      >>> result = spiel_cr.resolve("kuhn_poker", config)
+      >>> spiel_cr.nash_conv("kuhn_poker", result) < 0.05
+      True
     """
 
     solver: str | CFRConfig = "auto"
@@ -119,10 +126,16 @@ class ResolvingConfig:
         return self.move_ms is None and self.init_ms is None and not self.sampled
 
     def _check_solver(self) -> None:
-        sampled = self.sampled
-        if sampled is None:
+        """Raise ValueError if the sampler of subgames does not support a setting."""
+        if (sampled := self.sampled) is None:
             return
-        self._check_sampled(sampled)
+        scheme = [] if sampled.scheme == "outcome" else [f"scheme={sampled.scheme!r}"]
+        for setting in scheme + sampled.simulated_only:
+            raise ValueError(
+                f"solver={self.solver!r} has {setting}; subgames are resolved by "
+                f"full-width solvers or outcome sampling: choose one such as cfr+ or "
+                f"os-mccfr"
+            )
         self.reject(
             self.changed("gadget", "depth"),
             f" needs a full-width solver, not {self.solver!r}; choose one such as cfr+",
@@ -137,21 +150,6 @@ class ResolvingConfig:
                 f"blueprint, constraints are best-response values anyway; leave "
                 f"values out"
             )
-
-    def _check_sampled(self, sampled: MCCFRConfig) -> None:
-        """Refuses what the sampler of subgames does not do."""
-        wrong = {
-            f"scheme={sampled.scheme!r}": sampled.scheme != "outcome",
-            "incremental=true": sampled.incremental,
-            "averaging=sampled": sampled.averaging == "sampled",
-        }
-        for setting, applies in wrong.items():
-            if applies:
-                raise ValueError(
-                    f"solver={self.solver!r} has {setting}; subgames are resolved by "
-                    f"full-width solvers or outcome sampling: choose one such as cfr+ "
-                    f"or os-mccfr"
-                )
 
     @property
     def by_best_response(self) -> bool:

@@ -9,12 +9,11 @@ own reach is zero (`tests/resolving/test_continual.py` has an example).
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spiel_cr.common import memory
-from spiel_cr.games.public_tree import public_tree_footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
@@ -36,6 +35,7 @@ from spiel_cr.resolving.truncation import (
 )
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.representation import PUBLIC_TREE
 
 # Peak memory of both roles' layers and gadget games, in bytes per history.
 _DECOMPOSITION_BYTES = 112
@@ -101,7 +101,7 @@ class Role:
         Args:
           layer: Number of the layer, 1 .. d.num_layers; layers above are solved.
           state: Result of the layer above.
-          solver_of: Solver of a forest.
+          solver_of: Makes and runs a solver.
         """
         if self.limit is not None and isinstance(self.limit.value, Continuations):
             return self._resolve_with_constraints(layer, state.behaviour, solver_of)
@@ -135,12 +135,10 @@ class Role:
         self, layer: int, incumbent: np.ndarray, solver_of: SolverOf
     ) -> LayerState:
         """Solve a layer; keep the incumbent strategy where a constraint is violated."""
-        d = self.d
-        assert isinstance(d, Decomposition)
+        d: Any = self.d  # in tree form: public trees have no depth limit
         responses = OpponentResponses(d)
         constraints = responses.values(incumbent)
         forest = self._forest(layer, LayerState(incumbent, constraints[:-1]))
-        assert isinstance(forest, Forest)
         solver = solver_of(d, forest)
         infosets = forest.infosets
         inside = np.isin(d.decisions.owner, infosets)
@@ -150,7 +148,7 @@ class Role:
         kept = np.full(len(infosets), exceeds[-1])
         if layer > 1:
             subgame = d.player_subgame[
-                infosets[top_infosets(forest.decisions[d.player])]
+                infosets[top_infosets(forest.form.decisions[d.player])]
             ]
             count = int(d.augmented_subgame.max()) + 1
             worse = exceeds[:-1] & (d.augmented_layer == layer)
@@ -164,7 +162,7 @@ class Role:
 
 
 def make_roles(
-    game: GameTree | PublicTreeGame,
+    game: Any,
     limit: DepthLimit | None,
     gadget: Gadget,
     dtype: np.dtype,
@@ -173,7 +171,7 @@ def make_roles(
     """Cut a game into both players' layers.
 
     Args:
-      game: The game.
+      game: The game, in tree or public-tree form.
       limit: Depth limit of subgames, in tree form only.
       gadget: Gadget above the subgames.
       dtype: Arithmetic of the solvers.
@@ -183,19 +181,21 @@ def make_roles(
       GameTooLargeError: If re-solving would need more memory than the limit.
       UncountableTurnsError, ValueError: As `decompose`.
     """
-    if isinstance(game, PublicTreeGame):
-        need = public_tree_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
-    else:
-        need = footprint.peak_bytes(game, dtype=dtype)
-        need += _DECOMPOSITION_BYTES * len(game.histories)
+    in_public, need = game.kind == PUBLIC_TREE, footprint.peak_bytes(game, dtype=dtype)
+    need += _gadget_bytes(game) if in_public else _layer_bytes(game)
     remedy = "use a smaller game" if dtype == np.float32 else "use dtype float32"
     memory.check_need(f"resolving {game.game}", need, memory_limit, remedy)
-    if isinstance(game, PublicTreeGame):
+    if in_public:
         return [Role(decompose_public(game, player)) for player in range(2)]
     layered = [decompose(game, player) for player in range(2)]
     if limit is not None:
         warn_if_never_truncated(layered, limit.depth, limit.unit)
     return [Role(d, limit, gadget) for d in layered]
+
+
+def _layer_bytes(game: GameTree) -> int:
+    """Return the memory for layers and gadget games of a game tree."""
+    return _DECOMPOSITION_BYTES * len(game.histories)
 
 
 def _gadget_bytes(game: PublicTreeGame) -> int:

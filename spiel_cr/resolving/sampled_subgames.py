@@ -26,19 +26,19 @@ from spiel_cr.resolving.layer_subgames import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.solver import Program, Solver
-from spiel_cr.solvers.mccfr.sample_tree import balance
+from spiel_cr.solvers.mccfr.sample_tree import SampleLevel, balance
 
 _DTYPE = np.float32
 # A layer takes over the shape of the one above if that has at most so many histories,
 # where tables cost less than trajectories, or at most so many times its own.
 _SMALL_HISTORIES = 4096
 _SMALL_RATIO = 4
-# Tables of subgames that a layer keeps for the next time.
+# Bytes of tables of subgames that a layer keeps.
 _KEPT_BYTES = 1 << 26
 
 
 class SubgameShape(NamedTuple):
-    """The sizes of a `SubgameTree`, and the depths of its random points.
+    """Sizes of a `SubgameTree`, and the number of depths of its random points.
 
     Attributes:
       histories, rows, roots, below: N, R, K and G, places for "none" included.
@@ -54,7 +54,7 @@ class SubgameShape(NamedTuple):
     depths: int
 
     def join(self, other: "SubgameShape") -> "SubgameShape":
-        """The least shape in which both fit."""
+        """Return the smallest shape in which both fit."""
         return SubgameShape(*map(max, self, other))
 
 
@@ -63,10 +63,10 @@ class SampledSolve:
     """A solve of one subgame by sampling.
 
     Attributes:
-      solver: drives it; its strategies are read by this class instead.
-      actions: int32 [m], the number of actions of each of i's infosets.
-      below: how many augmented infosets of the next layer there are.
-      unit: what the state's values are multiples of.
+      solver: The solver; its strategies are read by this class instead.
+      actions: Number of actions of each of i's infosets, int32 [m].
+      below: Number of augmented infosets of the next layer.
+      unit: Unit of the state's values.
     """
 
     solver: Solver
@@ -75,19 +75,20 @@ class SampledSolve:
     unit: float
 
     def player_behaviour(self) -> np.ndarray:
-        """float64 [sum of actions], i's average strategy, infoset by infoset."""
+        """Return i's average strategy, infoset by infoset, float64 [sum of actions]."""
         average = np.asarray(self._state.average, np.float64)
         average = np.maximum(average[:, : len(self.actions)], 0)
         legal = np.arange(len(average))[:, None] < self.actions[None]
-        # What sampled averages have not met yet is uniform.
+        # Infosets that sampling has not visited are uniform.
         average += legal * (average.sum(axis=0) == 0)
         average /= average.sum(axis=0)
         return average.T[legal.T]
 
     def opponent_values(self) -> np.ndarray:
-        """float64 [n], o's mean values under the iterates at augmented infosets below.
+        """Return o's mean values under the iterates at augmented infosets below,
+        float64 [n].
 
-        Counterfactual values in the game's units, in the order of
+        They are counterfactual values in the game's units, in the order of
         `Subgame.next_augmented`.
         """
         return self.unit * np.asarray(self._state.values, np.float64)[: self.below]
@@ -98,16 +99,16 @@ class SampledSolve:
 
 
 class _SharedTables(NamedTuple):
-    """What all layers need of the game; N histories.
+    """Data of the game for all layers; N histories.
 
     Attributes:
-      decomposition: layers and subgames.
-      config: how trajectories explore.
-      counts: int64 [N], number of children.
-      first: int64 [N], the first child.
-      augmented: int32 [N], o's augmented infoset at roots of layers; -1 elsewhere.
-      explore: for each player float64 [S], how trajectories explore.
-      scale: the largest |utility|; 1 where all are zero.
+      decomposition: Layers and subgames.
+      config: Settings of the sampler.
+      counts: Number of children, int64 [N].
+      first: The first child, int64 [N].
+      augmented: o's augmented infoset at roots of layers, int32 [N]; -1 elsewhere.
+      explore: Exploration of trajectories for each player, float64 [S].
+      scale: Largest |utility|; 1 if all are zero.
     """
 
     decomposition: Decomposition
@@ -139,19 +140,19 @@ class _SharedTables(NamedTuple):
 
 
 class SampledLayer:
-    """The subgames of one layer for sampled solvers.
+    """Subgames of one layer for sampling solvers.
 
     Attributes:
-      shape: in which each of the subgames fits.
+      shape: Shape in which each of the subgames fits.
     """
 
     def __init__(self, shared: _SharedTables, number: int) -> None:
-        """Finds out what belongs to which subgame.
+        """Assign histories to subgames.
 
         Args:
-          shared: the game.
-          number: the layer, from 1; layer 1 is one subgame, the whole game without
-            gadget, which has the number 0.
+          shared: Data of the game.
+          number: Number of the layer, from 1. Layer 1 is one subgame, the complete game
+            without gadget, which has the number 0.
         """
         self._shared, self._number = shared, number
         d = self._d = shared.decomposition
@@ -174,16 +175,16 @@ class SampledLayer:
         *,
         seed: int,
     ) -> SampledSolve:
-        """Begins to solve one subgame.
+        """Begin to solve one subgame.
 
         Args:
-          number: the subgame.
-          subgame: the same, from the `Layer` of this layer.
+          number: Number of the subgame.
+          subgame: The same subgame, from the `Layer` of this layer.
           player_reach: Average reach of i at the subgame's roots, float64 [r]. If it is
             zero throughout, all roots have equal weight.
-          opponent_values: float64 [g], o's counterfactual values at its augmented
-            infosets.
-          seed: of all random numbers.
+          opponent_values: o's counterfactual values at its augmented infosets, float64
+            [g].
+          seed: Seed for all random choices.
         """
         tree = self._tables(number, subgame)
         nodes = self._groups.of(number)
@@ -208,7 +209,9 @@ class SampledLayer:
         )
 
     def _tables(self, number: int, subgame: Subgame) -> SubgameTree:
-        """`_cut` of a subgame; the last ones are kept, as many as the memory holds."""
+        """Return the tables of a subgame; the last ones are kept, within a memory
+        limit.
+        """
         tree = self._kept_trees.pop(number, None)
         if tree is None:
             tree = self._cut(number, subgame)
@@ -220,7 +223,9 @@ class SampledLayer:
         return tree
 
     def _label(self) -> tuple[np.ndarray, np.ndarray]:
-        """int32 [N], the subgame of each history, -1 above; moves since its root."""
+        """Return the subgame of each history, -1 above, and moves since its root,
+        int32.
+        """
         d, histories = self._d, self._d.tree.histories
         label = np.full(len(histories), -1, np.int32)
         moves = np.zeros(len(histories), np.int32)
@@ -237,7 +242,7 @@ class SampledLayer:
         return label, moves
 
     def _shape(self, label: np.ndarray) -> SubgameShape:
-        """The least shape for all subgames."""
+        """Return the smallest shape for all subgames."""
         d, histories = self._d, self._d.tree.histories
         inside = label >= 0
 
@@ -261,7 +266,7 @@ class SampledLayer:
         )
 
     def _cut(self, number: int, subgame: Subgame) -> SubgameTree:
-        """A subgame's tables but for what a match decides; numpy arrays."""
+        """Return the tables of a subgame without the values of a match, in numpy."""
         d, histories, shape = self._d, self._d.tree.histories, self.shape
         nodes = self._groups.of(number)
         counts, player = self._shared.counts[nodes], histories.player[nodes]
@@ -302,12 +307,15 @@ class SampledLayer:
         n, last = shape.histories, shape.rows - 1
         utility = histories.utility[nodes] / self._shared.scale
         to_fill: Any = np.zeros(shape.roots, _DTYPE)
+        level: tuple[Any, ...] = (
+            _padded(first, n, n - 1),
+            _padded(row, n, last),
+            _padded(counts, n, 0),
+            _padded(player, n, 3),
+            _padded(utility, n, 0, _DTYPE),
+        )
         columns: dict[str, Any] = {
-            "first_child": _padded(first, n, n - 1),
-            "row": _padded(row, n, last),
-            "num_actions": _padded(counts, n, 0),
-            "player": _padded(player, n, 3),
-            "utility": _padded(utility, n, 0, _DTYPE),
+            "level": SampleLevel(*level),
             "next_augmented": _padded(
                 self._next_augmented(nodes, subgame), n, shape.below - 1
             ),
@@ -328,18 +336,18 @@ class SampledLayer:
         return SubgameTree(**columns)
 
     def _starts(self, nodes: np.ndarray) -> np.ndarray:
-        """bool [n], where trajectories start."""
+        """Return where trajectories start, bool [n]."""
         return nodes == 0 if self._number == 1 else self._is_root[nodes]
 
     def _gadget(self, nodes: np.ndarray, subgame: Subgame, first: int) -> np.ndarray:
-        """int64 [k], the row of each root's augmented infoset."""
+        """Return the row of each root's augmented infoset, int32 [k]."""
         if self._number == 1:
             return np.array([self.shape.rows - 1])
         augmented = self._shared.augmented[nodes[self._is_root[nodes]]]
         return first + np.searchsorted(subgame.augmented, augmented)
 
     def _next_augmented(self, nodes: np.ndarray, subgame: Subgame) -> np.ndarray:
-        """int64 [n], the next layer's augmented infoset of each history."""
+        """Return the next layer's augmented infoset of each history, int64 [n]."""
         d = self._d
         augmented = self._shared.augmented[nodes]
         further = (augmented >= 0) & (d.layer[nodes] == self._number + 1)
@@ -347,7 +355,9 @@ class SampledLayer:
         return np.where(further, place, self.shape.below - 1)
 
     def _parents(self, subgame: Subgame) -> np.ndarray:
-        """int64 [m], i's last entry before each of its infosets, see `SubgameTree`."""
+        """Return i's last entry before each of its infosets, int64 [m], see
+        `SubgameTree`.
+        """
         decisions = self._d.tree.infosets[self._d.player].decisions
         shape, sequence = self.shape, decisions.parent[subgame.infosets]
         above = decisions.owner[sequence]
@@ -364,7 +374,7 @@ class SampledLayer:
         player_reach: np.ndarray,
         opponent_values: np.ndarray,
     ) -> tuple[SubgameTree, float]:
-        """Puts in what the match decided; and the reach of all roots together."""
+        """Add the values of a match; return also the total reach of all roots."""
         share = np.zeros(self.shape.roots, _DTYPE)
         terminate = np.zeros(self.shape.roots, _DTYPE)
         if self._number == 1:
@@ -376,7 +386,7 @@ class SampledLayer:
         reach = histories.chance[roots] * or_ones(player_reach)[opening]
         group = np.searchsorted(subgame.augmented, self._shared.augmented[roots])
         arrive = np.bincount(group, reach, minlength=len(subgame.augmented))
-        # Where i never comes there is nothing to solve.
+        # A subgame that i never reaches needs no solution.
         values = opponent_values / np.where(arrive > 0, arrive, 1) * (arrive > 0)
         sign = 1.0 if self._d.player == 1 else -1.0
         mass = float(reach.sum())
@@ -388,11 +398,11 @@ class SampledLayer:
 def sampled_layers(
     decomposition: Decomposition, config: MCCFRConfig
 ) -> Sequence[SampledLayer]:
-    """All layers of a player, from the first, in as few shapes as pays.
+    """Return all layers of a player, from the first, in as few shapes as useful.
 
     Args:
-      decomposition: from `decompose`.
-      config: of the solves.
+      decomposition: Result of `decompose`.
+      config: Settings of the solves.
     """
     shared = _SharedTables.of(decomposition, config)
     layers = [SampledLayer(shared, k + 1) for k in range(decomposition.num_layers)]
@@ -404,7 +414,7 @@ def sampled_layers(
 
 
 def _together(shapes: Sequence[SubgameShape]) -> Iterator[list[int]]:
-    """Numbers of layers that share a program, in groups from the top."""
+    """Yield numbers of layers that share a compiled function, from the top."""
     group: list[int] = []
     for k, shape in enumerate(shapes):
         if group:
@@ -419,12 +429,12 @@ def _together(shapes: Sequence[SubgameShape]) -> Iterator[list[int]]:
 
 
 def _roots(d: Decomposition, number: int) -> np.ndarray:
-    """int64 [k], the roots of a layer."""
+    """Return the roots of a layer, int64 [k]."""
     return d.roots[d.layer[d.roots] == number]
 
 
 def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """int64, for rows with some actions: the row and the number of each action."""
+    """Return the row and the number of each action, for rows with counts of actions."""
     row = np.repeat(np.arange(len(counts)), counts)
     begin = np.cumsum(counts) - counts
     return row, np.arange(len(row)) - begin[row]
@@ -440,5 +450,5 @@ def _padded(
 
 @functools.lru_cache(maxsize=16)
 def _points(rows: int, batch: int) -> jax.Array:
-    """float32 [rows, B], see `SubgameProblem.points`, on the device."""
+    """Return `SubgameProblem.points` on the device, float32 [rows, B]."""
     return jax.numpy.asarray(spread(rows, batch), _DTYPE)

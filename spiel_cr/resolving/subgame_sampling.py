@@ -29,6 +29,7 @@ from spiel_cr.common.jax_utils import quick_options
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.solvers.cfr import regret_matching
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.cfr.solver import jitted_loop
 from spiel_cr.solvers.mccfr import baselines, descent, sample_tree, trajectories
 
 TERMINATE, FOLLOW = 0, 1
@@ -40,12 +41,8 @@ class SubgameTree(NamedTuple):
     Every N, R, K and G includes at least one place that stands for "none", the last.
 
     Attributes:
-      first_child: int32 [N], the first of a history's children, which are consecutive.
-      row: int32 [N], the row of its actions; R - 1 where the game is over.
-      num_actions: int32 [N], number of actions; 0 where the game is over.
-      player: int32 [N], who acts: 0, 1, 2 chance, 3 nobody.
-      utility: float [N], player 0's utility over `_SharedTables.scale` at terminals; 0
-        elsewhere.
+      level: The histories; children are consecutive. `row` is R - 1 where the game is
+        over, and `utility` is over `_SharedTables.scale`.
       next_augmented: int32 [N], the next layer's augmented infoset that the history
         belongs to; G - 1 without.
       owner: int32 [R], the player whose row it is; 2 chance and padding.
@@ -65,11 +62,7 @@ class SubgameTree(NamedTuple):
       levels: int32 scalar, the largest number of i's infosets on a way down.
     """
 
-    first_child: jax.Array
-    row: jax.Array
-    num_actions: jax.Array
-    player: jax.Array
-    utility: jax.Array
+    level: sample_tree.SampleLevel
     next_augmented: jax.Array
     owner: jax.Array
     uniform: jax.Array
@@ -136,7 +129,7 @@ def init(
     zeros: Any = np.zeros_like(tree.uniform)
     dtype, width = zeros.dtype, len(zeros)
     by_history = config.baseline != "average"
-    entries = len(tree.row) + width if by_history else zeros.size
+    entries = len(tree.level.row) + width if by_history else zeros.size
     baseline: Any = np.zeros(entries, dtype)
     return SubgameState(
         regrets=zeros,
@@ -177,8 +170,7 @@ def _update(
     tree = problem.tree
     key, draw_key = jax.random.split(jax.random.wrap_key_data(state.key))
     draws = _draw(problem.points, draw_key)
-    sums = _sample(tree, state, strategy, draws, player, config)
-    values = sums.values
+    values, below, baseline = _sample(tree, state, strategy, draws, player, config)
     means = treeplex.sum_rows(strategy * values)
     t = state.iteration.astype(strategy.dtype)
     padding = tree.uniform == 0
@@ -197,13 +189,13 @@ def _update(
         resolves, lambda: _reach(tree, state.strategy), lambda: state.average
     )
     average = state.average + share * (added - state.average)
-    mean_values = state.values + share * (sums.next_augmented - state.values)
+    mean_values = state.values + share * (below - state.values)
     return state._replace(
         regrets=jnp.where(updates, regrets, state.regrets),
         strategy=jnp.where(updates, matched, state.strategy),
         average=jnp.where(updates & resolves, average, state.average),
         values=jnp.where(resolves, state.values, mean_values),
-        baseline=sums.baseline,
+        baseline=baseline,
         key=jax.random.key_data(key),
     )
 
@@ -224,21 +216,6 @@ def _reach(tree: SubgameTree, strategy: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(1, tree.levels, deeper, strategy)
 
 
-class _Sampled(NamedTuple):
-    """What a batch gives.
-
-    Attributes:
-      values: float [A, R], counterfactual values of the updating player's actions.
-      next_augmented: float [G], counterfactual values at augmented infosets of the next
-        layer.
-      baseline: the new table.
-    """
-
-    values: jax.Array
-    next_augmented: jax.Array
-    baseline: jax.Array | None
-
-
 def _sample(
     tree: SubgameTree,
     state: SubgameState,
@@ -246,7 +223,7 @@ def _sample(
     draws: jax.Array,
     player: jax.Array,
     config: MCCFRConfig,
-) -> _Sampled:
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """Samples a batch of trajectories for one player's update.
 
     Args:
@@ -256,6 +233,10 @@ def _sample(
       draws: float [D + 1, B], from `_draw`: one row a depth, and roots.
       player: int32 scalar, whose values are sampled.
       config: exploration and baselines.
+
+    Returns:
+      Counterfactual values of the updating player's actions, float [A, R], and at
+      augmented infosets of the next layer, float [G]; and the new baselines.
     """
     width, rows = strategy.shape
     batch = descent.Batch(
@@ -266,6 +247,7 @@ def _sample(
         config=config,
     )
     shape = sample_tree.Depth(width, full=False, players=None)
+    at_level = descent.LevelBatch(batch, tree.level, shape)
     place, start_front = _start(tree, batch, strategy, draws[-1])
     max_depth = len(draws) - 1
 
@@ -273,17 +255,15 @@ def _sample(
         d: jax.Array, carried: tuple[descent.Front, descent.Visit]
     ) -> tuple[descent.Front, descent.Visit]:
         front, visits = carried
-        visit, front = descent.descend(batch, tree, shape, front, draws[d])
+        visit, front = descent.descend(at_level, front, draws[d])
         return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
 
-    first, _ = jax.eval_shape(
-        lambda: descent.descend(batch, tree, shape, start_front, draws[0])
-    )
+    first, _ = jax.eval_shape(lambda: descent.descend(at_level, start_front, draws[0]))
     visits = jax.tree.map(
         lambda row: jnp.zeros((max_depth, *row.shape), row.dtype), first
     )
     front, visits = jax.lax.fori_loop(0, tree.depths, down, (start_front, visits))
-    estimate = tree.utility[front.history]
+    estimate = tree.level.utility[front.history]
     rising = trajectories.Rising(
         estimate=estimate,
         values=jnp.zeros_like(batch.strategy),
@@ -296,7 +276,7 @@ def _sample(
     ) -> tuple[trajectories.Rising, jax.Array]:
         rising, next_augmented = carried
         visit = jax.tree.map(lambda rows: rows[tree.depths - 1 - k], visits)
-        rising = trajectories.climb(batch, tree, shape, visit, rising)
+        rising = trajectories.climb(at_level, visit, rising)
         value = visit.weight * sign * rising.estimate
         return rising, next_augmented.at[tree.next_augmented[visit.history]].add(value)
 
@@ -309,11 +289,8 @@ def _sample(
         weight * tree.terminate[place]
     )
     values = values.at[gadget + FOLLOW * rows].add(weight * rising.estimate)
-    return _Sampled(
-        values=values.reshape(strategy.shape),
-        next_augmented=next_augmented,
-        baseline=baselines.finish(config.decay, rising.learning),
-    )
+    baseline = baselines.finish(config.decay, rising.learning)
+    return values.reshape(strategy.shape), next_augmented, baseline
 
 
 def _start(
@@ -348,22 +325,10 @@ def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
     return jnp.minimum(place, len(chance) - 1).astype(jnp.int32)
 
 
-def _iterate(
-    problem: SubgameProblem,
-    state: SubgameState,
-    iterations: jax.Array,
-    *,
-    config: MCCFRConfig,
-) -> SubgameState:
-    return jax.lax.fori_loop(
-        0, iterations, lambda _, now: step(problem, now, config), state
-    )
-
-
 @functools.cache
 def program() -> Any:
     """`(problem, state, iterations, *, config)` to the state afterwards, jitted."""
-    return jax.jit(_iterate, static_argnames="config", compiler_options=quick_options())
+    return jitted_loop(step, options=quick_options())
 
 
 def programs() -> int:

@@ -228,12 +228,10 @@ class TreeSubgames:
         assert self._responses is not None
         candidate = incumbent.copy()
         candidate[self._sequences(subgame)] = average()
-        exceeds = self._responses.exceeds(
-            constraints, self._responses.values(candidate)
+        accepted = player_reach.any() and self._responses.are_satisfied(
+            constraints, candidate, subgame.augmented
         )
-        at = subgame.augmented if len(subgame.augmented) else -1
-        keeps = player_reach.any() and not exceeds[at].any()
-        memory.behaviour[:] = candidate if keeps else incumbent
+        memory.behaviour[:] = candidate if accepted else incumbent
 
     def _sequences(self, subgame: Subgame) -> np.ndarray:
         """Return i's sequences in a subgame, numbers of the complete game, int64."""

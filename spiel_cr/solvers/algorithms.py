@@ -1,31 +1,35 @@
-"""All algorithms of `solve` in one registry, with what they can do as data.
+"""Registry of all algorithms of `solve`, with their abilities as data.
 
-Refusals, help and the contract test are made from it.
+Error messages, help and the contract test are made from it.
 """
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from spiel_cr.common.parameters import parse, read_settings
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers import (
     automatic,
-    network_makers,
     simulator_makers,
     tabular_makers,
 )
 from spiel_cr.solvers.cfr import cfr_config as cfr
 from spiel_cr.solvers.cfr.regret_matching import CustomRule, Rule
 from spiel_cr.solvers.deep import deep_config as deep
+from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
+from spiel_cr.solvers.deep.deep_training import Training, check_stepped
 from spiel_cr.solvers.deep.self_play import self_play_config as self_play
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
+from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.first_order import first_order_config as first_order
 from spiel_cr.solvers.mccfr import public_chance
 from spiel_cr.solvers.mccfr.public import public_config as public
 from spiel_cr.solvers.mccfr.table import table_solver
 from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, SIMULATOR, TREE
-from spiel_cr.solvers.task import Algorithm, Family, Maker
+from spiel_cr.solvers.task import Algorithm, Family, Maker, Task
 
 _FULL_WIDTH = (
     "algorithm={!r} looks at the whole game in each iteration, so the game must be "
@@ -49,12 +53,66 @@ _PUBLIC = (
     "form of signals; leave the form out, or choose 'evr-mccfr'"
 )
 
+_NO_LOCKS = "keeps no strategies as they are"
+_NO_REGRETS = "has no regrets that infosets could share, and keeps no locks"
 
-def _networks(trainer: network_makers.Trainer) -> dict[str, Maker]:
-    """Makers of what trains networks."""
+
+_NETWORKS = {**deep.PRESETS, **self_play.SELF_PLAY_PRESETS}
+
+# Classes of solvers that train networks.
+Trainer: TypeAlias = type[DeepSolver] | type[SelfPlay]
+
+
+def _read_simulated(algorithm: Any) -> Any:
+    """Read settings for games that are simulated.
+
+    Args:
+      algorithm: Preset with parameters, or settings.
+
+    Raises:
+      ValueError: If a setting needs a game tree.
+    """
+    config = read_settings(algorithm, _NETWORKS)
+    check_stepped(config)
+    return config
+
+
+def _train_on_tree(trainer: Trainer, represented: GameTree, task: Task) -> Training:
+    """Make a solver that trains networks on a game tree.
+
+    Args:
+      trainer: Class of the solver.
+      represented: The game tree.
+      task: Algorithm, goal and options.
+
+    Raises:
+      GameTooLargeError, ValueError, ImportError: See `solve`.
+    """
+    config = task.algorithm.config
+    deep_footprint.check_tree(config, represented, task.options.memory_limit)
+    return trainer(represented, config, seed=task.seed)
+
+
+def _train_simulated(trainer: Trainer, represented: Opened, task: Task) -> Training:
+    """Make a solver that trains networks on a simulated game; see `_train_on_tree`."""
+    game, config = represented.game, task.algorithm.config
+    use_rules = task.options.batched_rules
+    way = stepped(represented, config.features, use_rules=use_rules)
+    try:
+        iterations = task.most if task.most < 2**31 - 1 else None
+        limit = task.options.memory_limit
+        deep_footprint.check(config, game, way.knowledge, iterations, limit)
+        return trainer(way, config, seed=task.seed)
+    except BaseException:
+        way.source.close()
+        raise
+
+
+def _networks(trainer: Trainer) -> dict[str, Maker]:
+    """Return makers of solvers that train networks, by form."""
     return {
-        TREE: functools.partial(network_makers.on_tree, trainer),
-        SIMULATOR: functools.partial(network_makers.on_steps, trainer),
+        TREE: functools.partial(_train_on_tree, trainer),
+        SIMULATOR: functools.partial(_train_simulated, trainer),
     }
 
 
@@ -65,8 +123,6 @@ CFR = Family(
     cfr.PRESETS,
     dict.fromkeys(_BUILT, tabular_makers.full_width),
     {SIMULATOR: _FULL_WIDTH},
-    buckets=True,
-    locks=True,
 )
 MCCFR = Family(
     "sampled",
@@ -75,7 +131,8 @@ MCCFR = Family(
     _HISTORIES,
     ("float32", "float64"),
     stepped=table_solver.read_config,
-    buckets=True,
+    without="locks",
+    limitation=_NO_LOCKS,
 )
 BOARDS = Family(
     "sampled by boards",
@@ -84,13 +141,16 @@ BOARDS = Family(
     dict.fromkeys(_BUILT, _BOARDS),
     ("float32",),
     stepped=lambda algorithm: read_settings(algorithm, public_chance.PRESETS),
-    buckets=True,
+    without="locks",
+    limitation=_NO_LOCKS,
 )
 FIRST_ORDER = Family(
     "first-order",
     first_order.PRESETS,
     dict.fromkeys(_BUILT, tabular_makers.first_order),
     {SIMULATOR: _FULL_WIDTH},
+    without="buckets imperfect_recall locks",
+    limitation=_NO_REGRETS,
 )
 PUBLIC = Family(
     "sampled in public",
@@ -98,6 +158,8 @@ PUBLIC = Family(
     {PUBLIC_TREE: tabular_makers.sampled_in_public},
     {TREE: _PUBLIC, SIMULATOR: _PUBLIC, PHANTOM: _PUBLIC},
     ("float32", "float64"),
+    without="buckets imperfect_recall locks",
+    limitation=_NO_REGRETS,
 )
 DEEP = Family(
     "deep",
@@ -105,10 +167,11 @@ DEEP = Family(
     _networks(DeepSolver),
     _HISTORIES,
     ("float32",),
-    stepped=network_makers.read_stepped,
+    stepped=_read_simulated,
     usual=100,
-    networks=True,
+    without="dtype buckets imperfect_recall hand_buckets workers locks",
     limitation="trains networks, which have no such option",
+    networks=True,
 )
 SELF_PLAY = DEEP._replace(
     name="self-play", presets=self_play.SELF_PLAY_PRESETS, makers=_networks(SelfPlay)
@@ -118,8 +181,8 @@ LP = Family(
     {"lp": "lp"},
     dict.fromkeys(_BUILT, tabular_makers.linear),
     {SIMULATOR: _FULL_WIDTH},
-    ("float64", "float32"),
-    locks=True,
+    without="seconds until eval_every checkpoint buckets imperfect_recall",
+    limitation="is exact and does not iterate",
     iterates=False,
 )
 AUTO = Family(
@@ -130,8 +193,6 @@ AUTO = Family(
     ),
     {SIMULATOR: _FULL_WIDTH},
     stepped=lambda _: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
-    buckets=True,
-    locks=True,
 )
 FAMILIES = (AUTO, CFR, MCCFR, BOARDS, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
 ALGORITHMS: dict[str, Family] = {
@@ -142,18 +203,19 @@ ALGORITHMS: dict[str, Family] = {
 def find(
     algorithm: Any, name: str = "algorithm", families: Sequence[Family] = FAMILIES
 ) -> Algorithm:
-    """Reads an algorithm.
+    """Read an algorithm.
 
     Args:
-      algorithm: a preset with parameters, such as "dcfr(alpha=1.5)", settings, or a
-        function, a rule as of `regret_matching.CustomRule`, with linear averages. Among
-        full-width algorithms "auto" is that of `automatic.OF_SUBGAMES` for trees.
-      name: of the argument, for errors.
-      families: of which it must be.
+      algorithm: A preset with parameters, such as "dcfr(alpha=1.5)", settings, or a
+        function, which is a rule as of `regret_matching.CustomRule` with linear
+        averages. Among full-width algorithms "auto" is that of `automatic.OF_SUBGAMES`
+        for trees.
+      name: Name of the argument, for error messages.
+      families: Families of which it must be a member.
 
     Raises:
-      ValueError: unknown algorithm or parameter, a value out of range, or an algorithm
-        of another family.
+      ValueError: If an algorithm or parameter is unknown, a value is out of range, or
+        the algorithm is of another family.
     """
     presets = {key: one for family in families for key, one in family.presets.items()}
     if algorithm == "auto" and AUTO not in families:

@@ -1,28 +1,25 @@
 """`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
 
 Small games are solved by a linear program, and so are the supports of averages at the
-end of runs by iterations. Else there are one or three candidates by the form of the
-game and its rounds; of three the one goes on whose NashConv is lowest after a share of
-the budget. Which one that will be nothing tells before: prediction makes some games
-converge at a linear rate from some iteration on, and others slower than without.
-All figures are from docs/measurements/automatic.md.
+end of runs by iterations. Otherwise there are one or three candidates, depending on the
+form of the game and its rounds. If there are three, the run continues with the one
+whose NashConv is lowest after a share of the budget. It cannot be predicted: with
+prediction some games converge at a linear rate from some iteration on, and others more
+slowly than without. All figures are from docs/measurements/automatic.md.
 """
 
 import dataclasses
 import itertools
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
 from spiel_cr.common.messages import announce
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers import footprint, lp, tabular_makers
 from spiel_cr.solvers.cfr.solver import Solver
@@ -32,53 +29,81 @@ from spiel_cr.solvers.representation import (
     PUBLIC_TREE,
     SIMULATOR,
     TREE,
-    RepresentedGame,
+    checkpoint_metadata,
 )
 from spiel_cr.solvers.run import Goal, drive
 from spiel_cr.solvers.task import Algorithm, Task
 
-# Candidates by form, the first one where they are alike.
-CANDIDATES: Mapping[str, tuple[str, ...]] = {
-    TREE: ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
-    PUBLIC_TREE: ("dcfr",),
-    PHANTOM: ("dcfr+",),
-    SIMULATOR: ("os-mccfr",),
+
+class _Choices(NamedTuple):
+    """Algorithms for the games of a form.
+
+    Attributes:
+      candidates: Names of algorithms, which a trial compares if there are several.
+      in_subgames: Algorithm of solves of subgames, whose budgets are short.
+      several_rounds: Algorithm of games whose players act in several rounds.
+      exact: Whether linear programs may solve small games.
+      single: Whether single precision is used if it suffices.
+    """
+
+    candidates: tuple[str, ...]
+    in_subgames: str = ""
+    several_rounds: str = ""
+    exact: bool = False
+    single: bool = False
+
+
+_BY_FORM: Mapping[str, _Choices] = {
+    TREE: _Choices(
+        ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
+        in_subgames="sapcfr+(gamma=5)",
+        exact=True,
+    ),
+    PUBLIC_TREE: _Choices(
+        ("dcfr",), in_subgames="dcfr+", several_rounds="hs-dcfr", single=True
+    ),
+    PHANTOM: _Choices(("dcfr+",)),
+    SIMULATOR: _Choices(("os-mccfr",)),
 }
-# Where infosets share regrets nothing was measured; and with more sequences than these
-# several states would be a burden.
+CANDIDATES = {form: choices.candidates for form, choices in _BY_FORM.items()}
+OF_SUBGAMES = {
+    form: choices.in_subgames
+    for form, choices in _BY_FORM.items()
+    if choices.in_subgames
+}
+# For games whose infosets share regrets, which were not measured; and for games with
+# more sequences than this, whose states are too large to keep several of them.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# For signals whose players act in several rounds; in one, rivers are behind later.
-_DEALT_LATER = "hs-dcfr"
-# A trial of fewer iterations would tell nothing, and compiling takes longer.
+# A trial of fewer iterations is not meaningful, and compiling takes longer.
 _SHORT = 30
-# For solves of subgames, by the form of the game; their budgets are short.
-OF_SUBGAMES: Mapping[str, str] = {TREE: "sapcfr+(gamma=5)", PUBLIC_TREE: "dcfr+"}
-# Payoffs and sequences of games whose linear programs take about two seconds; how many
-# more a second of the budget is good for, up to what; and its share of the budget.
+# Payoffs and sequences of games whose linear programs take about two seconds; the
+# number per second of a time budget; its maximum; and its share of the budget.
 _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
-# A run of so many iterations ends with linear programs on what the average plays, which
-# take about as long as iterations and trial, or a tenth of a second where those take
-# less. They are given up after so many simplex iterations for each of the run's.
+# A run of at least this many iterations ends with linear programs on the support of
+# the average, which take about as long as iterations and trial, or a tenth of a second
+# if those take less. They stop after this many simplex iterations per iteration of the
+# run.
 _POLISHED, _SIMPLEX = 1000, 3
-# Shares of the range of payoffs that are rounding.
+# Share of the range of payoffs that is rounding.
 _ROUNDING = 1e-12
-# The share of a trial, for each candidate: of iterations, or of seconds.
+# Share of a trial in the budget, for each candidate: of iterations, or of seconds.
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.1
-# No checkpoint is written before the end of the trial, which then is at most so long.
+# No checkpoint is written before the end of the trial, so the trial is at most so long.
 _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
-# Signals get float32 where `until` is at least `_FINE` of the range of payoffs: it
-# stalls at 4e-6 of it and less. Where that is below `_ROUGH`, it is watched: where
-# twice as many iterations have left more than this share of a NashConv below `_ROUGH`,
-# or four times as many of a larger one, float64 goes on. Measured with dcfr.
+# Public-tree games use float32 if `until` is at least `_FINE` of the range of payoffs,
+# because float32 stalls at 4e-6 of it or less. If `until` is below `_ROUGH`, the run is
+# monitored: if twice as many iterations leave more than this share of a NashConv below
+# `_ROUGH`, or four times as many of a larger one, the run continues in float64.
+# Measured with dcfr.
 _ROUGH, _FINE = 2e-5, 5e-6
 _STALLED = {2: 0.7, 4: 0.95}
-# With `until` alone trials are as long as these, until one gets there.
+# Lengths of trials if only `until` is given, until a candidate reaches it.
 _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 
 Find = Callable[[str], Algorithm]
 
 
-def choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSolver:
+def choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
     """Choose an algorithm for the game and the budget; make its solver.
 
     Args:
@@ -100,7 +125,7 @@ def choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSol
 
 
 def improve(
-    solver: IterativeSolver, represented: RepresentedGame, task: Task, *, progress: bool
+    solver: IterativeSolver, represented: Any, task: Task, *, progress: bool
 ) -> lp.Solution | None:
     """Solve linear programs on what the average strategy of a finished run plays.
 
@@ -136,7 +161,7 @@ def improve(
     return solution
 
 
-def _choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSolver:
+def _choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
     if kept := _kept(task):
         return _make(find, represented, task, *kept)
     spent, seconds = 0.0, task.goal.seconds
@@ -162,77 +187,70 @@ def _choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSo
 
 
 def _kept(task: Task) -> tuple[str, str] | None:
-    """Algorithm of a checkpoint, and why; None: there is none that can be read."""
-    if task.path is None or not os.path.isfile(task.path):
-        return None
-    try:
-        metadata = storage.load_metadata(task.path)
-    except (OSError, ValueError):  # who opens it says so
-        return None
+    """Return the algorithm of a checkpoint, and a reason; None: there is none."""
+    metadata = checkpoint_metadata(task.path)
     name, reason = metadata.get("algorithm"), metadata.get("why")
     if not isinstance(name, str):
         return None
-    # One that was begun by name has no reason.
-    return name, reason if reason and isinstance(
-        reason, str
-    ) else "so the checkpoint was begun"
+    # A run whose caller named the algorithm has no reason.
+    if not reason or not isinstance(reason, str):
+        reason = "so the checkpoint was begun"
+    return name, reason
 
 
 def _make(
-    find: Find, represented: RepresentedGame, task: Task, name: str, reason: str
+    find: Find, represented: Any, task: Task, name: str, reason: str
 ) -> IterativeSolver:
     solver = dataclasses.replace(task, algorithm=find(name)).solver(represented)
     solver.reason = reason
     return solver
 
 
-def _size(represented: RepresentedGame) -> int:
-    assert isinstance(represented, GameTree)
-    form = represented.sequence_form
-    sequences = sum(decisions.num_sequences for decisions in form.decisions)
-    return sequences + len(form.payoffs.values)
+def _size(represented: Any) -> int:
+    """Return the number of sequences and payoffs of a game tree."""
+    return _num_sequences(represented) + len(represented.sequence_form.payoffs.values)
 
 
-def _suits_linear(represented: RepresentedGame, task: Task) -> bool:
-    """Whether a linear program does what is asked for, and is fast enough."""
-    goal, options = task.goal, task.options
-    other = (goal.iterations, goal.eval_every, task.checkpoint, options.buckets)
-    if any(one is not None for one in other) or options.imperfect_recall:
+def _num_sequences(represented: Any) -> int:
+    return sum(one.num_sequences for one in represented.sequence_form.decisions)
+
+
+def _suits_exact(represented: Any, task: Task) -> bool:
+    """Return whether linear programs can do what the options require."""
+    options = task.options
+    shares = options.buckets is not None or options.imperfect_recall
+    exact = _BY_FORM[represented.kind].exact
+    return exact and not shares and task.dtype != "float32"
+
+
+def _suits_linear(represented: Any, task: Task) -> bool:
+    """Return whether a linear program suits the task, and is fast enough."""
+    goal, most = task.goal, _LINEAR
+    other = (goal.iterations, goal.eval_every, task.checkpoint)
+    if other != (None, None, None) or not _suits_exact(represented, task):
         return False
-    if represented.kind != TREE or task.dtype == "float32":
-        return False
-    most = _LINEAR
     if goal.seconds is not None:
         most = min(int(goal.seconds * _LINEAR_RATE), _LINEAR_MOST)
     return _size(represented) <= most
 
 
-def _suits_polish(represented: RepresentedGame, task: Task) -> bool:
-    """Whether a run ends with linear programs: counted by iterations, not the clock."""
-    goal, options = task.goal, task.options
+def _suits_polish(represented: Any, task: Task) -> bool:
+    """Return whether a run ends with linear programs: by iterations, not the clock."""
+    goal = task.goal
     timed = goal.until is not None and goal.iterations is None
-    if timed or goal.seconds is not None or task.dtype == "float32":
-        return False
-    if (
-        represented.kind != TREE
-        or options.buckets is not None
-        or options.imperfect_recall
-    ):
+    if timed or goal.seconds is not None or not _suits_exact(represented, task):
         return False
     return task.most >= _POLISHED and _size(represented) <= _LINEAR_MOST
 
 
-def _rough_bound(represented: RepresentedGame, task: Task) -> float:
-    """Down to which NashConv single precision is good for sure; it takes half the time.
+def _rough_bound(represented: Any, task: Task) -> float:
+    """Return the NashConv down to which single precision, twice as fast, is reliable.
 
-    0 where it is not taken: it would not come to what is asked for.
+    0 if single precision is not used.
     """
     until, fixed_options = task.goal.until, (task.dtype, task.checkpoint)
-    if (
-        until is None
-        or fixed_options != (None, None)
-        or not isinstance(represented, PublicTreeGame)
-    ):
+    single = _BY_FORM[represented.kind].single
+    if until is None or fixed_options != (None, None) or not single:
         return 0.0
     span: float = represented.game.max_utility() - represented.game.min_utility()
     return _ROUGH * span if until >= _FINE * span else 0.0
@@ -240,7 +258,7 @@ def _rough_bound(represented: RepresentedGame, task: Task) -> float:
 
 def _single_precision(
     find: Find,
-    represented: RepresentedGame,
+    represented: Any,
     task: Task,
     name: str,
     reason: str,
@@ -260,7 +278,7 @@ def _single_precision(
       GameTooLargeError: If double precision, which may be needed, takes too much.
     """
     until = task.goal.until
-    assert until is not None and isinstance(represented, PublicTreeGame)
+    assert until is not None
     suffix = f"; float32 suffices for until={until:g}"
     if watched := until < bound:
         config, limit = find(name).config, task.options.memory_limit
@@ -311,30 +329,26 @@ def _in_double(single: Solver) -> Solver:
     return solver
 
 
-def _candidates(
-    represented: RepresentedGame, task: Task
-) -> tuple[tuple[str, ...], str]:
-    """Algorithms, and why these where it is one."""
+def _candidates(represented: Any, task: Task) -> tuple[tuple[str, ...], str]:
+    """Return the candidates, and the reason if there is only one."""
+    choices, form = _BY_FORM[represented.kind], represented.kind
     if task.options.buckets is not None or task.options.imperfect_recall:
         return (_SHARED,), "infosets share regrets"
-    if represented.kind == TREE and (task.goal.iterations or _SHORT) < _SHORT:
-        return (OF_SUBGAMES[TREE],), "so few iterations are no trial"
-    if isinstance(represented, GameTree):
-        sequences = sum(
-            one.num_sequences for one in represented.sequence_form.decisions
-        )
-        if sequences > _MANY:
+    if len(choices.candidates) > 1:
+        if (task.goal.iterations or _SHORT) < _SHORT:
+            return (choices.in_subgames,), "so few iterations are no trial"
+        if (sequences := _num_sequences(represented)) > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
-    if isinstance(represented, PublicTreeGame):
+    if choices.several_rounds:
         betting = represented.betting
         if betting.round[betting.player != TERMINAL].any():
-            return (_DEALT_LATER,), f"for several rounds in the form {represented.kind}"
-    return CANDIDATES[represented.kind], f"the best in the form {represented.kind}"
+            return (choices.several_rounds,), f"for several rounds in the form {form}"
+    return choices.candidates, f"the best in the form {form}"
 
 
 def _try(
     find: Find,
-    represented: RepresentedGame,
+    represented: Any,
     task: Task,
     names: Sequence[str],
     spent: float,
@@ -364,7 +378,7 @@ def _try(
         solver = solvers[name] = solvers.get(name) or _make(
             find, represented, task, name, ""
         )
-        solver.curve = drive(solver, part, None, most=count, progress=False).curve
+        _, solver.curve, _ = drive(solver, part, None, most=count, progress=False)
         gaps[name] = solver.evaluate().gap
         if goal.until is not None and gaps[name] <= goal.until:
             break

@@ -4,7 +4,7 @@ import abc
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,8 @@ _LONG_SECONDS = 0.5
 # larger share of the iteration's time.
 _MOST_COPIED_BYTES = 1 << 28
 _COPY_SHARE, _COPY_RATE = 0.1, 1e9
+# Numbers of a checkpoint that are checked together.
+_CHECKED = 1 << 16
 
 AfterChunk: TypeAlias = Callable[[int], bool | None]
 
@@ -50,6 +52,45 @@ def settings_text(config: Any) -> str:
             rule.pop(name, None)
     # JSON has no infinity.
     return repr(settings)
+
+
+def check_arrays(
+    arrays: Mapping[str, np.ndarray],
+    like: Mapping[str, np.ndarray],
+    *,
+    resized: Collection[str] = (),
+) -> None:
+    """Raise ValueError if arrays have other names, types or shapes than expected.
+
+    Args:
+      arrays: Arrays of a checkpoint.
+      like: Arrays of a solver of the same game and settings.
+      resized: Names of arrays whose shapes may differ, but not their dimensions.
+    """
+    for name, expected in like.items():
+        array = arrays.get(name, np.zeros((0, 0, 0)))
+        same = array.dtype == expected.dtype and array.ndim == expected.ndim
+        if not same or name not in resized and array.shape != expected.shape:
+            raise ValueError(f"its {name} is no array of such a run")
+    if len(arrays) != len(like):
+        raise ValueError(f"it has the arrays {sorted(arrays)}, not {sorted(like)}")
+
+
+def check_numbers(arrays: Mapping[str, np.ndarray], least: Mapping[str, float]) -> None:
+    """Raise ValueError if arrays contain numbers that no run leaves.
+
+    Args:
+      arrays: Arrays of a checkpoint.
+      least: Smallest valid number by name of the array; all must be finite.
+    """
+    for name, low in least.items():
+        numbers = np.atleast_1d(arrays[name])
+        # In parts, because arrays may be large.
+        for start in range(0, len(numbers), _CHECKED):
+            part = numbers[start : start + _CHECKED]
+            # Written so that NaN fails.
+            if not (np.isfinite(part) & (part >= low)).all():
+                raise ValueError(f"its {name} holds numbers that no run leaves")
 
 
 class IterativeSolver(abc.ABC):

@@ -1,8 +1,8 @@
-"""Locks as users give them: by infoset, by node and hand, or all of a policy."""
+"""Node locks as callers give them: by infoset, by node and hand, or by policy."""
 
 import os
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,36 +21,37 @@ from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.policy_adapters import as_policy
 from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
 from spiel_cr.policies.queries import member, query_player
-from spiel_cr.policies.result import Result
+from spiel_cr.policies.result import Result, SolvedForm
 from spiel_cr.solvers.policy_files import load_policy
+from spiel_cr.solvers.representation import PUBLIC_TREE, TREE
 
-# Probabilities by infoset: of compiled games by information-state string, of signal
-# games by the node's actions, or by these and then by hands. Or for each player a whole
-# strategy, or None.
+# Probabilities by infoset: in game trees by information-state string, in public trees
+# by the actions that lead to the node, or by these and then by hands. Or for each
+# player a full strategy, or None.
 Locks: TypeAlias = (
     Mapping[str, Any] | Sequence[openspiel_policy.Policy | Result | atomic.Path | None]
 )
 
-# How far from 1 probabilities may sum up to.
+# Tolerance of the sum of probabilities.
 _TOLERANCE = 1e-6
-# How many names an error lists.
+# Number of names that an error message lists.
 _SHOWN = 4
 
 
 def lock(
     form: SequenceForm, game_form: HasSequenceForm, locks: Locks | None
 ) -> SequenceForm:
-    """A game with the locks that somebody asked for.
+    """Return a game with node locks.
 
     Args:
-      form: the game in sequence form.
-      game_form: the same game.
-      locks: see `Locks`.
+      form: The game in sequence form.
+      game_form: The same game.
+      locks: See `Locks`.
 
     Raises:
-      OSError, CorruptFileError: a policy file cannot be read.
-      ValueError: an infoset that is not there, or what are no probabilities of its
-        actions; or a policy of another game or form.
+      OSError, CorruptFileError: If a policy file cannot be read.
+      ValueError: If an infoset does not exist, numbers are not probabilities of its
+        actions, or a policy is for another game or form.
     """
     if locks is None:
         return form
@@ -75,29 +76,46 @@ def lock(
     first, second = (
         np.full(decisions.num_sequences, np.nan) for decisions in form.decisions
     )
+    if (lock_key := _LOCK_KEYS.get(game_form.kind)) is None:
+        raise ValueError(
+            f"locks={reprlib.repr(locks)}: infosets have no names in the "
+            f"{game_form.kind} form; give whole strategies, as (policy, None)"
+        )
     for key, strategy in locks.items():
-        if isinstance(game_form, GameTree):
-            _lock_infoset(game_form, (first, second), key, strategy)
-        elif isinstance(game_form, PublicTreeGame):
-            _lock_node(game_form, (first, second), key, strategy)
-        else:
-            raise ValueError(
-                f"locks: {key!r}: infosets have no names in the form of worlds; give "
-                f"whole strategies, as (policy, None)"
-            )
+        lock_key(game_form, (first, second), key, strategy)
     return locked(form, (first, second))
 
 
-def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
-    """Reads locks from a policy file, or from JSON.
+def solved_form(
+    game_form: HasSequenceForm, locks: Locks | None, dtype: np.dtype
+) -> SolvedForm:
+    """Return a represented game with its locks.
 
     Args:
-      path: of an `.npz` file that `Result.save` or --save wrote, or of JSON; or JSON.
-      player: whose strategy is taken from a policy file; of JSON None.
+      game_form: The represented game.
+      locks: See `Locks`.
+      dtype: Arithmetic of the solver. Policies have it, too, except those of game
+        trees, which are in double precision.
 
     Raises:
-      OSError: it cannot be read.
-      ValueError: it is neither, or the player is missing.
+      OSError, CorruptFileError, ValueError: See `lock`.
+    """
+    form = lock(game_form.sequence_form, game_form, locks)
+    is_tree = game_form.kind == TREE
+    return SolvedForm(game_form, form, np.dtype(float) if is_tree else dtype)
+
+
+def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
+    """Read node locks from a policy file, or from JSON.
+
+    Args:
+      path: Path of an `.npz` file that `Result.save` or --save wrote, path of a JSON
+        file, or JSON itself.
+      player: The player whose strategy is read from a policy file; None for JSON.
+
+    Raises:
+      OSError: If the file cannot be read.
+      ValueError: If it is neither, or the player is missing.
     """
     name = os.fspath(path)
     if name.endswith(".npz") != (player is not None):
@@ -128,7 +146,7 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
 def _full_strategy(
     game_form: HasSequenceForm, player: int, policy: Any
 ) -> np.ndarray | None:
-    """float64 [S], all that a player does; None: it is free."""
+    """Return all probabilities of a player, float64 [S]; None: the player is free."""
     if policy is None:
         return None
     if isinstance(policy, str | os.PathLike):
@@ -154,7 +172,7 @@ def _full_strategy(
 def _lock_infoset(
     tree: GameTree, rows: Sequence[np.ndarray], key: str, strategy: Any
 ) -> None:
-    """Locks an infoset of a compiled game."""
+    """Lock an infoset of a game tree."""
     players = [p for p in range(2) if key in tree.infosets[p].keys]
     if len(players) != 1:
         some = ", ".join(repr(k) for k in tree.infosets[0].keys[:_SHOWN])
@@ -172,7 +190,7 @@ def _lock_infoset(
 def _lock_node(
     signals: PublicTreeGame, rows: Sequence[np.ndarray], words: str, strategy: Any
 ) -> None:
-    """Locks a public node of a signal game, or some of its hands."""
+    """Lock a public node of a public-tree game, or some of its hands."""
     actions, _ = find_actions(signals.game, words)
     node = signals.finder.after(actions)
     player = int(signals.betting.player[node])
@@ -190,13 +208,20 @@ def _lock_node(
         )
 
 
+# By form, what locks the infosets that a key names.
+_LOCK_KEYS: Mapping[str, Callable[..., None]] = {
+    TREE: _lock_infoset,
+    PUBLIC_TREE: _lock_node,
+}
+
+
 def _row(strategy: Any, names: Mapping[int, str], where: str) -> list[float]:
-    """The probabilities of an infoset's actions, in ascending order of actions.
+    """Return the probabilities of an infoset's actions, in ascending order of actions.
 
     Args:
-      strategy: a number for each action, or numbers by names; what is left out is 0.
-      names: of the actions.
-      where: it is, for the error.
+      strategy: A number for each action, or numbers by names; missing names mean 0.
+      names: Names of the actions.
+      where: Place of the infoset, for the error message.
     """
     row = strategy
     if isinstance(strategy, Mapping):
@@ -218,10 +243,10 @@ def _row(strategy: Any, names: Mapping[int, str], where: str) -> list[float]:
 
 
 def _hands(signals: PublicTreeGame, node: int, text: str, where: str) -> np.ndarray:
-    """bool [H], the signals that a text means at a public node.
+    """Return the private states that a text names at a public node, bool [H].
 
-    It is the name of a signal, of a hand on all boards, or a range where the game's
-    reader knows of these.
+    The text is the name of a private state, of a hand on all boards, or a range if the
+    game's reader supports ranges.
     """
     player, round = int(signals.betting.player[node]), int(signals.betting.round[node])
     reader: Any = signals.reader

@@ -32,13 +32,22 @@ from spiel_cr.solvers.cfr.solver import Solver
 
 
 class CFRSolver:
-    """A CFR solver that a script drives iteration by iteration.
+    """CFR solver that a script drives iteration by iteration.
 
-    `pickle` and `copy.deepcopy` give solvers whose further iterates are bitwise those
-    of the original.
+    The interface is that of OpenSpiel's class `cfr.CFRSolver`. `pickle` and
+    `copy.deepcopy` make solvers whose further iterates are bitwise those of the
+    original.
 
     Attributes:
-      game: the (sequential) OpenSpiel game.
+      game: The sequential OpenSpiel game.
+
+    Example:
+      >>> import spiel_cr
+      >>> solver = spiel_cr.CFRSolver("kuhn_poker", "dcfr")
+      >>> for _ in range(100):
+      ...     solver.evaluate_and_update_policy()
+      >>> spiel_cr.nash_conv("kuhn_poker", solver.average_policy()) < 0.01
+      True
     """
 
     def __init__(
@@ -49,17 +58,18 @@ class CFRSolver:
         dtype: np.typing.DTypeLike = np.float64,
         memory_limit: Limit = None,
     ) -> None:
-        """Compiles the game and the solver's program.
+        """Build the game tree and compile the solver's functions.
 
         Args:
-          game: OpenSpiel game string, game, or compiled game.
-          algorithm: preset and parameters, see `algorithms.find`. OpenSpiel's solver
-            of this name is "cfr".
-          dtype: float64 or float32.
-          memory_limit: refuse what would take more, as in `solve`.
+          game: OpenSpiel game string, game, or game tree.
+          algorithm: Name and parameters of the algorithm, see `algorithms.find`. "cfr"
+            is OpenSpiel's solver of this name.
+          dtype: Data type of the arithmetic, float64 or float32.
+          memory_limit: Memory limit, as in `solve`.
 
         Raises:
-          pyspiel.SpielError, ValueError: as `solve`.
+          pyspiel.SpielError: If OpenSpiel does not know the game.
+          ValueError: If an argument is invalid, as in `solve`.
         """
         config = find(algorithm, families=(CFR,)).config
         check_dtype(dtype)
@@ -165,10 +175,18 @@ def _copied(solver: Solver) -> dict[str, np.ndarray]:
 
 
 def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802
-    """In the place of OpenSpiel's class `cfr.CFRPlusSolver`.
+    """CFR+ solver with the interface of OpenSpiel's class `cfr.CFRPlusSolver`.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game.
-      **options: dtype and memory_limit, as of `CFRSolver`.
+      game: OpenSpiel game string, game, or game tree.
+      **options: The arguments `dtype` and `memory_limit` of `CFRSolver`.
+
+    Example:
+      >>> import spiel_cr
+      >>> solver = spiel_cr.CFRPlusSolver("kuhn_poker")
+      >>> for _ in range(100):
+      ...     solver.evaluate_and_update_policy()
+      >>> spiel_cr.nash_conv("kuhn_poker", solver.average_policy()) < 0.01
+      True
     """
     return CFRSolver(game, "cfr+", **options)

@@ -9,8 +9,8 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic
 from spiel_cr.games.opening.identity import other_game
-from spiel_cr.games.opening.opened import Openable, open_game
-from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
+from spiel_cr.games.opening.opened import Openable, Opened, open_game
+from spiel_cr.games.phantom.game import PhantomGame, phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies import behaviour_files
@@ -24,12 +24,16 @@ class _Content(NamedTuple):
     Attributes:
       check: Raises an error for files that are invalid whatever the game.
       load: Makes the policy from a path, a game or None, and the file's metadata.
+      needs_tree: Whether they hold policies of game trees.
+      form: Class of the represented game of such policies, if it is not a game tree.
     """
 
     check: Callable[[atomic.Path], None]
     load: Callable[
         [atomic.Path, Openable | None, Mapping[str, Any]], openspiel_policy.Policy
     ]
+    needs_tree: bool = False
+    form: type | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,19 +49,19 @@ class PolicyFile:
     metadata: Mapping[str, Any]
 
     @property
-    def kind(self) -> str:
-        """The kind of content, such as "public-tree policy"."""
-        return str(self.metadata.get("kind"))
-
-    @property
     def needs_tree(self) -> bool:
         """Whether it holds a policy of a game tree."""
-        return self.kind not in _CONTENTS or self.kind == behaviour_files.TREE_POLICY
+        return self._content.needs_tree
 
     @property
     def is_of_public_tree(self) -> bool:
         """Whether it holds a policy of a public-tree game."""
-        return self.kind == behaviour_files.PUBLIC_TREE_POLICY
+        return self._content.form is PublicTreeGame
+
+    @property
+    def is_of_phantom_game(self) -> bool:
+        """Whether it holds a policy of a phantom game."""
+        return self._content.form is PhantomGame
 
     def check(self) -> None:
         """Raise the errors of `load` that do not depend on the game."""
@@ -69,7 +73,7 @@ class PolicyFile:
 
     @property
     def _content(self) -> _Content:
-        return _CONTENTS.get(self.kind, _CONTENTS[behaviour_files.TREE_POLICY])
+        return _CONTENTS.get(str(self.metadata.get("kind")), _TREE_CONTENT)
 
 
 def read_policy_file(path: atomic.Path) -> PolicyFile:
@@ -115,75 +119,84 @@ def load_policy(
         holds invalid probabilities.
       ValueError: If the file holds no policy, or one for another game; or OpenSpiel
         cannot load its game by name.
+
+    Example:
+      >>> import spiel_cr
+      >>> spiel_cr.solve("kuhn_poker", "cfr+", 100).save("kuhn.npz")
+      >>> policy = spiel_cr.load_policy("kuhn.npz")
+      >>> spiel_cr.nash_conv("kuhn_poker", policy) < 0.01
+      True
     """
     return read_policy_file(path).load(game)
 
 
-def _load_phantom(
-    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
-) -> openspiel_policy.Policy:
-    if game is None:
-        game = behaviour_files.named_game(
-            behaviour_files.text_of(metadata, "game", path), path
-        )
-    if not isinstance(game, PhantomGame):
-        plain = game.game if isinstance(game, PublicTreeGame) else game
-        game = shared_phantom_game(open_game(plain))
-    return behaviour_files.read_policy(path, game)
+def _on_form(form: type, make: Callable[[Opened, atomic.Path, Any], Any]) -> _Content:
+    """Return the content of files with a policy on a form.
+
+    Args:
+      form: Class of the represented game.
+      make: Represents an opened game; its further arguments are the file and its
+        metadata.
+    """
+
+    def load(
+        path: atomic.Path, game: Any, metadata: Mapping[str, Any]
+    ) -> openspiel_policy.Policy:
+        if game is None:
+            name = behaviour_files.text_of(metadata, "game", path)
+            game = behaviour_files.named_game(name, path)
+        if not isinstance(game, form):
+            game = make(open_game(game), path, metadata)
+        return behaviour_files.read_policy(path, game)
+
+    return _Content(
+        behaviour_files.check_policy_file,
+        load,
+        form=form,
+    )
 
 
-def _load_public_tree(
-    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
-) -> openspiel_policy.Policy:
-    name = behaviour_files.text_of(metadata, "game", path)
-    if game is None:
-        game = behaviour_files.named_game(name, path)
-    if not isinstance(game, PublicTreeGame):
-        opened = open_game(game)
-        if not loading.declared(opened):
-            raise other_game(f"{path}: a policy", name, opened.game)
-        unmerged = loading.public_tree_game(opened)
-        game = merged(unmerged)
-        # A `PublicTreeGame` is solved as it is, without merging.
-        if unmerged.decisions_id == metadata.get("decisions") or (
-            unmerged.game_id == metadata.get("fingerprint")
-        ):
-            game = unmerged
-    return behaviour_files.read_policy(path, game)
+def _public_tree(
+    opened: Opened, path: atomic.Path, metadata: Mapping[str, Any]
+) -> PublicTreeGame:
+    """Represent the game of a policy as it was when the policy was written."""
+    if not loading.declared(opened):
+        raise other_game(f"{path}: a policy", str(metadata.get("game")), opened.game)
+    unmerged = loading.public_tree_game(opened)
+    # A `PublicTreeGame` is solved as it is, without merging.
+    if unmerged.decisions_id == metadata.get("decisions") or (
+        unmerged.game_id == metadata.get("fingerprint")
+    ):
+        return unmerged
+    return merged(unmerged)
 
 
-def _load_networks(
-    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
-) -> openspiel_policy.Policy:
-    plain = None if game is None else open_game(game).game
-    return network_policy.load_deep_policy(path, plain)
+def _sampled(check: Callable[..., None], load: Callable[..., Any]) -> _Content:
+    """Return the content of files with a policy of a game that was simulated."""
+
+    def load_plain(
+        path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
+    ) -> openspiel_policy.Policy:
+        return load(path, None if game is None else open_game(game).game)
+
+    return _Content(check, load_plain)
 
 
-def _load_table(
-    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
-) -> openspiel_policy.Policy:
-    plain = None if game is None else open_game(game).game
-    return table_policy.load_table_policy(path, plain)
-
-
-def _load_tree(
-    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
-) -> openspiel_policy.Policy:
-    if isinstance(game, PublicTreeGame | PhantomGame):
-        game = game.game
-    return behaviour_files.load_tabular_policy(path, game)
-
-
+_TREE_CONTENT = _Content(
+    behaviour_files.check_tabular_file,
+    lambda path, game, _: behaviour_files.load_tabular_policy(path, game),
+    needs_tree=True,
+)
 _CONTENTS: Mapping[str, _Content] = {
-    behaviour_files.TREE_POLICY: _Content(
-        behaviour_files.check_tabular_file, _load_tree
+    behaviour_files.TREE_POLICY: _TREE_CONTENT,
+    behaviour_files.PUBLIC_TREE_POLICY: _on_form(PublicTreeGame, _public_tree),
+    behaviour_files.PHANTOM_POLICY: _on_form(
+        PhantomGame, lambda opened, *_: phantom_game(opened)
     ),
-    behaviour_files.PUBLIC_TREE_POLICY: _Content(
-        behaviour_files.check_policy_file, _load_public_tree
+    table_policy.TABLE: _sampled(
+        table_policy.check_table_file, table_policy.load_table_policy
     ),
-    behaviour_files.PHANTOM_POLICY: _Content(
-        behaviour_files.check_policy_file, _load_phantom
+    network_policy.KIND: _sampled(
+        network_policy.check_file, network_policy.load_deep_policy
     ),
-    table_policy.TABLE: _Content(table_policy.check_table_file, _load_table),
-    network_policy.KIND: _Content(network_policy.check_file, _load_networks),
 }

@@ -6,10 +6,8 @@ simulator, which plays the game move by move and enumerates nothing.
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias
-
-import pyspiel
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
@@ -78,6 +76,13 @@ class GameOptions:
         ("QQ+,AKs"); if several apply, the last one takes precedence. Or for each player
         a policy, a result, the path of a policy file, or None. Private states are then
         not merged.
+
+    Example:
+      >>> import spiel_cr
+      >>> options = spiel_cr.GameOptions(form="simulator", memory_limit="2GB")
+      >>> result = spiel_cr.solve("kuhn_poker", "os-mccfr", 10, options=options)
+      >>> result.trajectories > 0
+      True
     """
 
     form: str = "auto"
@@ -164,19 +169,16 @@ def represent(
     """
     options = GameOptions() if options is None else options
     need = Need({}) if need is None else need
-    # A game written in Python may have an unrelated attribute `kind`.
-    unopened = isinstance(game, str | pyspiel.Game) or not hasattr(game, "kind")
-    source: Any = open_game(game) if unopened else game
-    if need.features is not None and isinstance(source, Opened | GameTree):
+    # A game written in Python may have unrelated attributes.
+    source: Any = game if isinstance(game, RepresentedGame) else open_game(game)
+    if need.features is not None:
         game_checks.feature_count(source.game, need.features)
     reason = choose_form(source, options, need)
-    if reason.form == getattr(source, "kind", None):
+    if reason.form == source.kind:
         return source, reason
-    opened = source if isinstance(source, Opened) else Opened(source.game)
-    if reason.form == SIMULATOR:
-        return SimulatedGame(opened.game), reason
-    if reason.form != TREE:
-        return _build(opened, options, reason, progress), reason
+    opened = open_game(source)
+    if reason.form in _BUILDERS:
+        return _BUILDERS[reason.form](opened, options, progress), reason
     try:
         tree = build_tree(
             opened,
@@ -194,24 +196,33 @@ def represent(
         if not able or phantom_rules(opened.rules) is None:
             raise
         reason = Reason(PHANTOM, "OpenSpiel's information states forget players' moves")
-        return _build(opened, options, reason, progress), reason
+        return _phantom(opened, options, progress), reason
     return tree, reason
 
 
-def _build(
-    opened: Opened, options: GameOptions, reason: Reason, progress: bool
-) -> PublicTreeGame | PhantomGame:
-    """Build the form that a game declares."""
-    limit = options.memory_limit
-    form: PublicTreeGame | PhantomGame
-    if reason.form == PHANTOM:
-        form = phantom_game(opened, memory_limit=limit, progress=progress)
-    else:
-        form = public_tree_game(opened, memory_limit=limit, progress=progress)
-        # Locks name private states, so these stay as they are.
-        form = form if options.locks is not None else merged(form)
+def _phantom(opened: Opened, options: GameOptions, progress: bool) -> PhantomGame:
+    form = phantom_game(opened, memory_limit=options.memory_limit, progress=progress)
     memory.trim()
     return form
+
+
+def _public_tree(
+    opened: Opened, options: GameOptions, progress: bool
+) -> PublicTreeGame:
+    limit = options.memory_limit
+    form = public_tree_game(opened, memory_limit=limit, progress=progress)
+    # Locks name private states, so these stay as they are.
+    form = form if options.locks is not None else merged(form)
+    memory.trim()
+    return form
+
+
+# Forms other than the tree, which can fail in ways that lead to one of these.
+_BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] = {
+    PHANTOM: _phantom,
+    PUBLIC_TREE: _public_tree,
+    SIMULATOR: lambda opened, *_: SimulatedGame(opened.game),
+}
 
 
 def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Reason:
@@ -225,7 +236,7 @@ def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Re
     Raises:
       ValueError: See `represent`.
     """
-    form, kind = options.form, getattr(game, "kind", None)
+    form = options.form
     if form == "auto" and options.hand_buckets is not None:
         form = SIMULATOR
     if isinstance(game, PublicTreeGame):
@@ -235,8 +246,8 @@ def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Re
                 f"form={form!r}: {game.game} was given as a public-tree game; give the "
                 f"OpenSpiel game itself, or leave form out"
             )
-    if kind is not None and form == "auto":
-        form = kind
+    if form == "auto":
+        form = game.kind or form
     if form in need.rejected:
         raise ValueError(need.rejected[form])
     if need.checkpoint is not None:
@@ -318,15 +329,20 @@ def _reason_to_simulate(
     raise GameTooLargeError(text) from error
 
 
+def checkpoint_metadata(path: atomic.Path | None) -> Mapping[str, Any]:
+    """Return the metadata of a checkpoint; empty if it cannot be read."""
+    if path is None or not os.path.isfile(path):
+        return {}
+    try:
+        return storage.load_metadata(path)
+    except (OSError, ValueError):  # the solver that opens it raises
+        return {}
+
+
 def checkpoint_form(path: atomic.Path | None) -> tuple[str, str] | None:
     """Return the form and the path of a checkpoint; None: it cannot be read."""
-    if path is None or not os.path.isfile(path):
-        return None
-    try:
-        metadata = storage.load_metadata(path)
-    except (OSError, ValueError):  # the solver that opens it raises
-        return None
-    if metadata.get("kind") != "checkpoint":
+    metadata = checkpoint_metadata(path)
+    if path is None or metadata.get("kind") != "checkpoint":
         return None
     form = metadata.get("form")
     if "keys" in metadata or form == "deep":
@@ -344,13 +360,10 @@ def _check_checkpoint_form(checkpoint_form: str, path: str, form: str) -> None:
     Raises:
       ValueError: If exactly one of the two forms is simulated.
     """
-    if checkpoint_form == SIMULATOR and form not in ("auto", SIMULATOR):
+    simulated = form == SIMULATOR
+    if form != "auto" and simulated != (checkpoint_form == SIMULATOR):
+        origin = "a game tree" if simulated else "a simulated game"
         raise ValueError(
-            f"the checkpoint {path} is of a simulated game; leave form={form!r} "
-            f"(--form {form}) out, or give another path"
-        )
-    if checkpoint_form != SIMULATOR and form == SIMULATOR:
-        raise ValueError(
-            f"the checkpoint {path} is of a game tree; leave form='simulator' (--form "
-            f"simulator) out, or give another path"
+            f"the checkpoint {path} is of {origin}; leave form={form!r} (--form "
+            f"{form}) out, or give another path"
         )

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from absl import logging
 from tqdm import tqdm
@@ -36,6 +35,12 @@ class Goal:
         node locks, NashConv with locks is compared (`Result.nash_conv_with_locks`).
       eval_every: Number of iterations between two evaluations of NashConv, which are
         the points of the convergence curve.
+
+    Example:
+      >>> import spiel_cr
+      >>> goal = spiel_cr.Goal(iterations=10_000, until=1e-3, eval_every=100)
+      >>> spiel_cr.solve("kuhn_poker", "cfr+", goal).stop_reason
+      'nash_conv'
     """
 
     iterations: int | None = None
@@ -49,14 +54,14 @@ class Goal:
 
     @classmethod
     def of(cls, goal: "int | Goal | None") -> "Goal":
-        """A goal, or a number of iterations; raises ValueError for anything else."""
+        """Return a goal from a goal or a number of iterations."""
         return goal if isinstance(goal, Goal) else cls(goal)
 
     def most(self, usual: int) -> int:
-        """The iterations to stop at.
+        """Return the number of iterations to stop at.
 
         Args:
-          usual: where nothing says when to stop.
+          usual: Number of iterations if the goal has no limit.
         """
         if self.iterations is not None:
             return self.iterations
@@ -66,7 +71,7 @@ class Goal:
 
     @property
     def evaluates(self) -> bool:
-        """Whether NashConv is computed on the way."""
+        """Whether NashConv is computed during the run."""
         return self.until is not None or self.eval_every is not None
 
     def is_late(self, seconds: float) -> bool:
@@ -74,13 +79,13 @@ class Goal:
         return self.seconds is not None and seconds >= self.seconds
 
     def next_evaluation(self, done: int, most: int) -> int:
-        """The number of iterations at which to evaluate next.
+        """Return the number of iterations at which to evaluate next.
 
         It depends on the count alone, so that a resumed run stops where any other does.
 
         Args:
-          done: iterations so far.
-          most: to stop at.
+          done: Number of iterations completed.
+          most: Number of iterations to stop at.
         """
         count = most
         if self.eval_every is not None:
@@ -104,6 +109,14 @@ class Checkpoint:
       path: Checkpoint file: a run resumes from it if it exists, and writes its state to
         it.
       every: Time in seconds between two writes of the checkpoint.
+
+    Example:
+      >>> import spiel_cr
+      >>> checkpoint = spiel_cr.Checkpoint("kuhn.npz", every=60)
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 100, checkpoint=checkpoint)
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 300, checkpoint=checkpoint)
+      >>> result.iterations
+      300
     """
 
     path: atomic.Path
@@ -114,7 +127,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, checkpoint: "atomic.Path | Checkpoint | None") -> "Checkpoint | None":
-        """A checkpoint, or the path of one."""
+        """Return a checkpoint from a checkpoint or its path."""
         if checkpoint is None or isinstance(checkpoint, Checkpoint):
             return checkpoint
         return cls(checkpoint)
@@ -174,20 +187,6 @@ class _Saving:
             keeper.write_end(is_complete=solver.is_complete, snapshot=solver.snapshot)
 
 
-class Driven(NamedTuple):
-    """The end of a run.
-
-    Attributes:
-      solver: The solver that did the last iteration.
-      curve: Points of the convergence curve.
-      stop_reason: Why the run stopped, see `Result.stop_reason`.
-    """
-
-    solver: IterativeSolver
-    curve: tuple[CurvePoint, ...]
-    stop_reason: str
-
-
 def drive(
     solver: IterativeSolver,
     goal: Goal,
@@ -195,7 +194,7 @@ def drive(
     *,
     most: int,
     progress: bool,
-) -> Driven:
+) -> tuple[IterativeSolver, tuple[CurvePoint, ...], str]:
     """Iterate to a goal; write checkpoints on the way and at the end.
 
     The last state is written also if an exception or an interrupt ends the run.
@@ -208,7 +207,8 @@ def drive(
       progress: Whether to show a progress bar on stderr.
 
     Returns:
-      The last solver, the convergence curve and the reason for stopping.
+      The solver that did the last iteration; the points of the convergence curve; and
+      why the run stopped, see `Result.stop_reason`.
     """
     curve = list(solver.curve) if keeper is None else keeper.curve
     options = {
@@ -266,4 +266,4 @@ def drive(
             solver.name,
             MOST_ITERATIONS,
         )
-    return Driven(solver, tuple(curve), reason)
+    return solver, tuple(curve), reason

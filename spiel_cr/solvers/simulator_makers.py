@@ -6,7 +6,7 @@ from typing import Any
 
 from absl import logging
 
-from spiel_cr.common import atomic, memory, storage
+from spiel_cr.common import atomic, memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import parse
@@ -25,26 +25,25 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     batch_bytes,
     trajectory_bytes,
 )
-from spiel_cr.solvers.representation import SIMULATOR, GameOptions, RepresentedGame
+from spiel_cr.solvers.representation import SIMULATOR, GameOptions, checkpoint_metadata
 from spiel_cr.solvers.task import Task
 
-# Of so many depths the states of a batch are held.
+# Number of depths whose states are in memory at once.
 _DEPTHS = 2
-# Actions of a decision that a table can count.
+# Maximum number of actions of a decision in a table.
 _MOST_ACTIONS = 2**16 - 1
 
 
-def make_table(represented: RepresentedGame, task: Task) -> TableSolver:
-    """The solver that fills a table on its way.
+def make_table(represented: Opened, task: Task) -> TableSolver:
+    """Make a solver that samples histories and fills a table with visited infosets.
 
     Args:
       represented: The simulated game.
-      task: what is asked for.
+      task: Algorithm, goal and options.
 
     Raises:
-      GameTooLargeError, ValueError: as `solve`.
+      GameTooLargeError, ValueError: See `solve`.
     """
-    assert isinstance(represented, Opened)
     options = task.options
     kind, source, taken = _source(represented, options)
     try:
@@ -62,10 +61,10 @@ def make_table(represented: RepresentedGame, task: Task) -> TableSolver:
             config,
             seed=task.seed,
             max_bytes=room,
-            # Not of the room, which depends on workers, and on this process.
+            # Independent of the room, which depends on workers and on this process.
             branch_bytes=BRANCHES * max(0, size - memory.BASE_BYTES),
         )
-        # Matches hold lists of actions, so what is too large is refused before.
+        # Matches contain lists of actions, so sizes are checked before.
         recall_checks.check_source(source, exact=config.averaging == "exact")
         solver.keys = kind
         solver.limits = {"memory_limit": size, "table_limit": room}
@@ -76,11 +75,11 @@ def make_table(represented: RepresentedGame, task: Task) -> TableSolver:
 
 
 def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
-    """What its keys are, what steps a game, and the bytes that its buckets take.
+    """Return the kind of keys, the simulator, and the bytes that hand buckets take.
 
     Raises:
-      GameTooLargeError: buckets take more than the limit.
-      ValueError: as `key_making.make_source`.
+      GameTooLargeError: If buckets need more memory than the limit.
+      ValueError: See `key_making.make_source`.
     """
     kind = key_making.kind_for(
         opened, use_rules=options.batched_rules, buckets=options.hand_buckets
@@ -100,7 +99,7 @@ def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
 
 
 def _check_room(opened: Opened, options: GameOptions, taken: int) -> None:
-    """Refuses hands in buckets that take more than the limit: GameTooLargeError."""
+    """Raise GameTooLargeError if hand buckets need more memory than the limit."""
     size = int(memory.parse_limit(options.memory_limit))
     if taken + memory.BASE_BYTES > size:
         raise GameTooLargeError(
@@ -128,9 +127,7 @@ def _kept_limits(
     Raises:
       ValueError: If the checkpoint needs more memory than this machine has.
     """
-    if checkpoint_path is not None and os.path.exists(checkpoint_path):
-        with storage.called("checkpoint"):
-            kept = storage.load_metadata(checkpoint_path)
+    if checkpoint_path is not None and (kept := checkpoint_metadata(checkpoint_path)):
         size, room = kept.get("memory_limit"), kept.get("table_limit")
         same = limit is None or memory.parse_limit(limit) == size
         if same and isinstance(size, int) and isinstance(room, int):
@@ -226,17 +223,16 @@ def _with_batch(
     return config, int(free) - _DEPTHS * config.batch * source.state_bytes
 
 
-def make_boards(represented: RepresentedGame, task: Task) -> TableSolver:
-    """The solver that samples boards of a game whose hands are in buckets.
+def make_boards(represented: Opened, task: Task) -> TableSolver:
+    """Make a solver that samples boards of a game whose hands are in buckets.
 
     Args:
       represented: The simulated game.
-      task: what is asked for.
+      task: Algorithm, goal and options.
 
     Raises:
-      GameTooLargeError, ValueError: as `solve`.
+      GameTooLargeError, ValueError: See `solve`.
     """
-    assert isinstance(represented, Opened)
     if task.options.hand_buckets is None:
         raise ValueError(
             f"algorithm={task.algorithm.specification!r} draws boards for hands in "

@@ -55,52 +55,60 @@ def solve(
     seed: int = 0,
     progress: bool = False,
 ) -> Result:
-    """Solves a game by any algorithm: tables, samples, networks, or exactly.
+    """Solve a game by CFR, sampling, networks or linear programming.
 
-    The run is deterministic: the same arguments (without seconds) give the same bits on
-    the same machine, interrupted and resumed or not; where games are stepped by several
-    workers, if a memory limit is given and the table is not full.
+    The run is deterministic: with the same arguments and without a limit on seconds,
+      the
+    result is bitwise the same on the same machine, whether the run was interrupted and
+    resumed or not. If several workers simulate a game, this needs a memory limit and a
+    table that is not full.
 
     Args:
-      game: OpenSpiel game string, game, or a represented game.
-      algorithm: "auto": chosen by the form of the game, its size and the budget, see
-        `automatic`; the result says which, and why. Or preset and parameters, such as
-        "cfr+", "dcfr(alpha=1.5)" or "evr-mccfr(batch=1024)"; a function: a rule of
-        your own, see `regret_matching.CustomRule`; a first-order method, "pdhg";
-        one that samples public actions, such as "public-vr+"; one that trains networks,
-        such as
-        "sd-cfr(hidden=64)", or by self-play, such as "mmd", whose result is of the last
-        iterates; or "lp": an equilibrium by linear programming, whose NashConv is at
-        most 1e-8 of the range of payoffs, or what rounding leaves of the largest
-        payoff; always in float64, whatever `goal` and `dtype` say. All of them are in
-        `algorithms.ALGORITHMS`.
-      goal: how many iterations, or a `Goal` with seconds, NashConv, curve; by default
-        1000 iterations, of networks 100.
-      options: the form of the game, buckets and memory; see `GameOptions`.
-      checkpoint: the path of a file to continue from where it exists, and to write to,
-        or a `Checkpoint`.
-      dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
-        earlier. By default float32 for sampled algorithms, whose noise is larger than
-        its rounding, and where "auto" takes it for `until` (where it stalls, float64
-        goes on); float64 for all others.
-      seed: of what is sampled; full-width algorithms sample nothing.
-      progress: show progress bars on stderr, of a long walk, too.
+      game: OpenSpiel game string, game, or represented game.
+      algorithm: "auto" chooses an algorithm by the form and the size of the game and by
+        the goal; `Result.reason` explains the choice. Otherwise a name with parameters,
+        such as "cfr+", "dcfr(alpha=1.5)", "evr-mccfr(batch=1024)", "public-vr+",
+        "pdhg", "sd-cfr(hidden=64)" or "mmd" (whose result is a mean of its last
+        parameters), or a function, which is a regret rule of your own
+        (`regret_matching.CustomRule`). "lp" computes an equilibrium by linear
+        programming, always in float64, whose NashConv is at most 1e-8 of the range of
+        payoffs or the rounding error of the largest payoff. `algorithms.ALGORITHMS`
+        lists all names.
+      goal: Number of iterations, or a `Goal` with seconds, NashConv and a curve. By
+        default 1000 iterations, and 100 for networks.
+      options: Form of the game, buckets, node locks and memory, see `GameOptions`.
+      checkpoint: Path of a file, or a `Checkpoint`. The run resumes from the file if it
+        exists, and writes its state to it.
+      dtype: Data type of the arithmetic, float64 or float32. float32 needs half the
+        memory, and its NashConv stops falling earlier. By default float32 for sampling
+        algorithms, whose noise exceeds its rounding errors, and if "auto" chooses it
+        for `until` (and continues in float64 if necessary); otherwise float64.
+      seed: Seed for all random choices; full-width algorithms have none.
+      progress: Whether to show progress bars on stderr.
 
     Returns:
-      The average and the last strategies, if the game was laid out; else a policy.
+      The result. It has the average and the last strategy if the game's infosets are
+      enumerated, otherwise the average policy.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game.
-      GameTooLargeError: it takes more memory than the limit.
-      ValueError: the game is not two-player zero-sum with perfect recall, a bad
-        argument, what the algorithm or the form cannot do, a checkpoint of another run
-        or one that cannot be written.
-      InvalidGameError: the game breaks what it promises; names the history.
-      CorruptFileError: the checkpoint was changed since it was written.
-      FileInUseError: another run has the checkpoint.
-      SolverFailedError: "lp" found no equilibrium.
-      WorkerFailedError: a worker process ended.
-      ImportError: optax is missing, and networks are asked for.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+      GameTooLargeError: If the game needs more memory than the limit.
+      ValueError: If the game is not two-player zero-sum with perfect recall, an
+        argument is invalid, the algorithm does not support the form or an option, or
+        the checkpoint belongs to another run or cannot be written.
+      InvalidGameError: If the game contradicts its declared type; the message names the
+        history.
+      CorruptFileError: If the checkpoint was modified since it was written.
+      FileInUseError: If another run uses the checkpoint.
+      SolverFailedError: If "lp" did not find an equilibrium.
+      WorkerFailedError: If a worker process ended.
+      ImportError: If networks are trained and optax is not installed.
+
+    Example:
+      >>> import spiel_cr
+      >>> result = spiel_cr.solve("kuhn_poker", "cfr+", 1000)
+      >>> result.nash_conv() < 0.001
+      True
     """
     task = task_of(
         algorithm, goal, options=options, checkpoint=checkpoint, dtype=dtype, seed=seed

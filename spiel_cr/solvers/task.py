@@ -1,4 +1,4 @@
-"""What `solve` is asked for, checked before any work: a `Task`.
+"""A `Task`: algorithm, goal and options of a solve, checked before any work.
 
 What the families of algorithms can do is data; `algorithms` lists them.
 """
@@ -43,30 +43,29 @@ _ONLY_TREES = (
 )
 
 
-# Makes a solver for a represented game; raises GameTooLargeError, ValueError and
-# ImportError as `solve` does.
-Maker: TypeAlias = Callable[[RepresentedGame, "Task"], IterativeSolver]
+# Makes a solver for a represented game of one form, and raises GameTooLargeError,
+# ValueError and ImportError as `solve` does.
+Maker: TypeAlias = Callable[[Any, "Task"], IterativeSolver]
 
 
 class Family(NamedTuple):
-    """Algorithms that can do the same.
+    """Algorithms with the same abilities.
 
     Attributes:
-      name: what its algorithms are, as an adjective.
-      presets: settings by the names of algorithms.
-      makers: what makes its runs, by the forms that it can solve.
-      refused: why not, of each form that a game of which it cannot solve, or solves
-        only if that is asked for; "{!r}" stands for the algorithm.
-      dtypes: of the arithmetic; the first one is the default.
-      stepped: settings for games that are stepped, from those asked for: a preset with
-        parameters, or settings; raises ValueError where they need the compiled game.
-        None: such games are refused.
-      usual: iterations where nothing says when to stop.
-      buckets: whether infosets may share regrets.
-      locks: whether strategies of infosets may be kept as they are.
-      iterates: whether it can be stopped, evaluated on the way, and kept in a file.
-      networks: whether it trains networks.
-      limitation: half a sentence of what it does, for refusals.
+      name: Adjective that describes its algorithms.
+      presets: Settings by the names of algorithms.
+      makers: Makers of solvers by the forms that it can solve.
+      refused: Error messages by forms that it cannot solve, or solves only if the
+        caller names them; "{!r}" stands for the algorithm.
+      dtypes: Types of arithmetic; the first one is the default.
+      stepped: Function from a preset with parameters, or settings, to the settings for
+        simulated games; it raises ValueError if a setting needs a game tree. None: the
+        family does not solve simulated games.
+      usual: Number of iterations if the goal does not say when to stop.
+      without: Names of the options that it does not have, separated by spaces.
+      limitation: Reason, as half a sentence for error messages.
+      iterates: Whether it can be stopped, evaluated on the way, and resumed.
+      networks: Whether it trains networks.
     """
 
     name: str
@@ -76,15 +75,14 @@ class Family(NamedTuple):
     dtypes: tuple[str, ...] = ("float64", "float32")
     stepped: Callable[[Any], Any] | None = None
     usual: int = 1000
-    buckets: bool = False
-    locks: bool = False
+    without: str = ""
+    limitation: str = ""
     iterates: bool = True
     networks: bool = False
-    limitation: str = "has no regrets that infosets could share"
 
     @property
     def samples(self) -> bool:
-        """Whether games need not be laid out, but may be sampled as they are met."""
+        """Whether it can sample simulated games."""
         return SIMULATOR in self.makers
 
 
@@ -92,9 +90,9 @@ class Algorithm(NamedTuple):
     """An algorithm with its settings.
 
     Attributes:
-      family: what it can do.
-      config: its settings, for games that are laid out; "lp" has none.
-      specification: as it was given.
+      family: Its abilities.
+      config: Its settings for represented games; "lp" has none.
+      specification: The algorithm as the caller gave it.
     """
 
     family: Family
@@ -103,14 +101,14 @@ class Algorithm(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for messages."""
         return self.config if isinstance(self.config, str) else self.config.name
 
     def config_in(self, form: str) -> Any:
-        """Settings for games in a form; those that are stepped have other defaults.
+        """Return the settings for games in a form; those of simulated games differ.
 
         Raises:
-          ValueError: a setting that needs the compiled game.
+          ValueError: If a setting needs a game tree.
         """
         if form == SIMULATOR and self.family.stepped is not None:
             return self.family.stepped(self.specification)
@@ -119,15 +117,15 @@ class Algorithm(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """All that `solve` is asked for, but the game; checked.
+    """All arguments of `solve` except the game, after checks.
 
     Attributes:
-      algorithm: with its settings.
-      goal: when to stop.
-      options: what is asked of the form.
-      checkpoint: what the run is kept in.
-      dtype: of the arithmetic; None: the algorithm's own.
-      seed: of what is sampled.
+      algorithm: The algorithm with its settings.
+      goal: When to stop.
+      options: Options of the representation.
+      checkpoint: Checkpoint of the run.
+      dtype: Arithmetic; None: the algorithm's default.
+      seed: Seed for all random choices.
     """
 
     algorithm: Algorithm
@@ -138,75 +136,58 @@ class Task:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        family, text, goal = (
-            self.algorithm.family,
-            self.algorithm.specification,
-            self.goal,
-        )
-        shares = self.options.buckets is not None or self.options.imperfect_recall
-        if not family.iterates:
-            if (
-                goal.seconds is not None
-                or goal.evaluates
-                or self.checkpoint is not None
-            ):
-                raise ValueError(
-                    f"algorithm={text!r} is exact and does not iterate: leave out "
-                    f"seconds, until, eval_every and checkpoints"
-                )
-        if shares and not family.buckets and not family.networks:
+        family, text = self.algorithm.family, self.algorithm.specification
+        if changed := self._changed(family.without):
             raise ValueError(
-                f"algorithm={text!r} {family.limitation}; choose another one such as "
-                f"'cfr+', or leave out buckets and imperfect_recall"
+                f"{changed}: algorithm={text!r} {family.limitation}; leave out "
+                f"{changed.partition('=')[0]}, or choose one such as 'cfr+'"
             )
-        if self.options.locks is not None and (shares or not family.locks):
+        if self.options.locks is not None and self._shares:
             raise ValueError(
-                f"locks: algorithm={text!r} with these options keeps no strategies as "
-                f"they are; choose one such as 'cfr+', 'dcfr' or 'lp', and leave "
-                f"buckets and imperfect_recall out"
+                "locks: infosets that share regrets cannot be locked; leave buckets "
+                "and imperfect_recall out"
             )
-        if family.networks:
-            self._check_networks()
+        if _reads_tensors(self.algorithm.config):
+            optax_package()
         if error := self.need().rejected.get(self.options.form):
             raise ValueError(error)
 
-    def _check_networks(self) -> None:
-        """Networks have float32, and no buckets.
+    def _changed(self, names: str) -> str:
+        """Return the first of some options that differs from its default.
 
-        Raises:
-          ValueError: an option that networks do not have.
-          ImportError: optax is missing, and networks are asked for.
+        Args:
+          names: Names of options, of the goal or of the task, separated by spaces.
+
+        Returns:
+          The option as in "dtype='float32'"; empty: there is none.
         """
-        options = self.options
-        requested = {
-            "dtype": self.dtype,
-            "buckets": options.buckets,
-            "imperfect_recall": options.imperfect_recall or None,
-            "hand_buckets": options.hand_buckets,
-            "workers": None if options.workers == 1 else options.workers,
-        }
-        for name, value in requested.items():
-            if value is not None:
-                raise ValueError(
-                    f"{name}={value!r}: algorithm={self.algorithm.specification!r} "
-                    f"{self.algorithm.family.limitation}; leave it out"
-                )
-        if _reads_tensors(self.algorithm.config):
-            optax_package()
+        chosen = {**vars(self.options), **vars(self.goal), **vars(self)}
+        defaults = {**vars(GameOptions()), **vars(Goal())}
+        for name in names.split():
+            value, default = chosen[name], defaults.get(name)
+            # Arrays cannot be compared with None.
+            if value is not default and (default is None or value != default):
+                return f"{name}={value!r}"
+        return ""
+
+    @property
+    def _shares(self) -> bool:
+        """Whether infosets share regrets."""
+        return bool(self._changed("buckets imperfect_recall"))
 
     @property
     def kind(self) -> np.dtype:
-        """Of the arithmetic."""
+        """Arithmetic."""
         return np.dtype(self.dtype or self.algorithm.family.dtypes[0])
 
     @property
     def most(self) -> int:
-        """The iterations to stop at."""
+        """Number of iterations to stop at."""
         return self.goal.most(self.algorithm.family.usual)
 
     @property
     def path(self) -> atomic.Path | None:
-        """Of the checkpoint."""
+        """Path of the checkpoint."""
         return None if self.checkpoint is None else self.checkpoint.path
 
     def solver(self, represented: RepresentedGame) -> IterativeSolver:
@@ -218,7 +199,7 @@ class Task:
         return self.algorithm.family.makers[represented.kind](represented, self)
 
     def need(self) -> Need:
-        """What is to be done, as far as the form of the game matters."""
+        """Return the requirements on the form of the game."""
         family, options = self.algorithm.family, self.options
         refused = {
             form: text.format(self.algorithm.name)
@@ -235,14 +216,13 @@ class Task:
         elif PUBLIC_TREE not in refused:
             if error_text := _needs_strings(options.buckets, options.imperfect_recall):
                 refused[PUBLIC_TREE] = error_text
-        if options.buckets is not None or options.imperfect_recall:
+        if self._shares:
             refused.setdefault(PHANTOM, _ONLY_TREES)
         if SIMULATOR not in refused and (error_text := self._needs_laying_out()):
             refused[SIMULATOR] = error_text
         if isinstance(self.algorithm.config, MCCFRConfig):
-            shares = options.buckets is not None or options.imperfect_recall
             try:
-                choice.visits_only(self.algorithm.config, 0, buckets=shares)
+                choice.visits_only(self.algorithm.config, 0, buckets=self._shares)
             except ValueError as error:  # settings that do not go together there
                 refused[TREE] = str(error)
         if options.workers > 1 and options.form == TREE:
@@ -259,21 +239,14 @@ class Task:
         )
 
     def _needs_laying_out(self) -> str | None:
-        """Why what is asked for needs the game laid out; None: it does not."""
-        goal, options, family = self.goal, self.options, self.algorithm.family
-        requested = {
-            "until": goal.until,
-            "eval_every": goal.eval_every,
-            "dtype": self.dtype,
-            "buckets": options.buckets,
-            "imperfect_recall": options.imperfect_recall or None,
-        }
-        for name, value in requested.items():
-            if value is not None:
-                return (
-                    f"{name}={value!r} needs the compiled game; leave it out, or leave "
-                    f"form='simulator' (--form simulator) out"
-                )
+        """Return why the task cannot be done on a simulated game; None: it can."""
+        options, family = self.options, self.algorithm.family
+        needing_tree = "until eval_every dtype buckets imperfect_recall"
+        if changed := self._changed(needing_tree):
+            return (
+                f"{changed} needs the compiled game; leave it out, or leave "
+                f"form='simulator' (--form simulator) out"
+            )
         try:
             config = self.algorithm.config_in(SIMULATOR)
         except ValueError as error:

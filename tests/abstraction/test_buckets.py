@@ -148,7 +148,7 @@ def test_buckets_as_labels_are_the_smaller_game(leduc):
         ((3,), "win-probability", "budget=3 has 1 numbers"),
         ((9, 3), "win-probability", "budget=9-3 must be"),
         ((3, 9), "guess", "method='guess'"),
-        ((3, 9), "win-probability(bins=4)", "bins=4: .* makes no histograms"),
+        ((3, 9), "win-probability(bins=4)", "bins=4: .* does not use histograms"),
         ((3, 9), "potential-aware(bins=1)", "bins=1"),
         ((3, 9), "potential-aware(distance=l3)", "distance='l3'"),
     ],

@@ -42,10 +42,10 @@ def places(tmp_path):
     (tmp_path / "to folder").symlink_to("folder")
     (tmp_path / "to nowhere").symlink_to("/proc/no/such/place")
     return {
-        "": "it names no file",
-        "a\0b": "it names no file",
-        "\ud800": "it is no text",
-        f"{tmp_path}/new/": "it names no file",
+        "": "it does not name a file",
+        "a\0b": "it does not name a file",
+        "\ud800": "it is not text",
+        f"{tmp_path}/new/": "it does not name a file",
         tmp_path / "folder": "it is a folder",
         tmp_path / "to folder": "it is a folder",
         tmp_path / "pipe": "it is a FIFO",

@@ -78,7 +78,7 @@ def test_no_limit(text):
 
 
 def test_names_of_options_in_messages():
-    with pytest.raises(ValueError, match=r"--memory-limit='3 apples' is no size"):
+    with pytest.raises(ValueError, match=r"--memory-limit='3 apples' is not a size"):
         memory.parse_size("3 apples", "--memory-limit")
 
 
@@ -211,7 +211,7 @@ def test_what_a_solver_takes_is_refused_before_it_is_made(
     tree = games.compiled("leduc")
     for module, name in ((cfr, "make_solver"), (mccfr, "make_solver"), (lp, "_flow")):
         monkeypatch.setattr(module, name, None)
-    with pytest.raises(GameTooLargeError, match=f"leduc.* takes about .*{remedy}"):
+    with pytest.raises(GameTooLargeError, match=f"leduc.* needs about .*{remedy}"):
         spiel_cr.solve(
             tree, algorithm, 1, options=spiel_cr.GameOptions(memory_limit=limit)
         )
@@ -325,7 +325,7 @@ def test_clearly_too_large_refused(string):
 def test_too_little_for_any_game_refused(limit):
     """As too large a game, so that callers who do without compiling do without."""
     kind = GameTooLargeError if limit else ValueError
-    with pytest.raises(kind, match="memory_limit=.*too little"):
+    with pytest.raises(kind, match="memory_limit=.*too small"):
         estimate.check_limit(games.compiled("kuhn").game, limit)
 
 

@@ -16,6 +16,7 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import help_pages
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.result import Evaluation
+from spiel_cr.solvers import algorithms
 from tests.support.commands import refused, report, run, told
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
@@ -245,7 +246,7 @@ def test_help_gives_each_default_once():
         for action in main.make_parser()._actions
         for name, parser in (action.choices or {}).items()
     }
-    assert len(texts) == 15
+    assert len(texts) == 16
     for name, text in texts.items():
         flat = " ".join(text.split())
         assert not re.search(
@@ -278,3 +279,15 @@ def test_plots_of_spots_are_of_nash_conv():
 def test_several_algorithms_are_for_compare(capsys):
     message = refused(capsys, "solve", *KUHN, "--algorithm", "cfr+;dcfr")
     assert message.endswith("name(parameter=value,...); several: spiel-cr compare")
+
+
+def test_algorithms_are_listed_with_their_settings(capsys):
+    found, out, _ = told(capsys, "algorithms")
+    rows = {row["name"]: row for row in found["algorithms"]}
+    assert set(rows) == set(algorithms.ALGORITHMS)
+    assert (
+        rows["dcfr"]["family"] == "full-width" and "alpha" in rows["dcfr"]["settings"]
+    )
+    assert rows["lp"]["settings"] == []
+    lines = out.splitlines()[:-1]
+    assert [line.split()[0] for line in lines] == list(algorithms.ALGORITHMS)

@@ -224,7 +224,7 @@ def test_seeds_decide_and_leave_numpys_generator_alone(name):
 def test_search_is_asked_at_every_infoset_of_any_game():
     game = games.BY_NAME["rps5"].string
     record = measure_run("openspiel-ismcts-python", 8, game=game)
-    assert record["note"] == "asked at 2 infosets"
+    assert record["note"] == "queried at 2 infosets"
     fast = measure.measurer()(measure.Run(game, "openspiel-ismcts", 0, None, 8))
     assert "ResampleFromInfostate" in fast["missing"]
     assert fast["error"] is None and fast["nash_conv"] is None
@@ -233,11 +233,11 @@ def test_search_is_asked_at_every_infoset_of_any_game():
 def test_words_tell_what_a_sample_follows():
     """External sampling follows all of the updating player's actions."""
     for name in ("es-mccfr", "openspiel-es-mccfr", "openspiel-es-mccfr-python"):
-        assert "own" in registry.find(name).how
+        assert "all actions of the player" in registry.find(name).how
         assert "trajector" not in registry.find(name).how
     for name in ("os-mccfr", "openspiel-os-mccfr", "openspiel-os-mccfr-python"):
         assert "trajector" in registry.find(name).how
-    assert "some of its own" in registry.find("as-mccfr").how
+    assert "some actions of the player" in registry.find("as-mccfr").how
 
 
 def test_groups():

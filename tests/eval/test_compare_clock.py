@@ -149,7 +149,7 @@ def test_policies_from_files_took_no_time_here(tmp_path):
     record = measure_run(f"policy(path={file})", 1)
     assert record["seconds"] == 0.0
     assert record["nash_conv"] == measure_run("cfr+", 20)["nash_conv"]
-    with pytest.raises(ValueError, match="there is no file .*; write one with"):
+    with pytest.raises(ValueError, match="does not exist; create it with"):
         comparisons.compare(
             [KUHN], [f"policy(path={file}x)"], Budget(None, 1), tmp_path / "new"
         )

@@ -14,7 +14,7 @@ from spiel_cr.common.executor import Executor
 from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
-from spiel_cr.eval.comparison import comparisons, measure, run_folder
+from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.games.opening import estimate
 from tests.support.commands import report, run
 
@@ -232,11 +232,15 @@ def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
 def test_one_run_at_a_time(tmp_path):
     pytest.importorskip("fcntl")
     settings = {**dict(games=[], algorithms=[], seeds=1, budget={}, versions={})}
-    first = run_folder.open_folder(tmp_path, settings)
+
+    def opened():
+        return json_log.JsonLog(tmp_path, "results", settings, key=measure.KEY)
+
+    first = opened()
     with pytest.raises(ValueError, match="in use by another run"):
-        run_folder.open_folder(tmp_path, settings)
+        opened()
     first.close()
-    run_folder.open_folder(tmp_path, settings).close()
+    opened().close()
 
 
 @pytest.mark.slow

@@ -24,7 +24,13 @@ from tqdm import tqdm
 from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning
-from spiel_cr.eval.cli import command, interrupt_signals, main, process
+from spiel_cr.eval.cli import (
+    command,
+    interrupt_signals,
+    main,
+    process,
+    setting_options,
+)
 from tests.support.full_disk import file_size
 
 CODE = "from spiel_cr.eval.cli import entry; entry.main()"
@@ -216,7 +222,7 @@ def test_every_path_of_an_option_is_checked_before_work():
         action.dest
         for parser in commands.values()
         for action in parser._actions
-        if action.type is command.path_value
+        if action.type is setting_options.path_value
         or {"PATH", "FILE", "DIR"} & set(str(action.metavar).split("|"))
     }
     assert found - {"policy", "lock"} == known

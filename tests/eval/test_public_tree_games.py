@@ -170,7 +170,7 @@ def test_games_whose_impossible_deals_are_refused_are_judged_by_our_own():
     assert judged.evaluator == "spiel_cr" and judged.nash_conv == pytest.approx(
         0, abs=1e-9
     )
-    named = "refuses to take them.* leave --evaluator out"
+    named = "error when they are applied.* omit --evaluator"
     with pytest.raises(InvalidGameError, match=named):
         openspiel_evaluator.evaluate_result(result, "openspiel")
     with pytest.raises(InvalidGameError, match=named):  # as `evaluate` asks first

@@ -71,7 +71,7 @@ ROWS = [
     ),
     (
         "info --game python_rock_paper_scissors --form public-tree",
-        "nobody has declared",
+        "does not declare private states",
     ),
     (f"resolve {KUHN} --algorithm sarsa", "sarsa"),
     (f"resolve {KUHN} --algorithm lp", "lp"),
@@ -119,7 +119,7 @@ ROWS = [
     (f"{COMPARE} --workers=-1", "workers=-1"),
     (f"{COMPARE} --iterations 0", "iterations=0"),
     (f"{COMPARE} --workers 0 --patience 5", "without worker processes cannot be"),
-    (f"{COMPARE} --ray nowhere", "ray='nowhere' is no address of a cluster"),
+    (f"{COMPARE} --ray nowhere", "ray='nowhere' is not an address of a cluster"),
     (f"{COMPARE} --patience 0", "patience=0.0 must be finite and above 0"),
     (f"exploit {KUHN} --policy lp --trained --workers 2", "--trained is done in"),
     (f"{DEEP} --workers 2", "workers=2: algorithm='sd-cfr'"),

@@ -263,7 +263,7 @@ def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
     report.write(tmp_path, OF_KUHN, lines)
     for name in ("report.html", "report.md"):
         text = (tmp_path / name).read_text("utf-8").replace("&#x27;", "'")
-        assert reason in text and "spiel_cr's own exact best response" in text
+        assert reason in text and "the exact best response of spiel_cr" in text
 
 
 def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, capsys):
@@ -276,8 +276,8 @@ def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, caps
     marked = [row for row in rows if "†" in row]
     assert len(marked) == 2
     by_mark = {row.partition(" †")[0].split("OpenSpiel ")[1]: row for row in marked}
-    assert "magnet off: only averages" in by_mark["MMD without magnet (Python)"]
-    assert "the solver's own default is 100" in by_mark["Deep CFR (JAX)"]
+    assert "without a magnet only averages" in by_mark["MMD without magnet (Python)"]
+    assert "the default of the solver is 100" in by_mark["Deep CFR (JAX)"]
     assert all("too few iterations to mean anything (" in row for row in marked)
     assert "†: too few iterations to mean anything" in text
     (game,) = summary.summarise(settings, lines)
@@ -288,8 +288,8 @@ def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, caps
 def test_unfinished_runs_are_called_so(tmp_path):
     report.write(tmp_path, SETTINGS, records()[:1])
     text = (tmp_path / "report.md").read_text("utf-8")
-    assert "Not finished: 1 of 12 runs are there." in text
-    assert "Not finished: 0 of 12 runs are there." in text
+    assert "Not finished: 1 of 12 runs exist." in text
+    assert "Not finished: 0 of 12 runs exist." in text
 
 
 def test_curves_are_where_they_belong(folder):
@@ -323,7 +323,7 @@ def test_points_say_their_values(folder):
     titles = re.findall("<use [^>]*><title>([^<]*)</title></use>", text)
     every = [curves.series_of(first.rows, against=place) for place in curves.AGAINST]
     assert len(titles) == sum(len(one.points) for row in every for one in row)
-    where = "seconds with set-up and compiling: 0.8"
+    where = "seconds with set-up and compilation: 0.8"
     assert f"spiel_cr cfr+: NashConv 1.00e−04, {where}" in titles
     # The seed that is worst, and best.
     sampled = "NashConv 2 (1 to 7), iterations: 10"
@@ -351,7 +351,7 @@ def test_compiling_is_a_bar_beside_seconds(folder):
     )
     cell = re.search(r'data-head="seconds">([\d.]+)<(.*?)</td>', row)
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", cell[2])]
-    compiling = re.search(r'data-head="compiling s">([\d.]+)<', row)[1]
+    compiling = re.search(r'data-head="compilation s">([\d.]+)<', row)[1]
     assert len(widths) == 2 and 0 < sum(widths) <= 100.1
     expected = float(compiling) / float(cell[1])
     assert widths[1] / widths[0] == pytest.approx(expected, rel=0.1)

@@ -181,7 +181,7 @@ def test_the_likeliest_histories_of_a_large_game(monkeypatch):
     text = tree_page.tree_page(game, policy, [], "b")
     data = data_of(text)
     nodes = data["nodes"]
-    assert "the likeliest 50" in text and 500 <= len(nodes) < 510
+    assert "the most likely 50" in text and 500 <= len(nodes) < 510
     asked = [node[5] for node in nodes if node[4] >= 0]
     assert asked == sorted(asked, reverse=True) and nodes[0][6] is None
     key, holds, _, board, reach, _, value, _, actions = data["infosets"][0][0]
@@ -228,7 +228,7 @@ def test_the_page_opens_with_all_hands(tmp_path):
     found = [float(loss.replace("−", "-")) for loss in losses]
     assert found == pytest.approx(expected, abs=1e-4) and len(found) == 100
     # Worth on the average of matches that come here, as its actions are.
-    (worth,) = re.findall(r"Worth ([\d.e−]+) to player", dom)
+    (worth,) = re.findall(r"Value for player \d: ([\d.e−]+);", dom)
     assert float(worth.replace("−", "-")) == pytest.approx(
         first.value / first.others_reach, abs=1e-3
     )
@@ -318,4 +318,4 @@ def test_in_a_real_browser(leduc_page, tmp_path, width):
     count, commonest = browser.colours(picture, width)
     assert count > 100 and commonest < 0.97
     assert re.search(r'id="count"[^>]*>\d+ decisions', dom)
-    assert "a best response from here on gains" in dom and 'class="row now' in dom
+    assert "gain of a best response from here on" in dom and 'class="row now' in dom

@@ -83,7 +83,7 @@ def test_in_a_browser(page, tmp_path, width):
 
 def test_too_large(solved, monkeypatch):
     monkeypatch.setattr(spot_page, "MOST_NUMBERS", 1000)
-    with pytest.raises(ValueError, match="a page has room for 1,000; leave out --html"):
+    with pytest.raises(ValueError, match="a page has room for 1,000; omit --html"):
         spot_page.check_size(solved.average_policy())
 
 

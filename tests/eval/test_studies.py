@@ -76,7 +76,7 @@ def test_gameshrink_of_a_small_deck(monkeypatch):
 def test_studies_agree_with_what_was_published(capsys, name):
     found = report(capsys, "study", name)
     differs = [line["quantity"] for line in found["lines"] if line["agrees"] is False]
-    # Measured, and said in docs/comparing.md.
+    # Measured; docs/benchmarks/reproductions.md says so.
     known = {
         # Equal histograms are not enough.
         "gameshrink": ["by histograms: NashConv after 200 iterations of cfr+, in chips"]

@@ -203,13 +203,6 @@ TABLE = {
     path                         | large | - | - | large | - | large | -    | -
 """,
 }
-# Cells that do not yet do what the table says.
-_PENDING = {
-    ("phantom", "string", "evaluate"),
-    ("simulated", "string", "best_response"),
-    ("simulated", "string", "exploit"),
-    ("simulated", "string", "play_matches"),
-}
 
 
 def cells():
@@ -218,14 +211,12 @@ def cells():
         assert [kind for kind, *_ in rows] == list(KINDS)
         for kind, *reasons in rows:
             for function, reason in zip(FUNCTIONS, reasons, strict=True):
-                pending = (form, kind, function) in _PENDING
                 yield pytest.param(
                     form,
                     kind,
                     function,
                     reason,
                     id=f"{form}-{kind}-{function}",
-                    marks=[pytest.mark.xfail(strict=False)] * pending,
                 )
 
 

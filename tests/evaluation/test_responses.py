@@ -15,9 +15,10 @@ import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.common import exact_evaluator
 from spiel_cr.evaluation import openspiel_evaluator, result
-from spiel_cr.evaluation.best_response import respond, rollout_of
+from spiel_cr.evaluation.best_response import respond
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
+from spiel_cr.evaluation.response_matches import rollout_of
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.evaluation.result import ResponseValue
@@ -300,7 +301,7 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     tree = dataclasses.replace(tree)
     result = spiel_cr.solve(tree, "lp")
     assert openspiel_evaluator.evaluate_result(result).evaluator == "spiel_cr"
-    refused = "more than 2 histories lie below outcomes of probability zero"
+    refused = "more than 2 histories are below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
     judge = exact_evaluator.ExactEvaluator(_Instance(tree, tree.game, tree.game))

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from spiel_cr.abstraction.methods import Method
 from spiel_cr.common.parameters import table_of
-from spiel_cr.eval.cli import command as cli
 from spiel_cr.eval.cli import main
+from spiel_cr.eval.cli import setting_options as cli
 from spiel_cr.players.player_strings import PLAYERS
 from spiel_cr.solvers.cfr.cfr_config import PRESETS, SAMPLED_PRESETS
 
@@ -426,7 +426,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     ),
     (_ANY, "--size"): _number("0.001", "0 1001"),
     ("solve", "--algorithm"): Values(
-        (*_ALGORITHMS, *SAMPLED, "pdhg", "lp"), _not_solved_by
+        (*_ALGORITHMS, *SAMPLED, "pdhg", "egt", "lp"), _not_solved_by
     ),
     ("compare", "--workers"): _whole("0 1", "-1"),
     **{(name, "--memory-limit"): _LIMITS for name in ("info", "solve", "resolve")},

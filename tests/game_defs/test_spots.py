@@ -92,11 +92,14 @@ def test_ranges_as_people_count_them():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("QQ+,AKx", "ranges: 'AKx' is no hand and no span of hands; write such as QQ"),
-        ("", "'' is no hand"),
+        (
+            "QQ+,AKx",
+            "ranges: 'AKx' is neither a hand nor a span of hands; write such as QQ",
+        ),
+        ("", "'' is neither a hand"),
         ("AAs", "'AAs': a pair is neither s nor o; write AA"),
         ("AhAh", "'AhAh' has the card Ah twice"),
-        ("AA:2", "'AA:2': the weight behind the colon is no number from 0 to 1"),
+        ("AA:2", "'AA:2': the weight after the colon is not a number from 0 to 1"),
         ("A5s-K2s", "'A5s-K2s': a span has one higher card"),
         ("A5s-A2o", "'A5s-A2o' mixes kinds"),
     ],
@@ -156,7 +159,7 @@ def test_bets_by_definition(parts, cap):
     ("text", "said"),
     [
         ("50%; river 2x", "'2x' multiplies a bet, so it holds for raises alone"),
-        ("big", "'big' is no size and no word for where it holds"),
+        ("big", "'big' is neither a size nor a place; write words such as"),
         ("50%; raises", "'raises' has no size"),
         ("50%;", "'' has no size"),
         ("raises 1x", "'1x' is out of range; give times more than 1"),
@@ -265,8 +268,8 @@ def test_deals_are_as_likely_as_weights_say():
         ({"ranges": "AA;5c9d"}, "the board 5c9dJs2h3c leaves player 1 no hand"),
         ({"ranges": "AK:0;AA"}, "leaves player 0 no hand"),
         ({"ranges": "AhKh;AhQh"}, "any two hands share a card"),
-        ({"ranges": "AA;AKz"}, "ranges: 'AKz' is no hand"),
-        ({"bets": "huge"}, "bets: 'huge' is no size"),
+        ({"ranges": "AA;AKz"}, "ranges: 'AKz' is neither a hand"),
+        ({"bets": "huge"}, "bets: 'huge' is neither a size"),
         ({"bets": "1% 2% 3% 5% 7%", "stack": 5000}, "more than 50000 public nodes"),
     ],
 )

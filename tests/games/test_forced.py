@@ -172,7 +172,7 @@ def test_padding_changes_nothing():
         forced.lay_out(*given, layout.shapes_of(*chained()))
 
 
-@pytest.mark.parametrize("algorithm", ["cfr+", "pdhg"])
+@pytest.mark.parametrize("algorithm", ["cfr+", "pdhg", "egt"])
 def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
     seen, without = [], forced.without
 

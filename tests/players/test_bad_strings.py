@@ -31,7 +31,7 @@ READERS = {
 # Of each reader: the text, and a pattern of the error.
 ROWS = {
     "algorithm": [
-        ("", "is no name"),
+        ("", "is not a name"),
         ("CFR", "choose one of auto, cfr"),
         ("cfr(x=1)", "unknown parameter 'x'"),
         ("cfr(", "cannot be read"),
@@ -117,7 +117,7 @@ ROWS = {
             "nobody(x=1)",
             "there is no player 'nobody'; choose one of resolving, search, oos",
         ),
-        ("", "bot='' cannot be read: '' is no name; write name or name"),
+        ("", "bot='' cannot be read: '' is not a name; write name or name"),
         ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
         ("resolving(speed=3)", "unknown parameter 'speed'; resolving takes solver, it"),
         ("uniform(seed=3)", "unknown parameter 'seed'; uniform takes none"),

@@ -140,5 +140,5 @@ def test_combos_count_suits_that_are_alike():
 
 def test_other_games_have_no_hands():
     policy = FormPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
-    with pytest.raises(ValueError, match="its signals are no hands of cards"):
+    with pytest.raises(ValueError, match="its private states are not hands of cards"):
         poker.answers(policy)

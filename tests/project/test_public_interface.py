@@ -22,11 +22,7 @@ NAMES = sorted(
 )
 MOST_NAMES = 22
 # Names whose docstrings have no example yet.
-NO_EXAMPLE = set(
-    "CFRPlusSolver CFRSolver Checkpoint GameOptions Goal LeafValue ResolvingConfig "
-    "ResponseConfig Result build_tree differences load_bot load_game load_policy "
-    "play_matches plot resolve solve".split()
-)
+NO_EXAMPLE: set[str] = set()
 # Runs all examples, each without any name that another one has defined.
 _RUN = """
 import contextlib, doctest, io, json, sys

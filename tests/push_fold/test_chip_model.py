@@ -49,7 +49,7 @@ def test_many_players_at_once():
     ("stacks", "prizes", "said"),
     [
         ([1, -1], [1], "stacks"),
-        ([0, 0], [1], "nobody"),
+        ([0, 0], [1], "no player"),
         ([1, 1], [3, 2, 1], "prizes"),
         ([1, np.nan], [1], "stacks"),
     ],

@@ -28,9 +28,10 @@ def test_value_iteration_stops_where_no_equilibrium_is():
     np.testing.assert_array_equal(ex_post_gains(game, end.profile), np.eye(2))
 
 
-def test_policy_iteration_does_not():
+@pytest.mark.parametrize("algorithm", ["pi-fp", "fp-pi", "fp-vi"])
+def test_the_other_loops_do_not(algorithm):
     game = StopOrGoOn(2.0)
-    end = last_round("pi-fp", game, 10)
+    end = last_round(algorithm, game, 10)
     np.testing.assert_array_equal(ex_post_gains(game, end.profile), 0)
     np.testing.assert_array_equal(game.evaluate(end.profile), np.eye(2))
 

@@ -116,10 +116,10 @@ def enumerate_value(tree, strategy):
     """Player 0's expected utility of a subgame as samplers walk it."""
 
     def below(history):
-        count, row = int(tree.num_actions[history]), int(tree.row[history])
+        count, row = int(tree.level.num_actions[history]), int(tree.level.row[history])
         if not count:
-            return float(tree.utility[history])
-        first = int(tree.first_child[history])
+            return float(tree.level.utility[history])
+        first = int(tree.level.first_child[history])
         return sum(strategy[a, row] * below(first + a) for a in range(count))
 
     total = 0.0
@@ -218,9 +218,11 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
         assert tree.share.sum() == pytest.approx(1, abs=1e-6)
         assert (tree.share[len(np.unique(tree.root)) - 1 :] == 0).any()
         for k, h in enumerate(nodes):
-            below = nodes[tree.first_child[k] + np.arange(tree.num_actions[k])]
+            below = nodes[
+                tree.level.first_child[k] + np.arange(tree.level.num_actions[k])
+            ]
             np.testing.assert_array_equal(below, np.flatnonzero(histories.parent == h))
-        at_chance = tree.row[tree.player == 2]
+        at_chance = tree.level.row[tree.level.player == 2]
         assert len(set(at_chance)) == len(at_chance)
         np.testing.assert_allclose(tree.uniform[:, at_chance].sum(0), 1, atol=1e-6)
         assert (tree.owner[at_chance] == 2).all()
@@ -228,7 +230,7 @@ def test_tables_hold_the_subgame_and_nothing_else(name, player, number):
         for table in (tree.uniform, tree.explore):
             np.testing.assert_allclose(table[:, players].sum(0), 1, atol=1e-6)
         # The last place of everything is no place of the subgame.
-        assert tree.num_actions[-1] == 0 and not tree.uniform[:, -1].any()
+        assert tree.level.num_actions[-1] == 0 and not tree.uniform[:, -1].any()
         beyond = tree.next_augmented[: len(nodes)]
         deeper = beyond < layer.shape.below - 1
         assert (d.layer[nodes[deeper]] == number + 1).all()

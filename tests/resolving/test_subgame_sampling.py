@@ -129,9 +129,9 @@ def sampled(made, baseline, player, points, rng):
             learned = rng.normal(size=state.baseline.shape)
             state = state._replace(baseline=learned)
         arrays = (made.tree, state, made.strategy, draws, player)
-        found = sample(*jax.device_put(arrays), config)
-        values = np.asarray(found.values).reshape(made.strategy.shape)
-        return values, np.asarray(found.next_augmented)
+        values, below, _ = sample(*jax.device_put(arrays), config)
+        values = np.asarray(values).reshape(made.strategy.shape)
+        return values, np.asarray(below)
 
 
 def worth(histories, behaviours, first_of):

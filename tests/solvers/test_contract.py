@@ -71,6 +71,8 @@ ROWS = (
     ),
     *(Row(name, "batch=64", 60, 0.4) for name in ("vr-mccfr", "vr-mccfr+")),
     Row("pdhg", "", 200, 0.3),
+    Row("egt", "", 200, 0.3),
+    Row("iterated-smoothing", "", 200, 0.3),
     *(Row(name, "", 2000, 0.4) for name in ("public-vr", "public-vr+", "public-es")),
     Row("lp", "", 1, 1e-8),
     _BOARDS,

@@ -102,7 +102,7 @@ def test_too_large_games_that_declare_signals_are_told_so():
 
 
 def test_games_without_signals_are_refused_in_that_form():
-    with pytest.raises(ValueError, match="nobody has declared its signals"):
+    with pytest.raises(ValueError, match="does not declare private states"):
         spiel_cr.solve(
             "python_rock_paper_scissors", options=spiel_cr.GameOptions("public-tree")
         )

@@ -1,4 +1,4 @@
-"""Which signals to play alike: GameShrink's test, an exact one, what becomes of it."""
+"""GameShrink: partitions of private states, their tests, and the abstract games."""
 
 from spiel_cr.abstraction.gameshrink.counts import DealCounts, count
 from spiel_cr.abstraction.gameshrink.equitable import (

@@ -1,8 +1,7 @@
-"""Matrices as exact integers: how many deals lie behind every entry.
+"""Payoff matrices as exact integers: the number of deals behind every entry.
 
-Entries of matrices are sums of probabilities of deals, which floating point rounds.
-Whether two signals may be played alike is a question of equality, so it is asked of
-integers.
+Entries of payoff matrices are sums of probabilities of deals, which floating point
+rounds. A lossless abstraction depends on exact equality, so it is tested with integers.
 """
 
 from collections.abc import Sequence
@@ -16,30 +15,31 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
-# Entries that differ by no more than this, relatively, are one number: sums of up to
-# 1e5 equal terms are off by less.
+# Entries with at most this relative difference are treated as equal: rounding errors of
+# sums of up to 1e5 equal terms are smaller.
 _CLOSE = 1e-10
-# The smallest entry is taken for this many units at most.
+# Largest number of units that the smallest entry may represent.
 _MOST_UNITS = 5040
 _LARGEST = 2.0**53
-# All entries of a matrix together, so that no sum of some of them wraps, nor does the
-# difference of two.
+# Limit of the sum of all entries of a matrix, so that neither sums nor differences of
+# sums overflow.
 _MOST_DEALS = 2.0**62
-# As many pairs of hands are listed; they take about 50 bytes each.
+# Largest number of pairs of hands in a list; each takes about 50 bytes.
 _MOST_PAIRS = 50_000_000
 
 
 class DealCounts(NamedTuple):
-    """A signal game's matrices and chances as integers; shared factors are left out.
+    """Payoff matrices and weights of a game as integers, without common factors.
 
     Attributes:
-      payoff_matrices: For each payoff matrix int64 [H0, H1], its entries times one
+      payoff_matrices: Entries of each payoff matrix, int64 [H0, H1], times one
         factor per round.
-      weights: for each player and round int64 [H], at least 1: how often each signal is
-        dealt, up to one factor per round. They are the row sums of absolute entries of
-        the matrix of the round for which these are largest: in games where somebody can
-        fold, or where nobody ever draws, the number of deals. In a round without
-        matrices they are the sums over the signals that refine a signal.
+      weights: Frequency of each private state by player and round, int64 [H], at least
+        1, up to one factor per round. The weights are row sums of absolute
+        entries of the round's payoff matrix with the largest such sum: the number of
+        deals, in games in which a player can fold or no player ever draws. In a round
+        without payoff matrices they are the sums over the private states that refine a
+        private state.
     """
 
     payoff_matrices: tuple[sparse.csr_array, ...]
@@ -47,11 +47,12 @@ class DealCounts(NamedTuple):
 
 
 def count(game: PublicTreeGame) -> DealCounts:
-    """Counts what lies behind the entries of all matrices.
+    """Convert all payoff matrices of a game to exact integers.
 
     Raises:
-      InvalidGameError: the entries of some round are no multiples of one number.
-      GameTooLargeError: those of a matrix sum to 2^62 or more; see also `list_entries`.
+      InvalidGameError: If the entries of a round are not multiples of one number.
+      GameTooLargeError: If the entries of a matrix sum to 2^62 or more, or a matrix is
+        too large for `list_entries`.
     """
     payoff_matrices = _integers(game)
     weights: list[list[np.ndarray]] = [[], []]
@@ -73,30 +74,30 @@ def count(game: PublicTreeGame) -> DealCounts:
                 np.add.at(weight, game.parents[player][r + 1], weights[player][0])
             else:
                 weight = np.ones(len(parent), np.int64)
-            # What is never dealt is no part of the game; any weight will do.
+            # A private state that is never dealt may have any weight.
             weights[player].insert(0, np.maximum(weight, 1))
     return DealCounts(tuple(payoff_matrices), (tuple(weights[0]), tuple(weights[1])))
 
 
 def list_entries(payoff_matrix: PayoffMatrix) -> Payoffs:
-    """The entries of a matrix.
+    """Return the entries of a payoff matrix as a list.
 
     Raises:
-      GameTooLargeError: it compares more than 50 million pairs of hands or signals.
+      GameTooLargeError: If the matrix compares more than 50 million pairs of hands.
     """
     if isinstance(payoff_matrix, HandMatrix):
         pairs = num_pairs(payoff_matrix)
         if pairs > _MOST_PAIRS:
             raise GameTooLargeError(
                 f"a matrix of round {payoff_matrix.round} compares {pairs:,} "
-                f"pairs of hands, more than the {_MOST_PAIRS:,} that are listed; "
-                f"partition the signals of a smaller game, such as one of fewer boards"
+                f"pairs of hands; the limit is {_MOST_PAIRS:,}; "
+                f"use a smaller game, such as one with fewer boards"
             )
     return payoff_matrix.coordinates()
 
 
 def num_pairs(payoff_matrix: HandMatrix) -> int:
-    """How many pairs of hands meet on a board, those with a card in common, too."""
+    """Count the pairs of hands on the same board, common cards included."""
     first, second = payoff_matrix.hands
     boards = 1 + max(first.board.max(initial=0), second.board.max(initial=0))
     meet = [np.bincount(hands.board, minlength=boards) for hands in (first, second)]
@@ -104,13 +105,13 @@ def num_pairs(payoff_matrix: HandMatrix) -> int:
 
 
 def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
-    """The matrices' entries as integers, with one factor per round."""
+    """Return the entries of all matrices as integers, with one factor per round."""
     entries = [list_entries(payoff_matrix) for payoff_matrix in game.payoff_matrices]
     rounds = [payoff_matrix.round for payoff_matrix in game.payoff_matrices]
     units = {
         r: _unit(
             [e.values for e, other in zip(entries, rounds, strict=True) if other == r],
-            f"{game.game}: the chances of round {r}",
+            f"{game.game}: the probabilities of round {r}",
         )
         for r in set(rounds)
     }
@@ -124,8 +125,8 @@ def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
             raise GameTooLargeError(
                 f"{game.game}: a matrix of round {payoff_matrix.round} counts "
                 f"{deals:.3g} deals, whose sums do not fit into 64 bits (at most "
-                f"{_MOST_DEALS:.3g}); use the game without a partition, or partition "
-                "the signals of a game with fewer deals, or more equal ones"
+                f"{_MOST_DEALS:.3g}); use the game without a partition, or a game "
+                "with fewer or more equally likely deals"
             )
         payoff_matrices.append(
             sparse.csr_array((integers, (rows, columns)), shape=payoff_matrix.shape)
@@ -134,7 +135,7 @@ def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
 
 
 def _unit(values: Sequence[np.ndarray], name: str) -> float:
-    """The largest number that all values are multiples of, up to rounding."""
+    """Return the largest number of which all values are multiples, up to rounding."""
     sizes = np.unique(np.concatenate([np.unique(np.abs(v)) for v in values]))
     sizes = sizes[sizes > 0]
     if len(sizes) == 0:
@@ -145,6 +146,6 @@ def _unit(values: Sequence[np.ndarray], name: str) -> float:
         if (off <= _CLOSE * multiples).all() and multiples[-1] < _LARGEST:
             return float(sizes[0] / parts)
     raise InvalidGameError(
-        f"{name} are no multiples of one number, {sizes[0]:.6g} divided by at most "
-        f"{_MOST_UNITS}; only games of equally likely deals can be held to exact tests"
+        f"{name} are not multiples of one number, {sizes[0]:.6g} divided by at most "
+        f"{_MOST_UNITS}; exact tests need equally likely deals"
     )

@@ -1,32 +1,34 @@
-"""The exact test of abstraction: which signals may be played alike at no loss.
+"""The exact test of abstraction: private states that may be merged without loss.
 
-Let a(s) be a signal's share of its class: its weight over that of all signals of the
-class. A partition is *equitable* if, for both players and all rounds, for each signal s
-of a class c,
+Let a(s) be the share of a private state in its class: its weight divided by the weight
+of all private states of the class. A partition is *equitable* if, for both players and
+all rounds, for each private state s of a class c,
 
-  1. the entries of each matrix between s and the opponent's signals of a class d sum to
-     a(s) times those between all of c and d, and
-  2. the signals of each class below c that refine s have the share a(s) of that class.
+  1. the entries of each payoff matrix between s and the opponent's private states of a
+     class d sum to a(s) times those between all of c and d, and
+  2. the private states of each class below c that refine s have the share a(s) of that
+     class.
 
-In words: given a class, the signal says nothing more about the opponent's class, about
-who wins, or about the own class to come.
+In words: given a class, the private state contains no more information about the
+opponent's class, about the winner, or about the player's own next class.
 
 Claim: then the partition is *lossless*. Strategies of the game of classes, lifted, have
 the same NashConv in both games, so equilibria lift to equilibria.
 
-Proof: a lifted strategy of the opponent reaches all signals of a class d alike, so by 1
-a leaf is worth a(s) times as much at s as at c in the game of classes. Going up the
-public tree, an infoset of s is worth a(s) times that of c: at a best response a maximum
-over actions of sums of such values; where cards are dealt, by 2, a sum over the classes
-e below c of the shares of e that refine s, which are a(s), times the value of e. Over
-all signals of a class of round 0 the shares sum to 1, so a best response wins the same
-in both games. The lifted strategies themselves are worth the same in both, since the
-matrices of classes are sums. NashConv is the difference.
+Proof: a lifted strategy of the opponent reaches all private states of a class d with
+the same probability, so by 1 the value of a leaf at s is a(s) times its value at c in
+the game of classes. Going up the public tree, the value of an infoset of s is a(s)
+times that of c: at a best response it is a maximum over actions of sums of such values;
+where cards are dealt it is, by 2, a sum over the classes e below c of the shares of e
+that refine s, which are a(s), times the value of e. Over all private states of a class
+of round 0 the shares sum to 1, so a best response has the same value in both games. The
+lifted strategies have the same value in both games, since the payoff matrices of
+classes are sums. NashConv is the difference.
 
-Of all equitable partitions (for one choice of weights) there is a coarsest, since two
-of them have a join, which is equitable too. It is found by splitting classes until none
-need be split. Equal histograms of wins, ties and losses are necessary for a class, and
-not sufficient: `histograms` has the test that stops there.
+Among all equitable partitions (for one choice of weights) there is a coarsest, since
+two of them have a join, which is equitable too. It is computed by splitting classes
+until no class has to be split. Equal histograms of wins, ties and losses are necessary
+for a class but not sufficient: `histograms` implements the test that stops there.
 """
 
 import math
@@ -48,18 +50,18 @@ _BITS = 64
 
 
 class UnequalSignals(NamedTuple):
-    """Two signals of one class that differ.
+    """Two private states of one class that differ.
 
     Attributes:
-      player: whose.
-      round: of both.
-      signals: the two.
-      matrix: number of the matrix that tells them apart; -1: the signals that refine
-        them do.
-      other: the class of the opponent's signals, or of the own signals of the next
-        round, that meets both differently.
-      shares: what each of the two signals has with that class, in proportion to the
-        signal's own weight.
+      player: Player of the private states.
+      round: Round of both private states.
+      signals: Indices of the two private states.
+      matrix: Index of the payoff matrix in which they differ; -1: they differ in the
+        private states that refine them.
+      other: Class of the opponent's private states, or of the player's private states
+        of the next round, for which the two differ.
+      shares: Sum of entries, or weight, that each of the two private states has with
+        that class, divided by the weight of the private state.
     """
 
     player: int
@@ -73,19 +75,20 @@ class UnequalSignals(NamedTuple):
 def lossless_partition(
     game: PublicTreeGame, counts: DealCounts | None = None
 ) -> Partition:
-    """The coarsest partition that is equitable, hence lossless.
+    """Compute the coarsest equitable partition, which is lossless.
 
-    All sums are integers modulo 2^64. Those of a signal over all classes are told apart
-    by one random combination in each round of splitting, drawn from a fixed seed; the
-    result is then held to `difference`, which is exact.
+    All sums are integers modulo 2^64. In each round of splitting, the sums of a private
+    state over all classes are compared by one random combination, drawn from a fixed
+    seed. The result is then verified by `difference`, which is exact.
 
     Args:
-      game: the game.
-      counts: those of the game, if they are at hand.
+      game: Game in public-tree form.
+      counts: Counts of the game, if they are already computed.
 
     Raises:
-      InvalidGameError: see `counts.count`.
-      GameTooLargeError: see `difference`.
+      InvalidGameError: If the probabilities are not multiples of one number; see
+        `counts.count`.
+      GameTooLargeError: If the integers are too large; see `difference`.
     """
     counts = counts or count(game)
     scales = [
@@ -114,21 +117,23 @@ def lossless_partition(
 def difference(
     game: PublicTreeGame, partition: Partition, counts: DealCounts | None = None
 ) -> UnequalSignals | None:
-    """Says why a partition is not equitable, in exact integers.
+    """Return a proof that a partition is not equitable, in exact integers.
 
     Args:
-      game: the game.
-      partition: of its signals.
-      counts: those of the game, if they are at hand.
+      game: Game in public-tree form.
+      partition: Partition of its private states.
+      counts: Counts of the game, if they are already computed.
 
     Returns:
-      Two signals that its first class of several kinds holds, or None: the partition is
-      equitable, hence lossless.
+      Two private states of the first class that is not uniform; or None if the
+      partition is equitable, hence lossless.
 
     Raises:
-      ValueError: the partition is none of this game's signals.
-      InvalidGameError: see `counts.count`.
-      GameTooLargeError: see there, or the integers do not fit into 64 bits.
+      ValueError: If the partition does not match the private states of the game.
+      InvalidGameError: If the probabilities are not multiples of one number; see
+        `counts.count`.
+      GameTooLargeError: If `counts.count` raises it, or the integers do not fit into 64
+        bits.
     """
     partition.check(game)
     counts = counts or count(game)
@@ -160,7 +165,7 @@ def _refining(
     player: int,
     round: int,
 ) -> sparse.csr_array:
-    """Weights of the signals that refine each signal, int64 [H, classes below]."""
+    """Return weights of refining private states, int64 [H, classes below]."""
     parent = game.parents[player][round + 1]
     labels = partition.labels[player][round + 1]
     shape = (len(game.parents[player][round]), 1 + int(labels.max(initial=-1)))
@@ -171,20 +176,20 @@ def _refining(
 def _unequal(
     table: sparse.csr_array, weight: np.ndarray, first: np.ndarray
 ) -> tuple[tuple[int, int], int, tuple[float, float]] | None:
-    """The first row that is not in proportion to that of its class's first signal.
+    """Return the first row that is not proportional to its class's first row.
 
     Args:
-      table: int64 [H, n].
-      weight: int64 [H], what rows are in proportion to.
-      first: int64 [H], the first signal of each signal's class.
+      table: Sums by private state and class, int64 [H, n].
+      weight: Weights to which rows should be proportional, int64 [H].
+      first: First private state of each private state's class, int64 [H].
     """
     weight = weight // np.gcd.reduce(weight)
     largest = int(abs(table.data).max(initial=0)) * int(weight.max())
     if largest >= 2 ** (_BITS - 2):
         raise GameTooLargeError(
             f"products of counts up to {largest:.3g} do not fit into {_BITS} bits: the "
-            "deals are too many or too unequal to be held to an exact test; use the "
-            "game without a partition, or partition the signals of a smaller one"
+            "deals are too many or too unequal for an exact test; use the "
+            "game without a partition, or a smaller game"
         )
     scaled = table.multiply(weight[first][:, None]).tocsr()
     difference = (scaled - table[first].multiply(weight[:, None]).tocsr()).tocoo()
@@ -206,15 +211,15 @@ def _split(
     partition: Partition,
     rng: np.random.Generator,
 ) -> Partition:
-    """Splits all classes once, by what their signals have with all classes.
+    """Split all classes once, by the sums of their private states over all classes.
 
     Args:
-      game: the game.
-      counts: of the game.
-      scales: for each player and round uint64 [H], see `_inverse`.
-      payoff_matrices: for each matrix uint64 [H0, H1] and its transpose.
-      partition: so far.
-      rng: consumed.
+      game: Game in public-tree form.
+      counts: Counts of the game.
+      scales: Factors by player and round, uint64 [H], see `_inverse`.
+      payoff_matrices: Entries of each matrix, uint64 [H0, H1], and of its transpose.
+      partition: Current partition.
+      rng: Random generator, advanced by the call.
     """
     colours = [
         [
@@ -247,9 +252,9 @@ def _split(
 
 
 def _inverse(weight: np.ndarray) -> np.ndarray:
-    """What makes sums comparable: the common multiple of all weights over each.
+    """Return factors that make sums of private states comparable, uint64 [H].
 
-    Modulo 2^64: uint64 [H].
+    They are the common multiple of all weights divided by each weight, modulo 2^64.
     """
     weight = weight // np.gcd.reduce(weight)
     values, number = np.unique(weight, return_inverse=True)

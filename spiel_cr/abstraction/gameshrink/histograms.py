@@ -1,15 +1,15 @@
-"""GameShrink's test of which signals to play alike: histograms of wins, ties, losses.
+"""GameShrink's test of private states: histograms of wins, ties and losses.
 
 Gilpin & Sandholm 2007, "Lossless abstraction of imperfect information games". Two
-signals of the last round are alike if they win, tie and lose against equally many of
-the opponent's signals; two of an earlier round are, if the signals that refine them
-can be matched with each other, alike with alike. A class then holds the signals that
-are alike and whose parents are of one class.
+private states of the last round are equivalent if they win, tie and lose against
+equally many of the opponent's private states. Two private states of an earlier round
+are equivalent if those that refine them can be matched one to one with equivalent ones.
+A class consists of equivalent private states with parents in one class.
 
-Its classes, and the rows and nonzeros of the linear program that they leave, are those
-that the paper reports of Rhode Island Hold'em. The paper's theorem, though, is about
-ordered game isomorphisms. Equal histograms are necessary for a lossless abstraction and
-not sufficient: `equitable` has an exact test, and says where this one fails.
+Its classes, and the rows and nonzeros of the resulting linear program, are those
+that the paper reports for Rhode Island Hold'em. The paper's theorem, however, is about
+ordered game isomorphisms. Equal histograms are necessary for a lossless abstraction but
+not sufficient: `equitable` implements an exact test, and explains the difference.
 """
 
 import numpy as np
@@ -23,19 +23,21 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 def histogram_partition(
     game: PublicTreeGame, *, counts: DealCounts | None = None
 ) -> Partition:
-    """Partitions the signals by GameShrink's test.
+    """Partition the private states by GameShrink's test.
 
-    A histogram has, for each matrix of the round, the share of deals that win and the
-    share that lose; draws, and in games of cards all that a fold can tell, are what
-    remains. Matrices must not have cancelled wins against losses: two signals compare
-    alike in all deals.
+    A histogram contains, for each payoff matrix of the round, the share of deals that
+    win and the share that lose. Ties, and in card games the compatible hands at folds,
+    are the remainder. Wins and losses must not cancel in the entries of a matrix: the
+    comparison of two private states must have the same result in all deals.
 
     Args:
-      game: the game.
-      counts: those of the game, if they are at hand.
+      game: Game in public-tree form.
+      counts: Counts of the game, if they are already computed.
 
     Raises:
-      InvalidGameError, GameTooLargeError: see `counts.count`.
+      InvalidGameError: If the probabilities are not multiples of one number; see
+        `counts.count`.
+      GameTooLargeError: If the integers are too large; see `counts.count`.
     """
     counts = counts or count(game)
     labels = []
@@ -53,7 +55,7 @@ def histogram_partition(
 def _from_the_last(
     game: PublicTreeGame, counts: DealCounts, player: int
 ) -> list[np.ndarray]:
-    """For each round int32 [H], equal where one player's signals are alike."""
+    """Return kinds by round, int32 [H]: equal for equivalent private states."""
     kinds: list[np.ndarray] = []
     for r in reversed(range(game.num_rounds)):
         weight = counts.weights[player][r]
@@ -74,7 +76,7 @@ def _from_the_last(
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """Integers that are equal exactly where the fractions are, int64 [n]."""
+    """Return integers that are equal exactly if the fractions are equal, int64 [n]."""
     shared = np.gcd(numerator, denominator)
     return number_classes(numerator // shared, denominator // shared)
 
@@ -82,16 +84,16 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 def _rows_alike(
     parent: np.ndarray, kind: np.ndarray, heavy: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Numbers that are equal where equal shares of each kind refine two signals.
+    """Number private states by the shares of each kind among those that refine them.
 
     Args:
-      parent: int32 [h], the signal that each refining signal refines.
-      kind: int32 [h], of refining signals.
-      heavy: int64 [h], their weights.
-      weight: int64 [H], those of the signals.
+      parent: Private state that each refining one refines, int32 [h].
+      kind: Kind of each refining private state, int32 [h].
+      heavy: Weights of the refining private states, int64 [h].
+      weight: Weights of the refined private states, int64 [H].
 
     Returns:
-      int64 [H].
+      Numbers that are equal exactly if the shares are equal, int64 [H].
     """
     shape = (len(weight), 1 + int(kind.max(initial=-1)))
     table = sparse.csr_array((heavy, (parent, kind)), shape=shape)

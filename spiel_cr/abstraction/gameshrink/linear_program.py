@@ -1,8 +1,8 @@
-"""How large the linear program of a signal game would be, without making it.
+"""Size of the linear program of a game in public-tree form, without constructing it.
 
 In sequence form (Koller, Megiddo & von Stengel 1996) player 0's realisation plan x and
-the values q of player 1's infosets satisfy E x = e and F' q ≤ A' x. E and F say for
-each infoset that its sequences sum to the one before it; A is the payoff coupling.
+the values q of player 1's infosets satisfy E x = e and F' q ≤ A' x. E and F require for
+each infoset that its sequences sum to the one before it; A contains the payoffs.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ class LPSize(NamedTuple):
     """The size of a linear program.
 
     Attributes:
-      rows: constraints, signs of variables left out.
-      columns: variables.
-      nonzeros: of the matrix of constraints: those of A, E and F.
-      payoff_nonzeros: those of A.
+      rows: Number of constraints, without signs of variables.
+      columns: Number of variables.
+      nonzeros: Number of nonzeros of the matrix of constraints: those of A, E and F.
+      payoff_nonzeros: Number of nonzeros of A.
     """
 
     rows: int
@@ -34,12 +34,12 @@ class LPSize(NamedTuple):
 
 
 def lp_size(game: PublicTreeGame) -> LPSize:
-    """Counts rows, columns and nonzeros of the linear program of a game.
+    """Count rows, columns and nonzeros of the linear program of a game.
 
-    Sums that cancel within rounding are no nonzeros.
+    Sums that cancel up to rounding are not counted as nonzeros.
 
     Raises:
-      GameTooLargeError: see `counts.list_entries`.
+      GameTooLargeError: If a matrix is too large; see `counts.list_entries`.
     """
     sequences, infosets = _sides(
         game.betting, [game.num_private_states(p) for p in range(2)]
@@ -56,7 +56,7 @@ def lp_size(game: PublicTreeGame) -> LPSize:
 
 
 def lp_rows(betting: Betting, num_private_states: Sequence[Sequence[int]]) -> int:
-    """Counts the rows for a public tree and numbers of signals by player and round."""
+    """Count the rows, from a public tree and numbers of private states."""
     sequences, infosets = _sides(betting, num_private_states)
     return infosets[0] + sequences[1]
 
@@ -64,7 +64,10 @@ def lp_rows(betting: Betting, num_private_states: Sequence[Sequence[int]]) -> in
 def _sides(
     betting: Betting, num_private_states: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[int]]:
-    """Both players' sequences, and infosets, the empty sequence's constraint added."""
+    """Return both players' numbers of sequences, and of infosets plus one.
+
+    The additional one is the constraint of the empty sequence.
+    """
     num_actions = betting.num_actions.astype(np.int64)
     sequences, infosets = [], []
     for player in range(2):
@@ -76,14 +79,14 @@ def _sides(
 
 
 def _payoff_nonzeros(game: PublicTreeGame) -> int:
-    """Pairs of sequences at which something is paid."""
+    """Count pairs of sequences with nonzero payoffs."""
     betting, terms = game.betting, game.terms
     last = _last_sequences(game)
     meetings: dict[tuple[int, int], list[int]] = {}
     for number, leaf in enumerate(terms.leaf):
         pair = int(last[0][leaf]), int(last[1][leaf])
         meetings.setdefault(pair, []).append(number)
-    # Terms of one matrix alone are alike up to their stakes.
+    # Terms of a single matrix have the same nonzeros for all stakes.
     nonzeros: dict[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], int] = {}
     total = 0
     for pair, numbers in meetings.items():
@@ -105,7 +108,7 @@ def _payoff_nonzeros(game: PublicTreeGame) -> int:
 
 
 def _last_sequences(game: PublicTreeGame) -> np.ndarray:
-    """For each player and node the last node that an own action led to; -1: none."""
+    """Return the last node after an action of each player; -1: none."""
     betting = game.betting
     last = np.full((2, len(betting)), -1)
     for node in range(1, len(betting)):
@@ -118,7 +121,7 @@ def _last_sequences(game: PublicTreeGame) -> np.ndarray:
 def _nonzeros(
     game: PublicTreeGame, rounds: tuple[int, ...], stakes: dict[int, float]
 ) -> int:
-    """Entries of a sum of matrices, between the signals of the last own decisions."""
+    """Count entries of a sum of matrices, by private states at last decisions."""
     tables = [
         (stake, _between(game, game.payoff_matrices[k], rounds))
         for k, stake in stakes.items()
@@ -134,7 +137,7 @@ def _nonzeros(
 def _between(
     game: PublicTreeGame, matrix: PayoffMatrix, rounds: tuple[int, ...]
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """A matrix, and its absolute entries, summed over what refines earlier signals."""
+    """Return a matrix and its absolute entries, summed over refinements."""
     entries = list_entries(matrix)
     rows, columns = (
         game.ancestors(player, matrix.round, rounds[player])[signals]

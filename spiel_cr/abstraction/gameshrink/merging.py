@@ -1,4 +1,4 @@
-"""Signal games as solvers like them: nothing told apart in vain, boards together."""
+"""Merging of equivalent private states, and numbering by boards, for solvers."""
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 
 
 def merged(signals: PublicTreeGame) -> PublicTreeGame:
-    """The game without distinctions that make no difference, where these are found.
+    """Merge private states without loss, if an exact test finds equivalent ones.
 
-    Its signals are numbered board by board, so that matrices are made of blocks of
-    neighbours (`games.public_tree.block_operators.BlockRuns`).
+    The private states of the result are numbered board by board, so that payoff
+    matrices consist of blocks of neighbours
+    (`games.public_tree.block_operators.BlockRuns`).
 
-    Matrices of hands, which take account of suits already, and deals that are not
-    equally likely are left as they are.
+    Games with matrices of hands, which already merge equivalent suits, and games with
+    deals that are not equally likely are returned unchanged.
     """
     if any(isinstance(matrix, HandMatrix) for matrix in signals.payoff_matrices):
         return signals
@@ -32,11 +33,11 @@ def merged(signals: PublicTreeGame) -> PublicTreeGame:
 
 
 def board_by_board(signals: PublicTreeGame, partition: Partition) -> Partition:
-    """The same classes, those that meet each other numbered side by side.
+    """Return the same classes, numbered so that classes that interact are neighbours.
 
     Args:
-      signals: the game; its matrices are listed.
-      partition: of its signals.
+      signals: Game in public-tree form; its matrices are listed.
+      partition: Partition of its private states.
     """
     labels: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for r in range(signals.num_rounds):

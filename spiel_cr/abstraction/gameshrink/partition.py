@@ -1,10 +1,11 @@
-"""Abstraction of signals: which are played alike, the smaller game, and the way back.
+"""Abstraction of private states: partitions, the smaller game, and lifted strategies.
 
-A partition puts each player's signals of a round into classes. `coarsen` makes the game
-in which players are told classes only; `lift` turns its strategies into strategies of
-the original game. Whoever lifts loses nothing against another lifted strategy: the
-matrices of the smaller game are the sums of the original ones over classes, so both
-games pay the same. Against a best response the partition matters; see `equitable`.
+A partition assigns each player's private states of a round to classes. `coarsen` builds
+the game in which players observe only classes; `lift` maps its strategies to strategies
+of the original game. Against another lifted strategy, lifting loses nothing: the payoff
+matrices of the smaller game are the sums of the original ones over classes, so the
+values in both games are the same. Against a best response the partition matters; see
+`equitable`.
 """
 
 import dataclasses
@@ -26,41 +27,41 @@ from spiel_cr.games.public_tree.payoff_matrices import (
 from spiel_cr.games.public_tree.public_nodes import Reader
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
-# Pairs of hands: more are summed board by board, and never listed.
+# Matrices with more pairs of hands are summed board by board instead of listed.
 _MANY_PAIRS = 1_000_000
 
-# For each player and round int32 [H], the class of each signal, from 0.
+# For each player and round int32 [H], the class of each private state, from 0.
 Labels = tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
 
 
 class Partition(NamedTuple):
-    """Which signals of a player are played alike.
+    """Classes of private states; the strategy is the same in all of a class.
 
     Attributes:
-      labels: for each player and round int32 [H], the class of each signal, numbered
-        from 0, all in use. Signals of one class refine signals of one class.
+      labels: Class of each private state by player and round, int32 [H], numbered from
+        0 without gaps. Private states of one class refine private states of one class.
     """
 
     labels: Labels
 
     def num_classes(self, player: int) -> list[int]:
-        """How many classes a player has, by round."""
+        """Return the number of classes of a player, by round."""
         return [1 + int(classes.max(initial=-1)) for classes in self.labels[player]]
 
     def first(self, player: int, round: int) -> np.ndarray:
-        """The first signal of each class, int64 [classes]."""
+        """Return the first private state of each class, int64 [classes]."""
         return np.unique(self.labels[player][round], return_index=True)[1]
 
     def check(self, game: PublicTreeGame) -> None:
-        """Raises ValueError if this is no partition of the game's signals."""
+        """Raise ValueError if this is not a partition of the game's private states."""
         for player in range(2):
             parents, labels = game.parents[player], self.labels[player]
             sizes = [len(classes) for classes in labels]
             if sizes != game.num_private_states(player):
                 raise ValueError(
-                    f"partition labels {sizes} signals of "
+                    f"partition labels {sizes} private states of "
                     f"player {player} by round; {game.game} has "
-                    f"{game.num_private_states(player)}: give one label per signal"
+                    f"{game.num_private_states(player)}: give one label for each"
                 )
             above = np.zeros(1, np.int32)
             for r, (parent, classes) in enumerate(zip(parents, labels, strict=True)):
@@ -74,26 +75,27 @@ class Partition(NamedTuple):
                 ).any():
                     raise ValueError(
                         f"partition has a class of player {player} in round {r} whose "
-                        "signals refine signals of several classes; split it, so that "
-                        "nobody forgets"
+                        "private states refine several classes; split it to keep "
+                        "perfect recall"
                     )
                 above = classes
 
 
 def number_classes(parent: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Numbers classes: by the class above, then by their first signal.
+    """Number classes by the class above, then by their first private state.
 
     Args:
-      parent: integers [H], the class that each signal's class refines.
-      keys: integers [H]: signals of equal parents and keys are of one class.
+      parent: Class that each private state's class refines, integers [H].
+      keys: Keys of the private states, integers [H]. Private states with equal parents
+        and keys have the same class.
 
     Returns:
-      int32 [H].
+      Class of each private state, int32 [H].
     """
     order = np.lexsort((keys, parent))
     begins = np.ones(len(order), bool)
     begins[1:] = (np.diff(parent[order]) != 0) | (np.diff(keys[order]) != 0)
-    # The sort is stable: a class begins with its first signal.
+    # The sort is stable: a class begins with its first private state.
     first = order[begins]
     rank = np.empty(len(first), np.int32)
     rank[np.lexsort((first, parent[first]))] = np.arange(len(first), dtype=np.int32)
@@ -103,26 +105,26 @@ def number_classes(parent: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def indicator(labels: np.ndarray) -> sparse.csr_array:
-    """The matrix int64 [H, classes] that has a 1 where a signal is of a class."""
+    """Return the matrix of private states in classes, int64 [H, classes]."""
     signals = np.arange(len(labels))
     ones = np.ones(len(labels), np.int64)
     return sparse.csr_array((ones, (signals, labels)))
 
 
 def coarsen(game: PublicTreeGame, partition: Partition) -> PublicTreeGame:
-    """The game whose players are told the classes of their signals only.
+    """Return the game in which players observe only the classes of private states.
 
     Args:
-      game: the original.
-      partition: of its signals.
+      game: Original game.
+      partition: Partition of its private states.
 
     Returns:
-      The same public tree and stakes; its matrices are the original ones, chances
-      included, summed over the classes of both players. So two strategies of this game
-      are worth what they are worth when they are lifted.
+      A game with the same public tree and stakes. Its payoff matrices are the original
+      ones, chance probabilities included, summed over the classes of both players. Two
+      strategies of this game therefore have the same value as the lifted strategies.
 
     Raises:
-      ValueError: the partition is none of this game's signals.
+      ValueError: If the partition does not match the private states of the game.
     """
     partition.check(game)
     return dataclasses.replace(
@@ -136,7 +138,7 @@ def coarsen(game: PublicTreeGame, partition: Partition) -> PublicTreeGame:
 
 
 def _class_parents(game: PublicTreeGame, partition: Partition) -> Labels:
-    """The class that each class refines, for each player and round."""
+    """Return the class that each class refines, for each player and round."""
     parents: list[tuple[np.ndarray, ...]] = []
     for player in range(2):
         above = np.zeros(1, np.int32)
@@ -149,7 +151,7 @@ def _class_parents(game: PublicTreeGame, partition: Partition) -> Labels:
 
 
 def _summed(matrix: PayoffMatrix, partition: Partition) -> SparseMatrix:
-    """A matrix summed over classes."""
+    """Return a payoff matrix summed over classes."""
     if isinstance(matrix, HandMatrix) and num_pairs(matrix) > _MANY_PAIRS:
         first, second = (classes[matrix.round] for classes in partition.labels)
         return hands_by_board.summed(matrix, (first, second))
@@ -157,7 +159,7 @@ def _summed(matrix: PayoffMatrix, partition: Partition) -> SparseMatrix:
     first, second = (classes[matrix.round] for classes in partition.labels)
     shape = (1 + int(first.max(initial=-1)), 1 + int(second.max(initial=-1)))
     total = sparse.csr_array((values, (first[rows], second[columns])), shape=shape)
-    # Where wins and losses cancel, rounding may leave a little of them.
+    # If wins and losses cancel, rounding may leave small entries; they are removed.
     size = sparse.csr_array((abs(values), (first[rows], second[columns])), shape=shape)
     total.data[abs(total.data) < 1e-12 * size.data] = 0.0
     total.eliminate_zeros()
@@ -176,25 +178,25 @@ def _summed(matrix: PayoffMatrix, partition: Partition) -> SparseMatrix:
 def lift(
     game: PublicTreeGame, partition: Partition, behaviour: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What abstract strategies play in the original game.
+    """Map strategies of the abstract game to the original game.
 
     Args:
-      game: the original.
-      partition: of its signals.
-      behaviour: for each player float [S'], the probability of each sequence's last
-        action in the game that `coarsen` makes, by logical sequence: the empty one
-        first, then by public decision in the order of nodes, by class, by action. Or,
-        alike, the strategies in sequence form.
+      game: Original game.
+      partition: Partition of its private states.
+      behaviour: Probabilities of each player, float [S'], of each sequence's last
+        action in the game that `coarsen` returns, by logical sequence: the empty one
+        first, then by public decision in the order of nodes, by class, by action.
+        Strategies in sequence form are mapped in the same way.
 
     Returns:
       For each player float [S], the same by logical sequence of the original game.
 
     Raises:
-      ValueError: the partition is none of this game's signals, or the behaviours do not
-        fit the smaller game.
+      ValueError: If the partition does not match the private states of the game, or the
+        behaviours do not match the smaller game.
     """
     partition.check(game)
-    # Only the sizes are asked for.
+    # Only the sizes of this game are used, so its matrices are not summed.
     smaller = dataclasses.replace(game, parents=_class_parents(game, partition))
     first, second = (
         _lifted(smaller, player, partition, np.asarray(behaviour[player]))
@@ -206,7 +208,7 @@ def lift(
 def _lifted(
     smaller: PublicTreeGame, player: int, partition: Partition, behaviour: np.ndarray
 ) -> np.ndarray:
-    """One player's."""
+    """Map the strategy of one player to the original game."""
     decisions = smaller.public_decisions[player]
     if behaviour.shape != (decisions.num_sequences,):
         raise ValueError(
@@ -222,12 +224,12 @@ def _lifted(
 
 @dataclasses.dataclass(frozen=True)
 class _ClassReader:
-    """Reads classes off states; see `Reader`.
+    """Reader of classes of private states from OpenSpiel states; see `Reader`.
 
     Attributes:
-      reader: of the original game.
-      partition: its classes.
-      finder: of public nodes, which say what round a state is in.
+      reader: Reader of the original game.
+      partition: Classes of its private states.
+      finder: Finder of public nodes, which determine the round of a state.
     """
 
     reader: Reader

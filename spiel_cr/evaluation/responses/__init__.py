@@ -1,10 +1,10 @@
-"""Best responses that are found: how exploitable is a fixed policy, at least?
+"""Approximate best responses, which give lower bounds of exploitability.
 
-By search from the exact belief (`search_response` on compiled games, `ISMCTSBRBot` in
-matches), by search with a learned network (`learn_response`), and by local best
-response (`lbr`, `LBRBot`). The value of a response is a lower bound of the best one's.
-Opponents are strategies of a compiled game, or OpenSpiel policies: `chump` makes fixed
-players of poker, `BotPolicy` asks a bot.
+The methods are search from the exact belief (`search_response` on game trees,
+`ISMCTSBRBot` in matches), search with a learned network (`learn_response`), and local
+best response (`lbr`, `LBRBot`). The value of a response is a lower bound of the
+best-response value. Opponents are strategies on a game tree, or OpenSpiel policies such
+as the fixed policies of poker (`FixedPolicy`) and the policy of a bot (`BotPolicy`).
 """
 
 from spiel_cr.evaluation.response_config import SearchConfig

@@ -1,14 +1,15 @@
-"""Lookahead with whole beliefs, on OpenSpiel states: the search of `ISMCTSBRBot` where
-the histories of a decision are few enough to be followed all together.
+"""Lookahead with complete beliefs on OpenSpiel's states.
 
-The opponent's policy is fixed, so the game is a decision problem of the responder, and
-its model is known. An information state in the tree has its whole belief: histories and
-their weights. To expand it, each action is applied to each history, and the opponent
-and chance are gone through with all that they may do, so the rewards of terminals and
-the odds of the next information states are expectations, not means of draws. Values are
-backed up by the best action at each decision; a rollout or a prediction tells what is
-not expanded yet. A subtree that is expanded to its ends is solved, and is not entered
-again; where the root is solved, the answer is exact, and the search ends.
+`ISMCTSBRBot` uses this search if all histories of a decision can be followed together.
+The opponent's policy is fixed, so the game is a decision problem of the responder with
+a known model. An information state in the tree has its complete belief: histories and
+their weights. To expand it, each action is applied to each history, followed by all
+possible moves of the opponent and chance. The rewards of terminal nodes and the
+probabilities of the next information states are therefore expectations, not means of
+samples. Values are backed up by the best action at each decision. A rollout or a
+prediction estimates a node that is not expanded. A subtree without further expansions
+is solved and not visited again. If the root is solved, the result is exact, and the
+search ends.
 
 Such a search is best-first search in a tree of beliefs (AO*; Washington 1997,
 "BI-POMDP: bounded, incremental partially-observable Markov-model planning"), with PUCT
@@ -30,7 +31,7 @@ from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import Answers, moves, play_on, uniform_numbers
 
-# Moves that are held at a time, at most, where many actions are legal.
+# Largest number of stored moves, if many actions are legal.
 _MOST_EDGES = 1 << 20
 # A history and its probability.
 Weighted: TypeAlias = tuple[pyspiel.State, float]
@@ -41,20 +42,21 @@ class Branch:
     """An action of an expanded information state.
 
     Attributes:
-      reward: what terminals before the next own decision give, times their
-        probabilities; the responder's, in the game's units.
-      below: the next information states.
-      odds: the probability of each.
-      whole: nothing was drawn to find these, here and above; else they are estimates.
-      looks: simulations that went to each.
-      value: reward plus odds times values.
-      solved: all that follows is expanded to the ends.
+      reward: Expected utility of terminal nodes before the player's next decision, in
+        the responder's utility.
+      below: The next information states.
+      probabilities: Probability of each of them.
+      complete: Whether no histories were sampled, here and above; otherwise
+        probabilities and reward are estimates.
+      looks: Number of simulations of each information state.
+      value: Reward plus probabilities times values.
+      solved: Whether everything below is expanded.
     """
 
     reward: float
     below: list["BeliefNode"]
-    odds: list[float]
-    whole: bool = True
+    probabilities: list[float]
+    complete: bool = True
     looks: list[int] = dataclasses.field(init=False)
     value: float = 0.0
     solved: bool = False
@@ -66,18 +68,21 @@ class Branch:
     def update(self) -> None:
         """Value and `solved` by what is below now."""
         value, solved = self.reward, True
-        for node, share in zip(self.below, self.odds, strict=True):
+        for node, share in zip(self.below, self.probabilities, strict=True):
             value += share * node.value
             solved = solved and node.solved
         self.value, self.solved = value, solved
 
     def next(self) -> "BeliefNode":
-        """The information state to look at: of those that are not solved the one whose
-        looks fall shortest of its probability."""
+        """Return the next information state to visit.
+
+        Of those that are not solved, it has the fewest simulations relative to its
+        probability.
+        """
         best, chosen = -1.0, 0
         for place, node in enumerate(self.below):
             if not node.solved:
-                due = self.odds[place] / (1 + self.looks[place])
+                due = self.probabilities[place] / (1 + self.looks[place])
                 if due > best:
                     best, chosen = due, place
         self.looks[chosen] += 1
@@ -89,22 +94,22 @@ class BeliefNode:
     """An information state of the responder and its belief.
 
     Attributes:
-      actions: the legal ones; one, None, at the start of the game.
-      prior: what is thought of each before it is tried.
-      value: before it is expanded a prediction or a rollout's return, then the best
-        branch's value; the responder's, in the game's units.
-      histories: with weights that sum to 1; given up when it is expanded.
-      whole: these are all that there are.
-      visits: simulations that took each action.
-      branches: of the actions; none before it is expanded.
-      solved: all branches are.
+      actions: The legal actions; a single None at the root of the game.
+      prior: Prior probability of each action.
+      value: A prediction or the return of a rollout before the expansion, then the best
+        branch's value, in the responder's utility.
+      histories: Histories with weights that sum to 1; dropped by the expansion.
+      complete: Whether these are all histories.
+      visits: Number of simulations of each action.
+      branches: Branches of the actions; empty before the expansion.
+      solved: Whether all branches are solved.
     """
 
     actions: Sequence[int | None]
     prior: Sequence[float]
     value: float
     histories: list[Weighted]
-    whole: bool = True
+    complete: bool = True
     visits: list[int] = dataclasses.field(init=False)
     branches: list[Branch] = dataclasses.field(default_factory=list)
     solved: bool = False
@@ -113,7 +118,7 @@ class BeliefNode:
         self.visits = [0] * len(self.actions)
 
     def choose(self, exploration: float) -> int:
-        """The place of PUCT's action among those that are not solved."""
+        """Return the place of PUCT's action among those that are not solved."""
         drive = exploration * math.sqrt(1 + sum(self.visits))
         best, chosen = -math.inf, 0
         for place, branch in enumerate(self.branches):
@@ -126,7 +131,7 @@ class BeliefNode:
         return chosen
 
     def best(self) -> int:
-        """The place of the action of most value, the first if equal."""
+        """Return the place of the action of the largest value, the first if equal."""
         values = [branch.value for branch in self.branches]
         return values.index(max(values))
 
@@ -137,20 +142,20 @@ class BeliefNode:
 
 
 class Followed(NamedTuple):
-    """What may come after an action, until the player's next decision.
+    """Continuations of an action until the player's next decision.
 
     Attributes:
-      reward: the player's utility at terminals, times their weights.
-      decisions: by the player's information state string, the histories at its next
-        decisions, with weights that are not normalised.
-      made: how many histories were made.
-      whole: nothing was drawn.
+      reward: The player's utility at terminal nodes, times their weights.
+      decisions: Histories at the player's next decisions by information state string,
+        with weights that are not normalised.
+      size: Number of visited histories.
+      complete: Whether no histories were sampled.
     """
 
     reward: float
     decisions: dict[str, list[Weighted]]
-    made: int
-    whole: bool
+    size: int
+    complete: bool
 
 
 def follow(
@@ -162,18 +167,18 @@ def follow(
     limit: int,
     number: Callable[[], float],
 ) -> Followed:
-    """An action, and all that chance and the opponent may do until the next decision.
+    """Follow an action, and all moves of chance and the opponent, to the next decision.
 
     Args:
-      histories: of an information state of the player.
-      action: the player's; None: none, at the start of the game.
-      player: the responder.
-      answers: the opponent's policy.
-      limit: histories that are followed side by side at most; where there are more, so
-        many are drawn, by systematic sampling, which keeps expectations.
-      number: gives uniform numbers in [0, 1).
+      histories: Histories of an information state of the player.
+      action: The player's action; None at the root of the game.
+      player: The responder.
+      answers: The opponent's policy.
+      limit: Largest number of histories that are followed at once. More are reduced by
+        systematic sampling, which keeps expectations.
+      number: Source of uniform numbers in [0, 1).
     """
-    reward, made, whole = 0.0, len(histories), True
+    reward, count, complete = 0.0, len(histories), True
     at_decisions: dict[str, list[Weighted]] = {}
     frontier = [
         (state.clone() if action is None else state.child(action), weight)
@@ -194,28 +199,27 @@ def follow(
                     (state, move, weight * p) for move, p in probabilities.items()
                 ]
                 if len(edges) > max(_MOST_EDGES, 2 * limit):
-                    # Drawn twice, expectations stay as they are.
-                    edges, whole = few(edges, limit, number()), False
+                    # Sampling twice keeps expectations, too.
+                    edges, complete = few(edges, limit, number()), False
         if len(edges) > limit:
-            edges, whole = few(edges, limit, number()), False
-        made += len(edges)
+            edges, complete = few(edges, limit, number()), False
+        count += len(edges)
         frontier = [(state.child(move), weight) for state, move, weight in edges]
-    return Followed(reward, at_decisions, made, whole)
+    return Followed(reward, at_decisions, count, complete)
 
 
 def few(
     edges: Sequence[tuple[pyspiel.State, int, float]], count: int, point: float
 ) -> list[tuple[pyspiel.State, int, float]]:
-    """Draws by weight; each that is drawn stands there once.
+    """Sample edges by weight; each sampled edge is returned once.
 
     Args:
-      edges: each with its weight at the end.
-      count: draws.
-      point: in [0, 1), see `draws.systematic`.
+      edges: Edges, whose last item is the weight.
+      count: Number of samples.
+      point: Number in [0, 1), see `draws.systematic`.
 
     Returns:
-      Those drawn, with draws times the mean weight of a draw: of each the expectation
-      is its weight.
+      The sampled edges, with new weights whose expectation is the old weight.
     """
     weights = np.array([edge[2] for edge in edges])
     drawn = draws.systematic(weights, count, point)
@@ -225,39 +229,39 @@ def few(
     return [(*edges[place][:2], share) for place, share in kept]
 
 
-# Whole beliefs have no luck in them, so less exploration than of drawn histories is
-# enough: this share of PUCT's c.
+# Share of PUCT's c: complete beliefs have no variance, so they need less exploration
+# than sampled histories.
 _EXPLORATION = 0.5
-# Rollouts from the root that tell how many moves a simulation has.
+# Number of rollouts from the root that estimate the moves of a simulation.
 _LENGTHS = 8
-# The first expansion may take this share of all moves.
+# Largest share of all moves in the first expansion.
 _FIRST = 0.25
-# Histories that are followed side by side from one information state by one action.
+# Largest number of histories that are followed from an information state by an action.
 _SIDE_BY_SIDE = 256
 
 
 class PriorAndValue(Protocol):
-    """What is thought of an information state before it is searched."""
+    """A function that predicts prior and value of an information state."""
 
     def __call__(
         self, state: pyspiel.State, player: int
     ) -> tuple[Sequence[float], float | None]:
-        """Prior and value of the player's information state at `state`.
+        """Return prior and value of the player's information state at `state`.
 
         Args:
-          state: the player is to act; only its information may be used.
-          player: the responder.
+          state: A state at which the player acts; only its information may be used.
+          player: The responder.
 
         Returns:
-          The probability of each legal action, in their order; and what the player can
-          expect, in the game's units, or None: a random rollout tells.
+          The probability of each legal action, in their order; and the expected
+          utility, in the game's units, or None for the return of a random rollout.
         """
 
 
 def uniform_prior(
     state: pyspiel.State, player: int
 ) -> tuple[Sequence[float], float | None]:
-    """All actions alike; values by rollout. A `PriorAndValue`."""
+    """Return a uniform prior, and no value; a `PriorAndValue`."""
     legal = state.legal_actions()
     return [1 / len(legal)] * len(legal), None
 
@@ -266,10 +270,11 @@ class BeliefSearch:
     """The tree of one match, and its searches.
 
     Attributes:
-      root: the information state of the last `enter`, or the start of the game.
-      nodes: information states in the tree, by their strings.
-      held: histories of those that are not expanded.
-      forgetful: one string was met after different decisions.
+      root: Information state of the last `enter`, or the root of the game.
+      nodes: Information states in the tree, by their strings.
+      held: Number of histories of those that are not expanded.
+      forgetful: Whether a string occurred after different decisions, so that the game
+        has imperfect recall.
     """
 
     root: BeliefNode
@@ -285,17 +290,17 @@ class BeliefSearch:
         prior_and_value: PriorAndValue,
         side_by_side: int = _SIDE_BY_SIDE,
     ) -> None:
-        """An empty tree.
+        """Start with an empty tree.
 
         Args:
-          player: the responder.
-          opponent: its policy.
-          own: how the responder plays in rollouts.
-          config: simulations and nodes.
-          exploration: c of PUCT for drawn histories, in the game's units.
-          prior_and_value: of information states.
-          side_by_side: histories that are followed from one information state by one
-            action; where there are more, so many are drawn.
+          player: The responder.
+          opponent: The opponent's policy.
+          own: Policy of the responder in rollouts.
+          config: Settings of the search.
+          exploration: Constant c of PUCT for sampled histories, in the game's units.
+          prior_and_value: Prior and value of information states.
+          side_by_side: Largest number of histories that are followed from an
+            information state by an action; more are sampled.
         """
         self._player, self._config = player, config
         self._opponent = opponent
@@ -306,22 +311,22 @@ class BeliefSearch:
         self.held, self.forgetful = 0, False
         self._side_by_side = side_by_side
         self._number: Callable[[], float]
-        # Of this search: moves, those of a simulation, and predicted values.
+        # Numbers of moves in this search, of moves per simulation, and of predictions.
         self._moves, self._length, self._predicted = 0, 1.0, 0
 
     def clear(self) -> None:
-        """Drops the tree."""
+        """Drop the tree."""
         self.nodes.clear()
 
     def enter(
         self, state: pyspiel.State, belief: StatePosterior, random: np.random.Generator
     ) -> bool:
-        """Goes to an information state, with what the tree knows of it.
+        """Make an information state the root, and keep the tree below it.
 
         Args:
-          state: the responder is to act.
-          belief: there, with histories.
-          random: consumed, also by the search that follows.
+          state: A state at which the responder acts.
+          belief: The belief at this state, with histories.
+          random: Random numbers of this call and of the search.
 
         Returns:
           Whether the belief is small enough for the simulations.
@@ -331,7 +336,7 @@ class BeliefSearch:
         lengths = [self._roll(belief.sample(random))[1] for _ in range(_LENGTHS)]
         self._length = max(1.0, sum(lengths) / _LENGTHS)
         if belief.approximate or len(self.nodes) >= self._config.max_nodes:
-            # Other particles than those that the tree was made of.
+            # The particles differ from those of the tree.
             self.nodes.clear()
         key = state.information_state_string(self._player)
         node = self.nodes.get(key)
@@ -346,30 +351,30 @@ class BeliefSearch:
         return True
 
     def start(self, game: pyspiel.Game, random: np.random.Generator) -> None:
-        """Goes to the start of a game, to search all of it from there.
+        """Make the root of a game the root of the search.
 
         Args:
-          game: sequential.
-          random: consumed, also by what follows.
+          game: A sequential game.
+          random: Random numbers of the search.
         """
         self.draw_from(random)
         self.root = BeliefNode([None], [1.0], 0.0, [(game.new_initial_state(), 1.0)])
 
     def draw_from(self, random: np.random.Generator) -> None:
-        """Goes on with other numbers; `random` is consumed by what follows."""
+        """Use other random numbers from now on."""
         self._number = uniform_numbers(random)
 
     def search(self) -> int | None:
-        """Expands information states from the root on.
+        """Expand information states from the root.
 
-        It ends when the root is solved, the tree is full, values of as many information
-        states were predicted as there are simulations, or as many moves were made as
-        these have, if one of them is as long as a rollout from the root; and where an
-        information state cannot be expanded with that many moves.
+        The search ends if the root is solved, the tree is full, the number of
+        predictions reaches the number of simulations, or the number of moves reaches
+        that of the simulations (each as long as a rollout from the root). It also ends
+        if an information state cannot be expanded with that many moves.
 
         Returns:
-          How many simulations the moves are worth; None where the root cannot be
-          expanded: nothing is known of it then.
+          The number of simulations with as many moves; None if the root cannot be
+          expanded.
         """
         root, simulations = self.root, self._config.simulations
         while not root.solved:
@@ -388,15 +393,15 @@ class BeliefSearch:
     def grow(
         self, most: float = math.inf, stop: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Expands one information state, the one that the search goes to.
+        """Expand the information state that the search selects.
 
         Args:
-          most: moves; where it takes more it is given up.
-          stop: asked on the way whether to give it up; then nothing of it is left but
-            the numbers that were drawn.
+          most: Largest number of moves; a longer expansion is undone.
+          stop: Function that returns whether to undo the expansion. Only the random
+            numbers that were used are not restored.
 
         Returns:
-          Whether it was expanded.
+          Whether the information state was expanded.
         """
         node = self.root
         path: list[tuple[BeliefNode, Branch, BeliefNode]] = []
@@ -418,7 +423,7 @@ class BeliefSearch:
         return True
 
     def _expand(self, node: BeliefNode, most: float, stop: Callable[[], bool]) -> bool:
-        """All actions of an information state, and what comes next; see `grow`."""
+        """Expand all actions of an information state; see `grow`."""
         histories, before = node.histories, self._moves
         forgetful = self.forgetful
         joined: list[str] = []
@@ -431,9 +436,9 @@ class BeliefSearch:
                 limit=max(self._side_by_side, len(histories)),
                 number=self._number,
             )
-            self._moves += found.made
-            below, odds = [], []
-            whole = node.whole and found.whole
+            self._moves += found.size
+            below, probabilities = [], []
+            complete = node.complete and found.complete
             for key, weighted in found.decisions.items():
                 if self._moves - before > most or stop():
                     node.branches.clear()
@@ -445,18 +450,18 @@ class BeliefSearch:
                 joined.append(key)
                 total = sum(weight for _, weight in weighted)
                 shares = [(history, weight / total) for history, weight in weighted]
-                below.append(self._join(key, shares, whole))
-                odds.append(total)
-            node.branches.append(Branch(found.reward, below, odds, whole))
+                below.append(self._join(key, shares, complete))
+                probabilities.append(total)
+            node.branches.append(Branch(found.reward, below, probabilities, complete))
         self.held -= len(histories)
         node.histories = []
         node.update()
         return True
 
     def _join(
-        self, key: str, histories: list[Weighted], whole: bool = True
+        self, key: str, histories: list[Weighted], complete: bool = True
     ) -> BeliefNode:
-        """A new information state in the tree."""
+        """Add an information state to the tree."""
         state = histories[0][0]
         prior, value = self._prior_and_value(state, self._player)
         if value is None:
@@ -465,13 +470,15 @@ class BeliefSearch:
         else:
             self._predicted += 1
         self.forgetful = self.forgetful or key in self.nodes
-        node = BeliefNode(state.legal_actions(), list(prior), value, histories, whole)
+        node = BeliefNode(
+            state.legal_actions(), list(prior), value, histories, complete
+        )
         self.held += len(histories)
         self.nodes[key] = node
         return node
 
     def _draw(self, histories: Sequence[Weighted]) -> pyspiel.State:
-        """A copy of a history, by weight."""
+        """Return a copy of a history, sampled by weight."""
         number = self._number()
         for history, weight in histories:
             number -= weight
@@ -480,7 +487,7 @@ class BeliefSearch:
         return histories[-1][0].clone()
 
     def _roll(self, state: pyspiel.State) -> tuple[float, int]:
-        """The return of a rollout, and its moves; the state is moved to the end."""
+        """Play a rollout on a state; return its utility and its number of moves."""
         before = state.move_number()
         play_on(state, self._both, self._number)
         return player_return(state, self._player), state.move_number() - before

@@ -1,5 +1,7 @@
-"""Fixed opponents as `FixedPlayer`: many decisions at once."""
+"""Fixed opponents that answer many decisions at once, as `FixedPlayer`."""
 
+import abc
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -10,19 +12,19 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.draws import BELOW_ONE, choose
 from spiel_cr.games.simulation.rules_source import RulesSource
-from spiel_cr.games.simulation.simulator import Positions, Simulator
+from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.simulation.state_source import Decision
 from spiel_cr.policies.bot_base import gives_policy, policy_at
 from spiel_cr.policies.bot_policies import restart_at
-from spiel_cr.policies.queries import distribution
-from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
+from spiel_cr.policies.queries import distribution, shares
+from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision
 from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
 
 class UniformPlayer:
-    """Takes any legal action."""
+    """A player that plays all legal actions with equal probability."""
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
@@ -32,34 +34,50 @@ class UniformPlayer:
         return drawn.astype(np.int64)
 
 
-class TablePlayer:
-    """Draws by a table of keys; uniformly where that has no row."""
-
-    def __init__(self, strategy: TableStrategy) -> None:
-        """Takes a strategy whose keys are made as those of the source."""
-        self._strategy = strategy
+class _SamplingPlayer(abc.ABC):
+    """A player that draws its actions by their probabilities."""
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
         """See `FixedPlayer`."""
+        return choose(
+            self._probabilities(positions, places), random.random(len(places))
+        )
+
+    @abc.abstractmethod
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+        """Return float64 [n, A], probabilities of the legal actions, ascending.
+
+        Raises:
+          InvalidPolicyError: If a policy's answer is not a distribution.
+        """
+
+
+class TablePlayer(_SamplingPlayer):
+    """A player by a table of keys; it plays uniformly where that has no row."""
+
+    def __init__(self, strategy: TableStrategy) -> None:
+        """Keep a strategy whose keys are made as those of the source."""
+        self._strategy = strategy
+
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         num_actions = positions.num_actions[places][:, None]
         row = self._strategy.find(positions.key[places])
         legal = np.arange(num_actions.max()) < num_actions
-        shares = self._strategy.spread(row, legal)
-        odds = np.where(row[:, None] >= 0, shares, legal / num_actions)
-        return choose(odds, random.random(len(row)))
+        played = self._strategy.spread(row, legal)
+        return np.where(row[:, None] >= 0, played, legal / num_actions)
 
 
 class NetworkPlayer:
-    """Draws by networks that answer many decisions at once."""
+    """A player by networks that answer many decisions at once."""
 
     def __init__(self, knowledge: Knowledge, policy: DeepPolicy) -> None:
-        """Asks nothing yet.
+        """Keep the policy; nothing is queried yet.
 
         Args:
-          knowledge: of the source's positions.
-          policy: of both players.
+          knowledge: Inputs of networks at the source's positions.
+          policy: The policy of both players.
         """
         self._knowledge, self._policy = knowledge, policy
 
@@ -69,14 +87,14 @@ class NetworkPlayer:
         """See `FixedPlayer`."""
         player = int(positions.player[places[0]])
         seen = self._knowledge.seen(positions, places, player)
-        odds = self._policy.strategies(seen.rows, seen.legal, player)[0]
-        action = choose(odds, random.random(len(places)))
+        probabilities = self._policy.strategies(seen.rows, seen.legal, player)[0]
+        action = choose(probabilities, random.random(len(places)))
         rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
         return rank
 
 
 class _Acting:
-    """Stands in for a state where nothing counts but who acts and what is legal."""
+    """Replacement of a state that has an acting player and legal actions only."""
 
     def __init__(self, names: pyspiel.State, player: int, legal: list[int]) -> None:
         self._names, self._player, self._legal = names, player, legal
@@ -91,120 +109,121 @@ class _Acting:
         return str(self._names.action_to_string(player, action))
 
 
-class LegalPlayer:
-    """Draws by a policy that depends on the legal actions alone, once for each set.
+class LegalPlayer(_SamplingPlayer):
+    """A player by a policy that depends on the legal actions alone.
 
-    On a `RulesSource`. So it plays on a game's batched rules, where OpenSpiel's
-    states do not exist.
+    The policy is queried once for each set of legal actions, so it can play on a game's
+    batched rules, where OpenSpiel's states do not exist.
     """
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
-        """Asks nothing yet.
+        """Keep the policy; nothing is queried yet.
 
         Args:
-          game: whose legal actions these are; its first decision names them.
-          policy: see `rollouts.by_legal_actions`.
+          game: The game, whose first decision names the actions.
+          policy: The policy, see `rollouts.by_legal_actions`.
         """
         self._names, self._policy = first_decision(game), policy
 
-    def draw(
-        self, positions: Positions, places: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        """See `FixedPlayer`.
-
-        Raises:
-          ValueError: the policy's probabilities are none.
-        """
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         player = int(positions.player[places[0]])
         legal = positions.states[places].legal
         sets, which = np.unique(legal, axis=0, return_inverse=True)
-        odds = np.zeros((len(sets), legal.sum(axis=1).max()))
-        for row, one in zip(odds, sets, strict=True):
+        probabilities = np.zeros((len(sets), legal.sum(axis=1).max()))
+        for row, one in zip(probabilities, sets, strict=True):
             actions = np.flatnonzero(one).tolist()
             state: Any = _Acting(self._names, player, actions)
-            by_action = self._policy.action_probabilities(state, player)
-            shares = [by_action.get(action, 0.0) for action in actions]
-            whose = f"opponent: its policy where {actions} are legal"
-            row[: len(actions)] = normalised(shares, whose, actions)
-        return choose(odds[which.reshape(-1)], random.random(len(places)))
+            row[: len(actions)] = shares(
+                self._policy.action_probabilities(state, player),
+                actions,
+                len(one),
+                functools.partial(
+                    "opponent: its policy where {} are legal".format, actions
+                ),
+            )
+        return probabilities[which.reshape(-1)]
 
 
-class StatePlayer:
-    """Draws by an OpenSpiel policy, asked once for each key.
+class _CachedPlayer(_SamplingPlayer):
+    """A player by a policy that is queried once for each key."""
 
-    On a `StateSource`; on a `RulesSource` a table by information-state strings, where
-    its rules make these.
-    """
+    def __init__(self) -> None:
+        self._cache: dict[bytes, list[float]] = {}
 
-    def __init__(self, policy: openspiel_policy.Policy, source: Simulator) -> None:
-        """Asks nothing yet.
-
-        Args:
-          policy: must depend on the information state of who acts only.
-          source: of the positions.
-        """
-        self._answers = [Answers(policy, player) for player in range(2)]
-        self._table = policy if isinstance(source, RulesSource) else None
-        self._source = source
-        self._known: dict[bytes, tuple[int, list[float]]] = {}
-
-    def draw(
-        self, positions: Positions, places: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
-        """See `FixedPlayer`.
-
-        Raises:
-          ValueError: the policy's probabilities are none.
-        """
-        odds = np.zeros((len(places), int(positions.num_actions[places].max())))
-        for row, place in zip(odds, places.tolist(), strict=True):
+    def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+        probabilities = np.zeros(
+            (len(places), int(positions.num_actions[places].max()))
+        )
+        for row, place in zip(probabilities, places.tolist(), strict=True):
             key = positions.key[place].tobytes()
-            answer = self._known.get(key)
+            answer = self._cache.get(key)
             if answer is None:
-                if len(self._known) >= REMEMBERED:
-                    self._known.clear()
-                answer = self._known[key] = self._ask(positions, place)
-            row[: answer[0]] = answer[1]
-        return choose(odds, random.random(len(places)))
+                if len(self._cache) >= REMEMBERED:
+                    self._cache.clear()
+                answer = self._cache[key] = self._query(positions, place)
+            row[: len(answer)] = answer
+        return probabilities
 
-    def _ask(self, positions: Positions, place: int) -> tuple[int, list[float]]:
-        """How many legal actions there are, and their probabilities, ascending."""
-        if isinstance(self._table, openspiel_policy.TabularPolicy):
-            assert isinstance(self._source, RulesSource)
-            one = positions.states[np.array([place])]
-            player = int(positions.player[place])
-            (text,) = self._source.strings(one.rows, player)
-            legal = np.flatnonzero(one.legal[0]).tolist()
-            shares = self._table.policy_for_key(text)[legal].tolist()
-            return len(legal), normalised(shares, f"opponent: at {text!r}", legal)
+    @abc.abstractmethod
+    def _query(self, positions: Positions, place: int) -> list[float]:
+        """Return the probabilities of the legal actions at one position."""
+
+
+class StatePlayer(_CachedPlayer):
+    """A player by an OpenSpiel policy, on a `StateSource`."""
+
+    def __init__(self, policy: openspiel_policy.Policy) -> None:
+        """Keep a policy that depends on the player's information states only."""
+        super().__init__()
+        self._answers = [Answers(policy, player) for player in range(2)]
+
+    def _query(self, positions: Positions, place: int) -> list[float]:
         state, legal = positions.states[place]
         by_action = self._answers[state.current_player()](state).by_action
-        return len(legal), [by_action.get(action, 0.0) for action in legal]
+        return [by_action.get(action, 0.0) for action in legal]
+
+
+class StringPlayer(_CachedPlayer):
+    """A player by a table of strings that batched rules make, on a `RulesSource`."""
+
+    def __init__(
+        self, table: openspiel_policy.TabularPolicy, source: RulesSource
+    ) -> None:
+        """Keep the table and the source of the positions."""
+        super().__init__()
+        self._table, self._source = table, source
+
+    def _query(self, positions: Positions, place: int) -> list[float]:
+        state = positions.states[np.array([place])]
+        (text,) = self._source.strings(state.rows, int(positions.player[place]))
+        legal = np.flatnonzero(state.legal[0]).tolist()
+        answer = self._table.policy_for_key(text)
+        return shares(answer, legal, len(answer), lambda: f"opponent: at {text!r}")
 
 
 class BotPlayer:
-    """Asks a bot for its moves, on a `StateSource`; it need not give probabilities.
+    """A player by bots on a `StateSource`, which need not provide probabilities.
 
-    At every decision the bot is told the whole match, as `pyspiel.Bot.restart_at` does,
-    or where a bot has no such thing, move by move after `restart`. So one bot plays
-    many matches at once. What it remembers of other matches it keeps.
+    At every decision the bot is moved to the state by `pyspiel.Bot.restart_at`. If it
+    does not support that, it is informed of all moves after `restart`. One bot can
+    therefore play many matches at once. It keeps its memory of other matches.
     """
 
     def __init__(self, bots: Sequence[pyspiel.Bot]) -> None:
-        """Asks nothing yet.
+        """Keep the bots.
 
         Args:
-          bots: of player 0 and of player 1; one who does not play may be any.
+          bots: The bots of player 0 and of player 1; only those that play are used.
         """
         self._bots = tuple(bots)
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
-        """See `FixedPlayer`; consumed where a bot gives its policy.
+        """See `FixedPlayer`.
 
         Raises:
-          ValueError: a bot chose what it may not.
+          ValueError: If a bot chooses an illegal action.
         """
         bot = self._bots[int(positions.player[places[0]])]
         points = random.random(len(places)) * BELOW_ONE
@@ -215,11 +234,11 @@ class BotPlayer:
         return np.array(moves, np.int64)
 
     def _move(self, bot: pyspiel.Bot, decision: Decision, point: float) -> int:
-        """The place of the bot's action among the legal ones."""
+        """Return the place of the bot's action among the legal ones."""
         state, legal = decision
         restart_at(bot, state)
         if gives_policy(bot):
-            odds = distribution(
+            probabilities = distribution(
                 policy_at(bot, state),
                 legal,
                 state.num_distinct_actions(),
@@ -227,7 +246,7 @@ class BotPlayer:
                     f"bots: a {type(bot).__name__} after the actions {state.history()}"
                 ),
             )
-            ends = list(itertools.accumulate(odds))
+            ends = list(itertools.accumulate(probabilities))
             return sum(end <= point * ends[-1] for end in ends)
         action = int(bot.step(state))
         if action not in legal:

@@ -1,6 +1,6 @@
-"""ISMCTS-BR on OpenSpiel states, as a bot, for two-player games.
+"""ISMCTS-BR on OpenSpiel states, as a bot, for games without a game tree.
 
-For games that are too large to compile; `ismcts_br.py` searches compiled ones, batched.
+For game trees see `ismcts_search`, which searches them in batches.
 """
 
 import dataclasses
@@ -22,21 +22,21 @@ from spiel_cr.policies.rollouts import Answers, draw_outcome, play_on, uniform_n
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Node:
-    """An information state of the responder that is in the tree.
+    """An information state of the responder in the search tree.
 
     Attributes:
-      actions: the legal ones.
-      prior: what is thought of each before it is tried.
-      visits: of each, simulations that took it.
-      totals: of each, visits times its value; the responder's, in the game's units.
-      reached: simulations that were here and took an action.
-      total: sum of `totals`.
-      most: place of the most visited action; of equals the one that was so first, since
-        to take the better one would favour luck where there are few visits.
-      value: of that action; before any is visited, a predicted value.
-      arrived: simulations that came here from the decision before this one; those that
-        began here are not among them.
-      credited: what the action that leads here has in its total for this.
+      actions: The legal actions.
+      prior: Prior probability of each action.
+      visits: Number of simulations of each action.
+      totals: Visits times value of each action, in the responder's utility.
+      reached: Number of simulations that took an action here.
+      total: Sum of `totals`.
+      most: Place of the most visited action. Of equal ones it is the first that became
+        so, because the better one would favour luck if there are few visits.
+      value: Value of that action; before any visit, a predicted value.
+      arrived: Number of simulations that came from the decision before, without those
+        that began here.
+      credited: Contribution of this node to the total of the action that leads to it.
     """
 
     actions: list[int]
@@ -55,7 +55,7 @@ class Node:
         self.totals = [0.0] * len(self.actions)
 
     def choose(self, exploration: float) -> int:
-        """The place of PUCT's action; unvisited ones are worth the mean so far."""
+        """Return the place of PUCT's action; unvisited ones have the mean value."""
         drive = exploration * math.sqrt(self.reached + 1)
         best, chosen, place = -math.inf, 0, 0
         for value, visits, prior in zip(
@@ -68,7 +68,7 @@ class Node:
         return chosen
 
     def values(self) -> list[float]:
-        """What each action is worth; unvisited ones the mean so far."""
+        """Return the value of each action; unvisited ones have the mean so far."""
         mean = self.total / self.reached if self.reached else 0.0
         return [
             total / visits if visits else mean
@@ -76,7 +76,7 @@ class Node:
         ]
 
     def add(self, place: int, amount: float) -> None:
-        """A simulation took this action, and its total changed by `amount`."""
+        """Add a simulation of an action, whose total changes by `amount`."""
         self.reached += 1
         self.total += amount
         self.totals[place] += amount
@@ -87,7 +87,7 @@ class Node:
         self.value = self.totals[self.most] / visits[self.most]
 
     def credit(self) -> float:
-        """What changes for the action that leads here, by a simulation through both."""
+        """Add an arrival; return the change of the total of the action before."""
         self.arrived += 1
         total = self.arrived * self.value
         change = total - self.credited
@@ -96,20 +96,20 @@ class Node:
 
 
 def back_up(path: Sequence[tuple[Node, int]], leaf: Node | None, value: float) -> None:
-    """Takes in a simulation.
+    """Back up the value of a simulation.
 
-    Where Timbers et al. (2022) sum what simulations got that took an action, its total
-    here is what they got with the action that is visited most at every later decision:
-    by perfect recall an information state is met after one own action only, so that
-    action's total is what simulations got that met no further node, plus arrivals times
-    value of each node right after it. Exploration further down then costs visits, but
-    does not lower the value of what leads there.
+    Timbers et al. (2022) sum the values of all simulations of an action. Here the total
+    of an action assumes the most visited action at every later decision. By perfect
+    recall an information state follows one action of the player only. An action's total
+    is therefore the sum of values of simulations that reached no further node, plus
+    arrivals times value of each node right after it. Exploration further down costs
+    visits, but does not lower the values above.
 
     Args:
-      path: nodes and the places of actions taken, from the root of the search.
-      leaf: a node after the last action that has just joined the tree with a predicted
-        value; None: there is none.
-      value: what the simulation got: its return, or the value of the leaf.
+      path: Nodes and places of the played actions, from the root of the search.
+      leaf: A node after the last action that has just joined the tree with a predicted
+        value; None if there is none.
+      value: Value of the simulation: its return, or the value of the leaf.
     """
     amount = value
     if leaf is not None:
@@ -123,14 +123,14 @@ def back_up(path: Sequence[tuple[Node, int]], leaf: Node | None, value: float) -
 
 
 class Predictor(NamedTuple):
-    """What a search knows from elsewhere.
+    """Predictions for a search.
 
     Attributes:
-      prior_and_value: of information states; by default all actions are alike, and
-        rollouts give the values.
-      rollout: how the responder plays in rollouts, its first action outside of the tree
-        included, such as the opponent's policy if it knows this seat, too; None: that
-        one by the prior where histories are drawn, the others uniformly.
+      prior_and_value: Prior and value of information states; by default a uniform
+        prior, and values of rollouts.
+      rollout: Policy of the responder in rollouts, including its first action outside
+        the tree, such as the opponent's policy for this player. If None, that action is
+        sampled by the prior if histories are sampled, and others are uniform.
     """
 
     prior_and_value: belief_search.PriorAndValue = belief_search.uniform_prior
@@ -141,14 +141,15 @@ _PREDICTS_NOTHING = Predictor()
 
 
 class Searched(NamedTuple):
-    """What a search found at an information state.
+    """Result of a search at an information state.
 
     Attributes:
-      actions: the legal ones.
-      visits: of each, those of earlier searches in the match included; of whole
-        beliefs the ways down, and for the best action simulations that were not needed.
-      values: of each, see `ismcts_bot.back_up`, or expectations of whole beliefs; the
-        responder's, in the game's units; 0 where no simulation took it.
+      actions: The legal actions.
+      visits: Number of visits of each action, including earlier searches in the match.
+        With complete beliefs it counts descents, and for the best action simulations
+        that were not needed.
+      values: Value of each action, see `back_up`, or expectations over complete
+        beliefs, in the responder's utility; 0 for actions without visits.
     """
 
     actions: list[int]
@@ -156,14 +157,14 @@ class Searched(NamedTuple):
     values: list[float]
 
 
-# Of the Dirichlet distribution of noise, of each action.
+# Concentration of the Dirichlet noise of each action.
 _CONCENTRATION = 0.3
 
 
 def _noisy(
     prior: Sequence[float], noise: float, random: np.random.Generator
 ) -> list[float]:
-    """The prior with a share of Dirichlet noise."""
+    """Return the prior with a share of Dirichlet noise."""
     if not noise:
         return list(prior)
     drawn = random.dirichlet([_CONCENTRATION] * len(prior))
@@ -171,32 +172,32 @@ def _noisy(
 
 
 class ISMCTSBRBot(StateResponder):
-    """Responds to a known policy by search from each of its decisions.
+    """A bot that responds to a known policy by search from each of its decisions.
 
     Timbers et al. 2022, "Approximate exploitability: learning a best response",
-    Algorithms 1 and 2: each simulation draws a history from the posterior of the
-    present information state, exact while it fits, else in particles; PUCT chooses at
-    the responder's information states, the opponent's policy and chance at theirs; the
-    first information state that is not in the tree joins it, and its value (predicted,
-    or the return of a rollout) is backed up. The most visited action is played, the
-    better one if equal.
+    Algorithms 1 and 2: each simulation samples a history from the posterior of the
+    current information state, which is exact or consists of particles. PUCT chooses at
+    the responder's information states, and the opponent's policy and chance at theirs.
+    The first information state outside the tree joins the tree, and its value
+    (predicted, or the return of a rollout) is backed up. The most visited action is
+    played; of equal ones the better one.
 
-    Deviations. What is backed up: an action is worth what it brings if the
-    most visited action follows at every later decision, so that exploration further
-    down does not lower it; see `ismcts_bot.back_up`. An unvisited action is worth the
-    mean of its information state (theirs: 0), since utilities need not be centred.
-    Values are undiscounted returns. With rollouts, the first action outside of the tree
-    is recorded too; the opponent plays its policy there.
+    Deviations: The value of an action assumes the most visited action at every later
+    decision, so that exploration further down does not lower it; see `back_up`. An
+    unvisited action has the mean value of its information state (in the paper 0),
+    because utilities need not be centred. Values are undiscounted returns. With
+    rollouts, the first action outside the tree is recorded, too, and the opponent plays
+    its policy there.
 
-    Where the belief is small beside the simulations, and `config.histories` is "all",
-    nothing of this is drawn but rollouts: whole beliefs are followed (`belief_search`),
-    in as many moves as the simulations would have. The action of most value is played
-    then.
+    If the belief is small compared with the simulations, and `config.histories` is
+    "all", only rollouts are sampled. The search follows complete beliefs
+    (`belief_search`) with as many moves as the simulations would have, and the action
+    of the largest value is played.
 
     Attributes:
-      belief: over histories.
-      beliefs: what it was like at the decisions so far.
-      simulations: run since it was made.
+      belief: The belief over histories.
+      beliefs: Statistics of the beliefs so far.
+      simulations: Number of simulations so far.
     """
 
     def __init__(
@@ -210,20 +211,21 @@ class ISMCTSBRBot(StateResponder):
         predictor: Predictor = _PREDICTS_NOTHING,
         belief: StatePosterior | None = None,
     ) -> None:
-        """Searches nothing yet.
+        """Initialise without a search.
 
         Args:
-          game: a sequential game.
-          player: the seat, 0 or 1.
-          opponent: its policy; must depend on its information states only.
-          config: simulations per decision and the rest (`batch` is not used).
-          seed: of all draws.
-          predictor: priors, values and rollouts.
-          belief: that histories are drawn from; None: `StatePosterior` with its
-            defaults.
+          game: A sequential game.
+          player: The responder, 0 or 1.
+          opponent: The opponent's policy, which must depend on its information states
+            only.
+          config: Settings of the search; `batch` is not used.
+          seed: Seed for all random choices.
+          predictor: Priors, values and policy of rollouts.
+          belief: Belief from which histories are sampled; by default a
+            `StatePosterior`.
 
         Raises:
-          ValueError: a bad argument.
+          ValueError: If an argument is invalid.
         """
         config = config or SearchConfig()
         if config.learn:
@@ -256,35 +258,35 @@ class ISMCTSBRBot(StateResponder):
 
     @property
     def num_nodes(self) -> int:
-        """Information states in the trees."""
+        """Number of information states in the trees."""
         return len(self._nodes) + (len(self._beliefs.nodes) if self._beliefs else 0)
 
     def restart(self) -> None:
-        """A new match: the tree and the belief are dropped."""
+        """Begin a match; the tree and the belief are dropped."""
         super().restart()
         self._nodes.clear()
         if self._beliefs is not None:
             self._beliefs.clear()
 
     def best_action(self, state: pyspiel.State) -> int:
-        """The most visited action of a search, the better one if equal."""
+        """Return the most visited action of a search; of equal ones the better one."""
         searched = self.search(state)
         ranked = zip(searched.visits, searched.values, strict=True)
         best = max(enumerate(ranked), key=lambda place: place[1])[0]
         return searched.actions[best]
 
     def search(self, state: pyspiel.State, *, noise: float = 0.0) -> Searched:
-        """Runs the simulations of one decision.
+        """Run the simulations of one decision.
 
         Args:
-          state: the player is to act; what it does not know is not looked at.
-          noise: share of Dirichlet noise in the prior of this state, for learning.
+          state: A state at which the player acts; only its information is used.
+          noise: Share of Dirichlet noise in the prior of this state, for learning.
 
         Returns:
-          What was found; where the belief has no history, one visit of a random action.
+          The result; one visit of a random action if the belief has no history.
 
         Raises:
-          ValueError: a state of the unconverted simultaneous game.
+          ValueError: If the state belongs to an unconverted simultaneous game.
         """
         random = self._observe(state)
         if not self.belief.states:
@@ -322,7 +324,7 @@ class ISMCTSBRBot(StateResponder):
     def _search_beliefs(
         self, random: np.random.Generator, noise: float
     ) -> Searched | None:
-        """As `search`, with the whole belief; None where that is too large."""
+        """Search with the complete belief; None if the belief is too large."""
         assert self._beliefs is not None
         root = self._beliefs.root
         without_noise = root.prior
@@ -333,8 +335,8 @@ class ISMCTSBRBot(StateResponder):
             return None
         self.simulations += worth
         visits, best = list(root.visits), root.best()
-        # Those that were not needed would have gone to the best action; one at least,
-        # so that it is the most visited one.
+        # Simulations that were not needed count for the best action, at least one, so
+        # that it is the most visited one.
         visits[best] += max(self._config.simulations - worth, 0)
         visits[best] = max(visits[best], max(visits) + 1)
         values = [branch.value for branch in root.branches]
@@ -344,7 +346,7 @@ class ISMCTSBRBot(StateResponder):
     def _simulate(
         self, state: pyspiel.State, root: Node, number: Callable[[], float]
     ) -> None:
-        """Goes from a history at the root to a value, and backs it up."""
+        """Simulate from a history at the root, and back up the value."""
         me, node, leaf = self._player, root, None
         path: list[tuple[Node, int]] = []
         while True:
@@ -369,9 +371,10 @@ class ISMCTSBRBot(StateResponder):
         path: list[tuple[Node, int]],
         number: Callable[[], float],
     ) -> tuple[Node | None, float]:
-        """The value of an information state outside of the tree, which may join it.
+        """Return the value of an information state outside the tree, which may join it.
 
-        The node comes with it where its value was predicted.
+        Returns:
+          The node if its value was predicted, otherwise None; and the value.
         """
         if len(self._nodes) < self._config.max_nodes:
             prior, value = self._prior_and_value(state, self._player)

@@ -1,16 +1,16 @@
-"""The program of ISMCTS-BR: a batch of simulations, and what they tell.
+"""The compiled function of ISMCTS-BR: batches of simulations and their statistics.
 
-Simulations run side by side, all with the same statistics. Those that come to one
-information state share out the visits that PUCT would give one after another, were its
-values to stay as they are; as many are expected there as came the last time. One
-simulation alone takes the best action by PUCT.
+Simulations run in parallel with the same statistics. Those that reach one information
+state share the visits that PUCT would give one after another with fixed values. The
+expected number of simulations there is that of the last round. A single simulation
+takes the best action by PUCT.
 
-Where the paper backs up the mean of what simulations got, here Q(s, a) is what they got
-with the actions that are visited most at each later decision: exploration further down
-costs visits, but does not lower the value of what leads there. An information state
-that was never visited is played by the prior, which makes a random rollout of it, and
-is recorded like any other. Where the game may end right after an action, the
-expectation of that, given the responder's belief, is backed up.
+The paper backs up the mean return of simulations. Here Q(s, a) is the mean return if
+the most visited action follows at each later decision, so that exploration further down
+costs visits but does not lower values above. Information states without visits are
+played by the prior, as in a random rollout, and are recorded like all others. If the
+game can end right after an action, the expectation given the responder's belief is
+backed up.
 """
 
 import dataclasses
@@ -29,15 +29,15 @@ from spiel_cr.policies.beliefs import tree_posterior
 
 
 class Shape(NamedTuple):
-    """What a program must know of a game before it is compiled.
+    """Static properties of a game, for which a function is compiled.
 
     Attributes:
-      actions: A, the most actions of an infoset.
-      depth: the most decisions of the responder in one game.
-      below: the most nodes below an edge.
-      members: the most nodes of an infoset.
-      levels: for each level of own decisions, its infosets: begin and end.
-      half_range: half the range of the game's utilities; 1 if that is zero.
+      actions: A, largest number of actions of an infoset.
+      depth: Largest number of the responder's decisions in a match.
+      below: Largest number of nodes below an edge.
+      members: Largest number of nodes of an infoset.
+      levels: Begin and end of the infosets of each level of the player's decisions.
+      half_range: Half of the range of the game's utilities; 1 if the range is zero.
     """
 
     actions: int
@@ -60,25 +60,25 @@ class SearchTree:
       infoset: int32 [M], the responder's infoset.
       edge: int32 [M], the edge of its first action.
       start: int32 [E + 1], the nodes below edge e are `start[e]:start[e + 1]`.
-      odds: float [M], cumulative probability of the nodes below an edge, given that the
-        game goes on.
-      going: float [E], probability that the game goes on to another own decision.
+      probabilities: float [M], cumulative probability of the nodes below an edge, given
+        that the player acts again.
+      going: float [E], probability that the player acts again.
       reward: float [S + A], by sequence: the responder's utility if the game ends
         before that, times the probability that it does, given the infoset.
       first: int32 [I + 1], each infoset's first sequence.
-      actions: int32 [I + 1], its number of actions; 0 at the last, which is nobody's.
+      actions: int32 [I + 1], its number of actions; 0 at the last, which is padding.
       parent: int32 [I], its parent sequence.
       member: int32 [M], the nodes again, infoset after infoset.
       member_start: int32 [I + 1], an infoset's nodes are
         `member[member_start[i]:member_start[i + 1]]`.
       belief: float [M], cumulative probability of the nodes of an infoset.
-      shape: what a program must know before it is compiled.
+      shape: Static properties of the game.
     """
 
     infoset: jax.Array
     edge: jax.Array
     start: jax.Array
-    odds: jax.Array
+    probabilities: jax.Array
     going: jax.Array
     reward: jax.Array
     first: jax.Array
@@ -97,17 +97,17 @@ def build(
     *,
     dtype: np.typing.DTypeLike = np.float32,
 ) -> SearchTree:
-    """Lays out a game for one responder; numpy arrays.
+    """Build the arrays of a game for one responder, in numpy.
 
     Args:
-      tree: the compiled game.
-      player: the responder.
+      tree: The game tree.
+      player: The responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
-      dtype: of utilities and probabilities.
+      dtype: Data type of utilities and probabilities.
 
     Raises:
-      ValueError: not a player, not a strategy of the other, or a game in which the
-        responder never decides.
+      ValueError: If the player or the strategy is invalid, or the responder has no
+        decisions.
     """
     tree_posterior.check_opponent(tree, player, other_behaviour)
     histories, decisions = tree.histories, tree.infosets[player].decisions
@@ -158,7 +158,9 @@ def build(
         infoset=_index(infoset),
         edge=_index(edge_of[nodes]),
         start=_index(start),
-        odds=_real(_cumulate(probabilities[nodes], through[nodes], edges), dtype),
+        probabilities=_real(
+            _cumulate(probabilities[nodes], through[nodes], edges), dtype
+        ),
         going=_real(
             np.bincount(through[nodes], probabilities[nodes], minlength=edges), dtype
         ),
@@ -176,21 +178,25 @@ def build(
 
 
 def pick(
-    odds: jax.Array, begin: jax.Array, end: jax.Array, draw: jax.Array, most: int
+    probabilities: jax.Array,
+    begin: jax.Array,
+    end: jax.Array,
+    draw: jax.Array,
+    most: int,
 ) -> jax.Array:
-    """The first place of begin:end whose cumulative probability exceeds a draw.
+    """Return the first place of begin:end whose cumulative probability exceeds a draw.
 
     Args:
-      odds: float [M], cumulative within each range, at least 1 at its end.
+      probabilities: float [M], cumulative within each range, at least 1 at its end.
       begin: int32 [B], start of each range.
       end: int32 [B], end of each range.
-      draw: float [B] in [0, 1).
-      most: length of the longest range.
+      draw: float [B], random numbers in [0, 1).
+      most: Length of the longest range.
     """
     low, high = begin, jnp.maximum(end - 1, begin)
     for _ in range(int(np.ceil(np.log2(max(1, most))))):
         middle = (low + high) // 2
-        beyond = odds[middle] <= draw
+        beyond = probabilities[middle] <= draw
         low = jnp.where(beyond, jnp.minimum(middle + 1, high), low)
         high = jnp.where(beyond, high, middle)
     return low
@@ -199,11 +205,11 @@ def pick(
 def padded_sequences(
     decisions: Decisions, infosets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The sequences of some infosets, in rows of equal length.
+    """Return the sequences of some infosets, in rows of equal length.
 
     Args:
-      decisions: of one player.
-      infosets: int [R].
+      decisions: Decisions of one player.
+      infosets: int [R], infosets.
 
     Returns:
       int [R, A], sequences, 0 at padding, and bool [R, A], not padding.
@@ -217,8 +223,7 @@ def padded_sequences(
 def _jumps(
     tree: GameTree, player: int, other_behaviour: np.ndarray, edge_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each history the edge and the node last above it, and its probability given
-    that edge."""
+    """Return each history's last edge and node, and its probability given the edge."""
     histories = tree.histories
     step = tree_posterior.transitions(tree, player, other_behaviour)
     through = np.zeros(len(histories), np.int64)
@@ -241,7 +246,7 @@ def _jumps(
 
 
 def _cumulate(weight: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
-    """Cumulative shares within runs of equal `group`; 1 from the last positive on."""
+    """Return cumulative shares within runs of equal `group`; the last positive is 1."""
     total = np.bincount(group, weights=weight, minlength=groups)
     begin = np.searchsorted(group, np.arange(groups))
     running = np.cumsum(weight)
@@ -263,9 +268,9 @@ def _real(values: np.ndarray, dtype: np.typing.DTypeLike) -> jax.Array:
     return cast(jax.Array, values.astype(dtype))
 
 
-# The value of an infoset is the mean of its actions' by their visits to this power: of
-# few visits it is nearly the plain mean, of many the value of the most visited action.
-# Taking that one from the start would take the luckiest of many hardly visited ones.
+# The value of an infoset is the mean of its actions' values, weighted by visits to this
+# power. With few visits it is close to the plain mean, with many to the value of the
+# most visited action, which would be a lucky one at the start.
 _SHARPNESS = 4
 # Halvings in the search for PUCT's level; the shares are normalised afterwards.
 _HALVINGS = 10
@@ -275,11 +280,11 @@ class Table(NamedTuple):
     """Search statistics.
 
     Attributes:
-      visits: float [S + A], how many simulations took each action, by sequence.
-      value: float [S + A], Q(s, a): the mean reward of the action, if the most visited
-        ones follow at every later decision; the responder's utility.
-      begun: float [I], how many began there.
-      reached: float [I], how many have been there.
+      visits: float [S + A], number of simulations of each action, by sequence.
+      value: float [S + A], Q(s, a): mean reward of the action if the most visited ones
+        follow at every later decision, in the responder's utility.
+      begun: float [I], number of simulations that began at each infoset.
+      reached: float [I], number of simulations that reached each infoset.
     """
 
     visits: jax.Array
@@ -289,13 +294,13 @@ class Table(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """Where simulations begin.
+    """Infosets at which simulations begin.
 
     Attributes:
-      infosets: int32 [I], the first `number` of them.
-      number: R.
-      rounds: of simulations side by side.
-      interval: rounds between two times that values are backed up.
+      infosets: int32 [I], infosets, of which the first `number` are used.
+      number: R, number of roots.
+      rounds: Number of rounds of parallel simulations.
+      interval: Number of rounds between two backups of values.
     """
 
     infosets: jax.Array
@@ -305,13 +310,13 @@ class Roots(NamedTuple):
 
 
 def programs() -> int:
-    """How many programs this process has compiled for searches."""
+    """Return how many functions this process has compiled for searches."""
     return int(run()._cache_size())
 
 
 @functools.cache
 def run() -> Any:
-    """The program: `search` jitted, its table donated."""
+    """Return `search`, jitted, with a donated table."""
     # As fast as what the newer emitters give here, and compiled in two thirds the time.
     return jax.jit(search, donate_argnames="table", compiler_options=quick_options())
 
@@ -325,7 +330,7 @@ def search(
     key: jax.Array,
     exploration: jax.Array,
 ) -> Table:
-    """Rounds of simulations; the roots take turns."""
+    """Run rounds of simulations; the roots take turns."""
     width = points.shape[1]
     # Each root has consecutive points, which cover the space evenly. The power of two
     # is exact, since logarithms and powers of XLA are not: with one less, `begun` would
@@ -371,7 +376,7 @@ def search(
 
 
 class _Batch(NamedTuple):
-    """What simulations use and change between two times that values are backed up.
+    """Arrays that simulations use and change between two backups of values.
 
     Attributes:
       visits: float [S + A], see `Table`.
@@ -383,12 +388,12 @@ class _Batch(NamedTuple):
 
 
 class _Walk(NamedTuple):
-    """B simulations on their way down.
+    """B simulations on their way down the tree.
 
     Attributes:
-      node: int32 [B], where each is.
-      alive: bool [B], not over.
-      path: int32 [D, B], sequences taken; the last one of the table where none.
+      node: int32 [B], current nodes.
+      alive: bool [B], whether the simulations continue.
+      path: int32 [D, B], sequences of the played actions; padded with the table's last.
     """
 
     node: jax.Array
@@ -399,7 +404,7 @@ class _Walk(NamedTuple):
 def _simulate(
     arrays: SearchTree, batch: _Batch, root: jax.Array, draw: jax.Array
 ) -> _Batch:
-    """One simulation from each of B roots."""
+    """Run one simulation from each of B roots."""
     shape = arrays.shape
     begin, end = arrays.member_start[root], arrays.member_start[root + 1]
     place = pick(arrays.belief, begin, end, draw[0], arrays.shape.members)
@@ -418,7 +423,7 @@ def _simulate(
         edge = arrays.edge[walk.node] + action
         luck, going = draw[2 * depth + 2], arrays.going[edge]
         below = pick(
-            arrays.odds,
+            arrays.probabilities,
             arrays.start[edge],
             arrays.start[edge + 1],
             luck / jnp.maximum(going, luck),
@@ -437,7 +442,7 @@ def _simulate(
 
 
 def _back_up(arrays: SearchTree, table: Table) -> Table:
-    """Values of all actions, from the last level of decisions to the first."""
+    """Back up the values of all actions, from the last level to the first."""
     total = table.visits * arrays.reward
     counts = []
     for begin, end in reversed(arrays.shape.levels):
@@ -459,7 +464,7 @@ def _back_up(arrays: SearchTree, table: Table) -> Table:
 
 
 def _rows(arrays: SearchTree, begin: int, end: int) -> tuple[jax.Array, jax.Array]:
-    """int32, bool [A, n]: the sequences of infosets begin:end, and which are theirs."""
+    """Return int32, bool [A, n]: the padded sequences of infosets, and a mask."""
     actions = jnp.arange(arrays.shape.actions)[:, None]
     first, count = arrays.first[None, begin:end], arrays.actions[None, begin:end]
     return first + actions, actions < count
@@ -473,15 +478,15 @@ def _choices(
     exploration: jax.Array,
     width: int,
 ) -> jax.Array:
-    """float [S + A], cumulative probabilities of each infoset's actions, by PUCT.
+    """Return float [S + A], cumulative probabilities of actions by PUCT.
 
     Args:
-      arrays: the game.
-      table: what is known.
+      arrays: The game.
+      table: Search statistics.
       prior: float [S + A], P(a | s) by sequence.
-      expected: float [I], how many simulations to share out at each infoset.
-      exploration: c of PUCT, in utilities.
-      width: simulations side by side.
+      expected: float [I], expected number of simulations at each infoset.
+      exploration: Constant c of PUCT, in units of utility.
+      width: Number of parallel simulations.
     """
     rows, legal = _rows(arrays, 0, len(table.reached))
     coming = jnp.maximum(expected, 1)
@@ -493,11 +498,11 @@ def _choices(
     push = jnp.where(legal, drive[None] * prior[rows], 0)
 
     def scores(extra: jax.Array) -> jax.Array:
-        """PUCT's scores if every action had this many more visits."""
+        """Return PUCT's scores if every action had this many more visits."""
         return jnp.where(push > 0, value + push / (1 + visits + extra[None]), -jnp.inf)
 
     def shares(level: jax.Array) -> jax.Array:
-        """How many visits lower each action's score to a level."""
+        """Return how many visits lower each action's score to a level."""
         above = jnp.maximum(level[None] - value, 1e-9 * exploration)
         return jnp.where(push > 0, jnp.maximum(push / above - 1 - visits, 0), 0)
 

@@ -1,4 +1,4 @@
-"""ISMCTS-BR: a best response found by search, batched on a compiled game.
+"""ISMCTS-BR: an approximate best response by batched search on a game tree.
 
 Timbers et al. 2022, "Approximate exploitability: learning a best response", Algorithms
 1 and 2: PUCT over the responder's information states, histories drawn from the exact
@@ -27,24 +27,24 @@ from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.conversions import uniform_behaviour
 
-# Rounds that the simulations of few roots are spread over at least: what a round finds
-# out guides the next one only.
+# Smallest number of rounds of the simulations of few roots, because the results of a
+# round guide only later rounds.
 _ROUNDS = 64
-# Batches shrink in large steps, so that there are few programs.
+# Batches shrink in large steps, so that few functions are compiled.
 _NARROWER = 16
-# Values are backed up at least so often in a search.
+# Smallest number of times that values are backed up in a search.
 _LOOKS = 32
 
 
 class TreeResponse(NamedTuple):
-    """A response found by search.
+    """A response from a search.
 
     Attributes:
-      player: the responder.
-      behaviour: float64 [S], its action probabilities (pure; uniform where the response
-        itself never comes).
-      table: the statistics it was read from.
-      simulations: how many were run.
+      player: The responder.
+      behaviour: float64 [S], the response's action probabilities; pure, and uniform at
+        infosets that the response does not reach.
+      table: Search statistics.
+      simulations: Number of simulations.
     """
 
     player: int
@@ -62,24 +62,24 @@ def search_response(
     seed: int = 0,
     progress: bool = False,
 ) -> TreeResponse:
-    """Searches wherever the response comes, from the first decision to the last.
+    """Search at all infosets that the response reaches, from the first to the last.
 
-    At each level of own decisions the infosets that the actions chosen so far lead to
-    (and the opponent's play, with positive probability) are searched together, and the
-    most visited action of each is chosen. With `config.learn`, all levels are searched
-    before that from the last to the first, whatever leads there.
+    At each level of the player's decisions, the infosets that the chosen actions and
+    the opponent's play reach with positive probability are searched together. The most
+    visited action of each is chosen. With `config.learn`, all infosets are searched
+    before, from the last level to the first.
 
     Args:
-      tree: the compiled game.
-      player: the responder.
+      tree: The game tree.
+      player: The responder.
       other_behaviour: float64 [S'], the fixed opponent's action probabilities.
-      config: simulations and the rest.
-      seed: of all draws.
-      progress: show a bar.
+      config: Settings of the search.
+      seed: Seed for all random choices.
+      progress: Whether to show a progress bar on stderr.
 
     Raises:
-      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, or more
-        simulations than single precision can count one by one.
+      ValueError: If `player` is not 0 or 1, `other_behaviour` is not a strategy, or
+        there are more simulations than single precision can count.
     """
     config, seed = config or SearchConfig(), check_seed(seed)
     arrays = ismcts_kernel.build(tree, player, other_behaviour)
@@ -97,7 +97,7 @@ def search_response(
     simulations = 0
     learning = dataclasses.replace(config, simulations=config.learn or 1)
     choices = decisions.num_actions > 1
-    # Backwards first, so that what a level finds serves those above it at once.
+    # Backwards first, so that the results of a level serve the levels above it.
     passes = [(n, True) for n in range(arrays.shape.depth) if config.learn][::-1]
     passes += [(n, False) for n in range(arrays.shape.depth)]
     for level, learns in tqdm(
@@ -129,16 +129,18 @@ def search(
     key: jax.Array,
     config: SearchConfig,
 ) -> tuple[Table, int]:
-    """Runs `config.simulations` from each of some infosets; returns the table and how
-    many simulations that were.
+    """Run `config.simulations` from each of some infosets.
 
     Args:
-      arrays: the game, on the device.
-      table: what is known so far.
+      arrays: The game, on the device.
+      table: Search statistics so far.
       prior: float [S + A], P(a | s) by sequence.
-      roots: int [R], infosets to begin at.
-      key: of JAX's random numbers; consumed.
-      config: simulations, exploration, batch.
+      roots: int [R], infosets at which simulations begin.
+      key: Key of JAX's random numbers.
+      config: Settings of the search.
+
+    Returns:
+      The new statistics, and the number of simulations.
     """
     total = len(roots) * config.simulations
     # Roots share a batch in powers of two, see `ismcts_kernel.search`.
@@ -146,14 +148,14 @@ def search(
     while width > max(1, total // _ROUNDS):
         width = -(-width // _NARROWER)
     rounds = -(-total // width)
-    # Padded to all infosets, so that one program serves all levels.
+    # Padded to all infosets, so that one compiled function serves all levels.
     padded = np.zeros(len(table.reached), np.int32)
     padded[: len(roots)] = roots
     points = spread(2 * arrays.shape.depth + 1, width).astype(np.float32)
     work = len(table.reached) * arrays.shape.actions
     interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
     if config.batch == 1:
-        # The textbook's: every simulation sees what those before it found.
+        # As in the textbook, every simulation uses the results of all earlier ones.
         interval = 1
     table = ismcts_kernel.run()(
         arrays,
@@ -168,7 +170,7 @@ def search(
 
 
 def uniform_prior(arrays: SearchTree) -> jax.Array:
-    """float [S + A], P(a | s) by sequence: all actions alike."""
+    """Return float [S + A], a uniform prior P(a | s) by sequence."""
     counts = np.asarray(arrays.actions)[:-1]
     prior = np.zeros(len(arrays.reward), np.asarray(arrays.reward).dtype)
     prior[1 : 1 + counts.sum()] = np.repeat(1 / counts, counts)
@@ -176,14 +178,14 @@ def uniform_prior(arrays: SearchTree) -> jax.Array:
 
 
 def empty_table(arrays: SearchTree) -> Table:
-    """Nothing searched yet."""
+    """Return statistics without simulations."""
     size, number = len(arrays.reward), len(arrays.parent)
     sizes = (size, size, number, number)
     return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
 
 
 def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
-    """Visits are counted in the table's floats: beyond 2 / epsilon they would stop."""
+    """Raise ValueError if the table's floats cannot count the visits one by one."""
     visits = arrays.shape.depth * (config.simulations + config.learn)
     dtype = arrays.reward.dtype
     most = int(2 / np.finfo(dtype).eps)
@@ -195,7 +197,7 @@ def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
 
 
 def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
-    """int [R], the most visited sequence of each root; the better one if equal."""
+    """Return int [R], each root's most visited sequence; of equal ones the better."""
     sequence, legal = ismcts_kernel.padded_sequences(infosets.decisions, roots)
     most = np.where(legal, np.asarray(table.visits)[sequence], -1)
     tied = (most == most.max(axis=1, keepdims=True)) & legal

@@ -1,4 +1,4 @@
-"""ISMCTS-BR that learns, on OpenSpiel's states.
+"""ISMCTS-BR with a learned network, on OpenSpiel's states.
 
 Timbers et al. 2022, "Approximate exploitability: learning a best response", section 3:
 the training loop of AlphaZero (Silver et al. 2017) against a fixed opponent. Episodes
@@ -26,18 +26,18 @@ from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.games.opening.game_checks import player_return, utility_bounds
 from spiel_cr.policies.rollouts import Answers, first_decision, play_on
 
-# Information states that the network remembers.
+# Largest number of information states whose answers are cached.
 _REMEMBERED = 100_000
 
 
 class Samples(NamedTuple):
-    """What a network learns from, one row for each decision of an episode.
+    """Training samples of a network, one row for each decision of an episode.
 
     Attributes:
       features: float32 [B, F], information state tensors.
-      legal: bool [B, A], the legal ones of all actions of the game.
-      visits: float32 [B, A], share of the search's visits of each action.
-      returned: float32 [B], the responder's return; see `Scale`.
+      legal: bool [B, A], whether each action of the game is legal.
+      visits: float32 [B, A], shares of the search's visits of all actions.
+      returned: float32 [B], the responder's returns; see `Scale`.
     """
 
     features: np.ndarray | jax.Array
@@ -50,9 +50,9 @@ class Losses(NamedTuple):
     """Means over a batch.
 
     Attributes:
-      total: policy + value + L2 penalty.
-      policy: cross-entropy of the network's policy relative to the visits, nats.
-      value: squared error of the value, see `Scale`.
+      total: Sum of policy, value and L2 penalty.
+      policy: Cross-entropy of the network's policy relative to the visits, in nats.
+      value: Squared error of the value, see `Scale`.
     """
 
     total: float | jax.Array
@@ -61,27 +61,27 @@ class Losses(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Values of networks lie in [-1, 1]: (utility - centre) / half_range.
+    """The scale of network values in [-1, 1]: (utility - centre) / half_range.
 
     Attributes:
-      centre: of the responder's utilities.
-      half_range: of the utilities; 1 if that is zero.
+      centre: Centre of the responder's utilities.
+      half_range: Half of the range of the utilities; 1 if the range is zero.
     """
 
     centre: float
     half_range: float
 
     def relative(self, utility: float) -> float:
-        """Of a utility in the game's units."""
+        """Return the network value of a utility in the game's units."""
         return (utility - self.centre) / self.half_range
 
     def units(self, value: float) -> float:
-        """In the game's units; what no game can return is cut off."""
+        """Return a network value in the game's units, clipped to the game's range."""
         return self.centre + self.half_range * min(max(value, -1.0), 1.0)
 
 
 def scale_of(game: pyspiel.Game) -> Scale:
-    """The scale of the utilities that a game may give."""
+    """Return the scale of a game's utilities."""
     low, high = utility_bounds(game) or (game.min_utility(), game.max_utility())
     return Scale((low + high) / 2, (high - low) / 2 or 1.0)
 
@@ -90,12 +90,13 @@ def scale_of(game: pyspiel.Game) -> Scale:
 def evaluate(
     parameters: Parameters, features: jax.Array, legal: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The network's opinion.
+    """Evaluate a network.
 
     Args:
-      parameters: of a perceptron with a logit for each action of the game, and a value.
-      features: float32 [B, F].
-      legal: bool [B, A].
+      parameters: Parameters of a perceptron with a logit for each action of the game,
+        and a value.
+      features: float32 [B, F], information state tensors.
+      legal: bool [B, A], whether each action is legal.
 
     Returns:
       float32 [B, A], log probabilities of the legal actions (`networks.NEVER` of
@@ -106,12 +107,14 @@ def evaluate(
 
 
 def loss(parameters: Parameters, samples: Samples, l2: float | jax.Array) -> Losses:
-    """Cross-entropy + squared error + L2, as AlphaZero's (Silver et al. 2017, eq. 1).
+    """Compute the loss of AlphaZero (Silver et al. 2017, eq. 1).
+
+    It is the sum of cross-entropy, squared error and an L2 penalty.
 
     Args:
-      parameters: of the network.
-      samples: B of them.
-      l2: weight of the parameters' squares.
+      parameters: Parameters of the network.
+      samples: B samples.
+      l2: Weight of the squared parameters.
     """
     log_prior, value = evaluate(parameters, samples.features, samples.legal)
     cross = jnp.where(samples.legal, samples.visits * log_prior, 0)
@@ -130,15 +133,15 @@ def fit(
     *,
     learning_rate: float,
 ) -> tuple[tuple[Parameters, Any], Losses]:
-    """Steps of Adam, one for each batch.
+    """Train a network by one step of Adam for each batch.
 
     Args:
-      start: the network's parameters, and the state of
+      start: Parameters of the network, and the state of
         `network_fits.adam(learning_rate)`.
-      samples: the replay buffer; rows past its end may hold anything.
+      samples: The replay buffer; rows after its end are not used.
       batches: int32 [T, B], rows of the samples.
-      l2: weight of the parameters' squares.
-      learning_rate: Adam's.
+      l2: Weight of the squared parameters.
+      learning_rate: Learning rate of Adam.
 
     Returns:
       New parameters and state, and the mean losses of the T batches.
@@ -155,23 +158,20 @@ def fit(
 
 
 class NetworkPriorAndValue:
-    """A network for a search (a `belief_search.PriorAndValue`).
-
-    What was asked before is remembered.
-    """
+    """A network for a search (a `belief_search.PriorAndValue`), with a cache."""
 
     def __init__(self, game: pyspiel.Game, parameters: Parameters) -> None:
-        """Asks nothing yet.
+        """Start with an empty cache.
 
         Args:
-          game: whose states it will see; with information state tensors.
-          parameters: of the network.
+          game: The game, which has information state tensors.
+          parameters: Parameters of the network.
         """
         self._parameters, self._scale = parameters, scale_of(game)
         self._known: dict[tuple[int, str], tuple[list[float], float]] = {}
 
     def __call__(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
-        """Prior of the legal actions and value of the player's information state."""
+        """Return the prior of the legal actions, and the information state's value."""
         key = player, state.information_state_string(player)
         answer = self._known.get(key)
         if answer is None:
@@ -189,7 +189,7 @@ class NetworkPriorAndValue:
 
 
 def check_tensor(game: pyspiel.Game) -> None:
-    """Raises ValueError if the game has no information state tensors."""
+    """Raise ValueError if the game has no information state tensors."""
     remedy = "search without a network (method ismcts), which needs none"
     if not game.get_type().provides_information_state_tensor:
         raise ValueError(
@@ -201,7 +201,7 @@ def check_tensor(game: pyspiel.Game) -> None:
         return
     try:
         state.information_state_tensor(state.current_player())
-    # A game in Python whose observer is missing, or does not do what it promises.
+    # A game in Python without an observer, or with one that does not support tensors.
     except (AttributeError, NotImplementedError) as error:
         raise ValueError(
             f"{game}: the game promises an information_state_tensor, which a network "
@@ -210,24 +210,24 @@ def check_tensor(game: pyspiel.Game) -> None:
         ) from error
 
 
-# Share of Dirichlet noise in the prior where a search begins, and weight of the
-# parameters' squares in the loss.
+# Share of Dirichlet noise in the prior of a search's root, and weight of the squared
+# parameters in the loss.
 _NOISE, _L2 = 0.25, 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
 class LearningConfig:
-    """How a response is learned.
+    """Settings of a learned response.
 
     Attributes:
-      search: of each decision in an episode; `batch` is not used.
-      rounds: of episodes and training.
-      episodes: of a round.
-      hidden: units of the network's hidden layers.
-      steps: of the optimiser (Adam) in a round.
-      minibatch: samples of a step, drawn with replacement from the replay buffer.
-      learning_rate: Adam's.
-      replay: samples (decisions of episodes) that the buffer keeps, the newest ones.
+      search: Settings of the search at each decision; `batch` is not used.
+      rounds: Number of rounds of episodes and training.
+      episodes: Number of episodes per round.
+      hidden: Numbers of units of the network's hidden layers.
+      steps: Number of optimiser steps (Adam) per round.
+      minibatch: Number of samples of a step, with replacement, from the replay buffer.
+      learning_rate: Learning rate of Adam.
+      replay: Number of the newest samples (decisions) that the buffer keeps.
     """
 
     search: SearchConfig = SearchConfig(simulations=100)
@@ -256,11 +256,11 @@ class Learned(NamedTuple):
     """A learned response.
 
     Attributes:
-      player: the responder.
-      prior_and_value: the network, for `Predictor(prior_and_value=...)`.
-      parameters: its parameters.
-      losses: means of each round.
-      simulations: of all episodes.
+      player: The responder.
+      prior_and_value: The network, for `Predictor(prior_and_value=...)`.
+      parameters: Parameters of the network.
+      losses: Mean losses of each round.
+      simulations: Number of simulations in all episodes.
     """
 
     player: int
@@ -279,20 +279,20 @@ def learn_response(
     seed: int = 0,
     progress: bool = False,
 ) -> Learned:
-    """Learns to respond to an opponent.
+    """Learn a response to an opponent.
 
     Args:
-      game: sequential, as from `load_game`, with information state tensors.
-      player: the responder.
-      opponent: its policy; must depend on its information states only.
-      config: of search and learning.
-      seed: of all draws.
-      progress: show a bar.
+      game: A sequential game, as from `load_game`, with information state tensors.
+      player: The responder.
+      opponent: The opponent's policy, which must depend on its information states only.
+      config: Settings of search and learning.
+      seed: Seed for all random choices.
+      progress: Whether to show a progress bar on stderr.
 
     Raises:
-      ImportError: optax is missing.
-      ValueError: a bad argument, a game without tensors, or a responder that decides
-        nothing.
+      ImportError: If optax is missing.
+      ValueError: If an argument is invalid, the game has no tensors, or the responder
+        has no decisions.
     """
     check_tensor(game)
     checks.check_choice(player, "player", (0, 1))
@@ -353,15 +353,15 @@ def _episode(
     answers: Mapping[int, Answers],
     random: np.random.Generator,
 ) -> Samples:
-    """The decisions of a match, without those that have one action.
+    """Play a match, and return its decisions with more than one action.
 
-    Actions are drawn by the visits of a search with noise.
+    Actions are sampled by the visits of a search with noise.
 
     Args:
-      game: that is played.
-      bot: the responder; restarted.
-      answers: the opponent's policy.
-      random: of all moves; consumed.
+      game: The game.
+      bot: The responder, which is restarted.
+      answers: The opponent's policy.
+      random: Random numbers of all moves.
     """
     player = bot.player_id()
     features, legality, shares = [], [], []
@@ -391,14 +391,14 @@ def _episode(
 
 
 def _newest(parts: Sequence[Samples], count: int) -> Samples:
-    """The last samples of some episodes, so many at most."""
+    """Return at most `count` of the last samples."""
     parts_with_rows = [part for part in parts if len(part.returned)] or parts[:1]
     columns = zip(*parts_with_rows, strict=True)
     return Samples(*(np.concatenate(column)[-count:] for column in columns))
 
 
 def _padded(samples: Samples, count: int) -> Samples:
-    """As many rows whatever the buffer holds, so that there is one program."""
+    """Pad samples to a fixed number of rows, so that one function is compiled."""
     return jax.device_put(
         Samples(*(networks.padded(np.asarray(a), count) for a in samples))
     )

@@ -1,19 +1,19 @@
 """Local best response, a lookahead of one action with exact beliefs.
 
 Lisý and Bowling 2017, "Equilibrium approximation quality of current no-limit poker
-bots". At each decision, `lbr` and `LBRBot` compare the player's actions by what each
-would bring if the opponent answered once by its own policy and both then played by
-default to the end: check and call ("call"), raise wherever they may ("raise"), or at
-random ("uniform"). The histories are weighted by the exact belief, given chance and the
-opponent's policy. What comes out is a strategy, so its value is a lower bound of the
-best response's.
+bots". At each decision, `lbr` and `LBRBot` compare the values of the player's actions.
+After an action, the opponent answers once by its policy, and both players then follow a
+default policy to the end: check and call ("call"), raise if possible ("raise"), or
+random actions ("uniform"). The histories are weighted by the exact belief, given chance
+and the opponent's policy. The result is a strategy, so its value is a lower bound of
+the best-response value.
 
-Deviations from the paper. There, a raise is answered by a fold or a call, the
-opponent's raises counting as calls, and after a call of its own the player looks no
-further than check and call. Here the answer is the opponent's first decision after the
-action, whatever it is, if one comes before the player's next; chance may lie between.
-All legal actions are compared, not some sizes of bets. Default play other than check
-and call is ours, for games that are not poker.
+Deviations from the paper: In the paper, the opponent answers a raise by a fold or a
+call (raises count as calls), and the player expects check and call after its own call.
+Here the opponent's answer is any action at its first decision after the player's
+action, if it acts before the player does; chance may act in between. All legal actions
+are compared, not only some bet sizes. The other default policies are additions for
+games that are not poker.
 """
 
 from collections.abc import Callable
@@ -48,8 +48,8 @@ from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
 LEAVES = ("call", "raise", "uniform")
 
-# Values that differ by less are equal but for rounding; relative to the largest of the
-# utilities that they are made of. What a game declares may be far from these.
+# Values that differ by less are equal up to rounding; relative to the largest utility
+# of which they are computed. The bounds that a game declares may be much larger.
 _ROUNDING = 1e-12
 
 
@@ -60,24 +60,24 @@ def lbr(
     *,
     leaf: str = "call",
 ) -> np.ndarray:
-    """Local best response on a compiled game.
+    """Compute the local best response on a game tree.
 
-    Where the opponent's policy cannot lead, the belief is that of chance and a uniform
-    opponent.
+    At infosets that the opponent's policy cannot reach, the belief is that of chance
+    and a uniform opponent.
 
     Args:
-      tree: the compiled game.
-      player: the responder, 0 or 1.
-      opponent_behaviour: float64 [S'], the other player's action probabilities.
-      leaf: default play, "call" or "raise" (poker only), or "uniform".
+      tree: The game tree.
+      player: The responder, 0 or 1.
+      opponent_behaviour: float64 [S'], the opponent's action probabilities.
+      leaf: Default policy: "call" or "raise" (poker only), or "uniform".
 
     Returns:
       float64 [S], the responder's action probabilities, 0 or 1; the first of equally
-      good actions.
+      good actions is played.
 
     Raises:
-      ValueError: a bad player or leaf, not a strategy of the other player, or "call" or
-        "raise" in a game that is not poker.
+      ValueError: If the player, the leaf or the strategy is invalid, or if the leaf is
+        "call" or "raise" and the game is not poker.
     """
     check_choice(leaf, "leaf", LEAVES)
     tree_posterior.check_opponent(tree, player, opponent_behaviour)
@@ -94,15 +94,15 @@ def lbr(
 
 
 class LBRBot(StateResponder):
-    """Local best response on states, for games too large to compile.
+    """A bot that plays the local best response on states, without a game tree.
 
-    Expected values are means of rollouts: each draws a history from the belief, and
-    plays it out once after each action.
+    Expected values are means of rollouts. Each samples a history from the belief, and
+    plays it to the end once after each action.
 
     Attributes:
-      belief: over histories.
-      beliefs: what it was like at the decisions so far.
-      simulations: run since it was made; a rollout has one for each action.
+      belief: The belief over histories.
+      beliefs: Statistics of the beliefs so far.
+      simulations: Number of simulations so far; a rollout has one for each action.
     """
 
     def __init__(
@@ -116,30 +116,32 @@ class LBRBot(StateResponder):
         seed: int = 0,
         belief: StatePosterior | None = None,
     ) -> None:
-        """Asks nothing yet.
+        """Initialise without queries.
 
         Args:
-          game: a sequential game.
-          player: the seat, 0 or 1.
-          opponent: its policy; must depend on its information states only.
-          leaf: default play, "call" or "raise" (poker only), or "uniform".
-          rollouts: per decision.
-          seed: of all draws.
-          belief: over histories; None: `StatePosterior` with its defaults.
+          game: A sequential game.
+          player: The responder, 0 or 1.
+          opponent: The opponent's policy, which must depend on its information states
+            only.
+          leaf: Default policy: "call" or "raise" (poker only), or "uniform".
+          rollouts: Number of rollouts per decision.
+          seed: Seed for all random choices.
+          belief: Belief over histories; by default a `StatePosterior`.
 
         Raises:
-          ValueError: a bad argument, or "call" or "raise" in a game that is not poker.
+          ValueError: If an argument is invalid, or the leaf is "call" or "raise" and
+            the game is not poker.
         """
         check_choice(leaf, "leaf", LEAVES)
         super().__init__(game, player, opponent, seed=seed, belief=belief)
         self._rollouts = check_iterations(rollouts, name="rollouts")
-        # Of the utilities that the last decision met, without sign.
+        # Largest absolute utility in rollouts of the last decision.
         self._largest = 0.0
         default = _default_policy(game, leaf)
         self._defaults = {p: Answers(default, p) for p in (0, 1)}
 
     def best_action(self, state: pyspiel.State) -> int:
-        """The first of equally good actions; a random one where nothing is believed."""
+        """Return the first of equally good actions; a random one without a belief."""
         values = self.action_values(state)
         if not self.belief.states:
             random = generator_at(self._seed, state, self._player)
@@ -148,16 +150,16 @@ class LBRBot(StateResponder):
         return int(state.legal_actions()[best])
 
     def action_values(self, state: pyspiel.State) -> np.ndarray:
-        """float64 [A], what each legal action brings; the responder's utility.
+        """Estimate the values of the legal actions, in the responder's utility.
 
         Args:
-          state: the player is to act; what it does not know is not looked at.
+          state: A state at which the player acts; only its information is used.
 
         Returns:
-          Means over the belief; 0 where it has no history.
+          float64 [A], means over the belief; 0 if the belief has no history.
 
         Raises:
-          ValueError: a state of the unconverted simultaneous game.
+          ValueError: If the state belongs to an unconverted simultaneous game.
         """
         random = self._observe(state)
         self._largest = 0.0
@@ -174,14 +176,14 @@ class LBRBot(StateResponder):
         return values / self._rollouts
 
     def _roll_out(self, state: pyspiel.State, number: Callable[[], float]) -> float:
-        """The responder's utility; the state is played to the end."""
+        """Play a state to the end, and return the responder's utility."""
         if play_on(state, {}, number) == 1 - self._player:
             state.apply_action(self._opponent.draw(state, number()))
         play_on(state, self._defaults, number)
         return self._return(state)
 
     def _return(self, state: pyspiel.State) -> float:
-        """The responder's utility at the end; the largest of a decision is kept."""
+        """Return the responder's utility at a terminal node, and store the largest."""
         utility = player_return(state, self._player)
         self._largest = max(self._largest, abs(utility))
         return utility
@@ -199,7 +201,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
 def _answered_values(
     tree: GameTree, player: int, opponent_behaviour: np.ndarray, leaf: str
 ) -> np.ndarray:
-    """float64 [N], the responder's: the opponent answers once, then default play."""
+    """Return float64 [N], the values if default play follows the next answer."""
     histories, other = tree.histories, 1 - player
     default = None
     if leaf != "uniform":
@@ -222,7 +224,7 @@ def _answered_values(
 
 
 def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarray:
-    """float64 [S], 1 at each infoset's first best action, by float64 [S] values."""
+    """Return float64 [S], 1 at each infoset's first best action by value [S]."""
     owner = decisions.owner
     highest = np.full(len(decisions), -np.inf)
     np.maximum.at(highest, owner[1:], value[1:])
@@ -235,23 +237,23 @@ def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarr
     return behaviour
 
 
-# Boards by which hands are compared before the first card is dealt, and later.
+# Number of boards that compare hands before the first card is dealt, and later.
 _AT_FIRST, _LATER = 500, 50
 
 
 class BoardResponse:
-    """Local best response to a strategy by bets and buckets."""
+    """The local best response to a strategy on bets and buckets."""
 
     def __init__(
         self, rules: BoardRules, strategy: TableStrategy, player: int, *, seed: int
     ) -> None:
-        """Asks for the whole strategy.
+        """Look up the complete strategy.
 
         Args:
-          rules: of the game; keys of the strategy are made by them.
-          strategy: the opponent's; uniform where it has no row.
-          player: the responder.
-          seed: of all boards.
+          rules: Rules of the game, which make the keys of the strategy.
+          strategy: The opponent's strategy, which is uniform if it has no row.
+          player: The responder.
+          seed: Seed of all boards.
         """
         self._rules, self._player, self._seed = rules, player, seed
         self._tree = BetTree(rules)
@@ -260,7 +262,7 @@ class BoardResponse:
             for index, group in enumerate(self._tree.groups)
             if group.player != player
         }
-        # The group of each of the opponent's decisions, and where it is in that.
+        # The group of each of the opponent's decisions, and its place there.
         self._where = {
             int(node): (index, row)
             for index in self._played
@@ -269,7 +271,7 @@ class BoardResponse:
         self._before_cards = self._wins(np.zeros(0, np.int64), 0)
 
     def values(self, boards: int) -> np.ndarray:
-        """float64 [boards], the responder's mean utility on boards that are drawn."""
+        """Return float64 [boards], the responder's mean utility on sampled boards."""
         description = f"boards, player {self._player}"
         numbers = tqdm(range(boards), description, disable=not is_wanted())
         return np.array([self._value(number) for number in numbers])
@@ -279,13 +281,13 @@ class BoardResponse:
         return bets.player[node] == TERMINAL and not bets.showdown[node]
 
     def _called(self, node: int) -> int:
-        """The end of checks and calls from a node on."""
+        """Return the last node of checks and calls after a node."""
         while len(below := self._tree.children[node]):
             node = next(int(child) for child in below if not self._folds(child))
         return node
 
     def _wins(self, first: np.ndarray, number: int) -> np.ndarray:
-        """float32 [H, H], how much more often hands win than lose after some cards."""
+        """Return float32 [H, H], win minus loss probabilities after some cards."""
         size = self._rules.sizes[-1]
         draws = 1 if len(first) == size else _LATER if len(first) else _AT_FIRST
         random = np.random.default_rng([self._seed, 1, self._player, number])
@@ -298,7 +300,7 @@ class BoardResponse:
         return total / np.maximum(left.T @ left, 1)
 
     def _value(self, number: int) -> float:
-        """The mean utility on one board."""
+        """Return the mean utility on one board."""
         rules, tree, player = self._rules, self._tree, self._player
         random = np.random.default_rng([self._seed, 0, number])
         board = rules.draw_board(random)
@@ -333,13 +335,13 @@ class BoardResponse:
     def _compared(
         self, group: Group, other: np.ndarray, labels: np.ndarray, wins: np.ndarray
     ) -> np.ndarray:
-        """float32 [A, n, H], what each action of a group is taken to bring.
+        """Return float32 [A, n, H], the estimated values of a group's actions.
 
         Args:
-          group: of the responder.
-          other: float32 [n, H], the opponent's reach there.
-          labels: int64 [H], its buckets.
-          wins: float32 [H, H], by what is known there.
+          group: A group of the responder.
+          other: float32 [n, H], the opponent's reach at the group's nodes.
+          labels: int64 [H], the opponent's buckets.
+          wins: float32 [H, H], win minus loss probabilities at the nodes.
         """
         stake = np.abs(self._tree.bets.stake)
         result = np.empty((group.shape[0], *other.shape), np.float32)
@@ -362,14 +364,14 @@ class BoardResponse:
         return result
 
     def _apart(self, reach: np.ndarray) -> np.ndarray:
-        """float32 [H], sums of reach [H] over hands that share no card with each."""
+        """Return float32 [H], sums of reach [H] over hands that share no card."""
         held = self._rules.held
         apart: np.ndarray = reach.sum() - held @ (reach @ held)
         return apart + (held[0].sum() - 1) * reach
 
 
 def _strategy_at(strategy: TableStrategy, group: Group) -> np.ndarray:
-    """float32 [A, n, B], a strategy at the decisions of a group."""
+    """Return float32 [A, n, B], a strategy at the decisions of a group."""
     width, nodes, buckets = group.shape
     bucket = np.tile(np.arange(buckets), nodes)
     rows = np.stack([np.repeat(group.nodes, buckets), bucket], axis=1)

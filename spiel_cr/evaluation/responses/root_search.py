@@ -1,8 +1,8 @@
-"""A response that is searched from the start of the game, with whole beliefs.
+"""Search of a response from the root of the game, with complete beliefs.
 
-The tree of `beliefs.belief_search` is grown from the root for as long as there is time,
-and kept: one search serves all matches. Where it comes to all ends the response is a
-best response, and its value is exact.
+The tree of `belief_search` is grown from the root as long as there is time, and kept,
+so one search serves all matches. If the search reaches all terminal nodes, the response
+is a best response, and its value is exact.
 """
 
 import gc
@@ -28,35 +28,33 @@ from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.simulation import keys
 from spiel_cr.policies.rollouts import Answers
 
-# Histories that are followed together from one infoset; where there are more, so many
-# are drawn.
+# Largest number of histories that are followed from one infoset; more are sampled.
 _SIDE_BY_SIDE = 1024
-# Histories that the tree may hold: some 4 kB each.
+# Largest number of histories in the tree; each needs about 4 kB.
 _HELD = 400_000
 
 
 class RootSearch:
-    """See above. A unit of learning expands one information state.
+    """A search from the root; a unit of learning expands one information state.
 
     Attributes:
-      player: the responder.
-      setting: in which matches are played.
-      finished: there is nothing more to expand, or no room.
+      player: The responder.
+      setting: The setting of the matches.
     """
 
     def __init__(
         self, opponent: Opponent, setting: Setting, player: int, *, seed: int = 0
     ) -> None:
-        """Expands nothing yet.
+        """Initialise a search without expansions.
 
         Args:
-          opponent: the opponent.
-          setting: of OpenSpiel's states.
-          player: the responder.
-          seed: of all draws.
+          opponent: The opponent.
+          setting: A setting on OpenSpiel's states.
+          player: The responder.
+          seed: Seed for all random choices.
         """
         game = opponent.game
-        # How often the last expansion was begun and took too long.
+        # How often the next expansion was started and took too long.
         self._given_up = 0
         self.player, self._exact = player, opponent.bots is None
         self.setting = setting
@@ -76,23 +74,23 @@ class RootSearch:
 
     @property
     def finished(self) -> bool:
-        """See the class."""
+        """Whether everything is expanded, or the memory is used up."""
         full = self._search.held > _HELD
         return self._search.root.solved or full or self._given_up > 1
 
     def learn(self, units: int, stop: Callable[[], bool]) -> int:
-        """Expands so many information states.
+        """Expand information states.
 
         Args:
-          units: how many.
-          stop: asked after each whether to stop.
+          units: Largest number of information states.
+          stop: Function that is called after each, and returns whether to stop.
 
         Returns:
-          How many they were.
+          The number of expanded information states.
         """
         done = 0
         self._search.draw_from(self._numbers())
-        # There are many objects and no cycles of them.
+        # There are many objects and no reference cycles.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -109,25 +107,31 @@ class RootSearch:
         return done
 
     def _numbers(self) -> np.random.Generator:
-        """By how much is expanded: a run that goes on draws what the first one drew,
-        whatever that gave up."""
+        """Return random numbers that depend on the number of expansions only.
+
+        A resumed run therefore uses the numbers of the first run, which may have
+        abandoned expansions.
+        """
         return np.random.default_rng([self._seed, 5, self.player, self._expanded])
 
     def share(self) -> float:
-        """About how much of the tree is expanded: of all ways down, by their odds.
+        """Estimate the share of the tree that is expanded, by probability.
 
-        Nothing where histories were drawn, or strings forget: there is no end then.
+        It is 0 if histories were sampled, or information states lack perfect recall,
+        because the search then has no end.
         """
-        drawn = not all(branch.whole for branch in self._search.root.branches)
+        drawn = not all(branch.complete for branch in self._search.root.branches)
         if drawn or self._search.forgetful:
             return 0.0
         shares: dict[int, float] = {}
-        # Whoever joined later lies below.
+        # Nodes that joined later are below.
         for node in reversed((self._search.root, *self._search.nodes.values())):
             open_ = [
                 math.fsum(
-                    odds * (1 - shares.get(id(below), 0.0))
-                    for below, odds in zip(branch.below, branch.odds, strict=True)
+                    probability * (1 - shares.get(id(below), 0.0))
+                    for below, probability in zip(
+                        branch.below, branch.probabilities, strict=True
+                    )
                 )
                 for branch in node.branches
             ]
@@ -135,7 +139,7 @@ class RootSearch:
         return shares[id(self._search.root)]
 
     def response(self) -> TableResponse:
-        """What it would play now."""
+        """Return the current response."""
         nodes = self._search.nodes
         root = self._search.root
         texts = [text.encode("utf-8", "surrogatepass") for text in nodes]
@@ -143,8 +147,10 @@ class RootSearch:
         count, action, worth, expected = (
             np.array([row[place] for row in rows]) for place in range(4)
         )
-        whole = all(b.whole for node in (root, *nodes.values()) for b in node.branches)
-        # By strings that forget, what comes next is not what was expected.
+        complete = all(
+            b.complete for node in (root, *nodes.values()) for b in node.branches
+        )
+        # Without perfect recall, the next infosets are not those of the expectation.
         exact = self._exact and not self._search.forgetful
         known = exact and root.branches
         return TableResponse(
@@ -156,7 +162,7 @@ class RootSearch:
             expected.astype(np.float64) if exact else np.full(len(rows), np.nan),
             np.full(NUM_HABITS, -1),
             _row(root)[3] if known else math.nan,
-            root.value if known and root.solved and whole else None,
+            root.value if known and root.solved and complete else None,
         )
 
 
@@ -170,5 +176,5 @@ def _row(node: BeliefNode) -> tuple[int, int, float, float]:
         len(node.actions),
         best,
         node.value,
-        branch.value if branch.whole else math.nan,
+        branch.value if branch.complete else math.nan,
     )

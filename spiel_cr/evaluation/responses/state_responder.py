@@ -1,4 +1,4 @@
-"""What bots that look ahead on OpenSpiel states share: belief, seed, statistics."""
+"""Base class of bots that look ahead on OpenSpiel's states, with a belief."""
 
 import dataclasses
 from typing import Any
@@ -16,15 +16,15 @@ from spiel_cr.policies.rollouts import Answers, generator_at
 
 @dataclasses.dataclass
 class BeliefRecord:
-    """What the beliefs of a bot were like since it was made.
+    """Statistics of a bot's beliefs since the bot was made.
 
     Attributes:
-      decisions: at which it looked ahead.
-      approximate: of them, those with a belief in particles, some of them dropped.
-      empty: of them, those where no particle was found; it moved at random there.
-      effective_sizes: of approximate beliefs that are not empty, the sum of their
-        effective sample sizes.
-      least_effective_size: of these, the smallest; None: there were none.
+      decisions: Number of decisions at which the bot looked ahead.
+      approximate: Number of decisions with an approximate belief.
+      empty: Number of decisions without a particle that fits; moves are random there.
+      effective_sizes: Sum of the effective sample sizes of approximate beliefs that are
+        not empty.
+      least_effective_size: Smallest of these sizes; None if there were none.
     """
 
     decisions: int = 0
@@ -35,12 +35,12 @@ class BeliefRecord:
 
     @property
     def mean_effective_size(self) -> float | None:
-        """Of approximate beliefs that are not empty; None: there were none."""
+        """Mean size of approximate beliefs that are not empty; None without any."""
         count = self.approximate - self.empty
         return self.effective_sizes / count if count else None
 
     def report(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the statistics as a JSON-serialisable dict."""
         return {
             "decisions": self.decisions,
             "approximate": self.approximate,
@@ -50,7 +50,7 @@ class BeliefRecord:
         }
 
     def plus(self, other: "BeliefRecord") -> "BeliefRecord":
-        """Those of both."""
+        """Return the combined statistics."""
         least = (self.least_effective_size, other.least_effective_size)
         return BeliefRecord(
             self.decisions + other.decisions,
@@ -61,7 +61,7 @@ class BeliefRecord:
         )
 
     def add(self, belief: StatePosterior) -> None:
-        """Takes in the belief of one more decision."""
+        """Add the belief of a decision."""
         self.decisions += 1
         if not len(belief.states):
             self.approximate += 1
@@ -82,10 +82,10 @@ class StateResponder(PolicyPlayer):
     before it.
 
     Attributes:
-      belief: over histories.
-      beliefs: what it was like at the decisions so far.
-      simulations: how many matches it has played to their ends in its head, or to a
-        predicted value, since it was made.
+      belief: The belief over histories.
+      beliefs: Statistics of the beliefs so far.
+      simulations: Number of simulations since the bot was made, to the end of the game
+        or to a predicted value.
     """
 
     def __init__(
@@ -97,17 +97,18 @@ class StateResponder(PolicyPlayer):
         seed: int,
         belief: StatePosterior | None,
     ) -> None:
-        """Asks nothing yet.
+        """Initialise without queries.
 
         Args:
           game: OpenSpiel game.
-          player: the seat, 0 or 1.
-          opponent: its policy; must depend on its information states only.
-          seed: of all draws.
-          belief: over histories; None: `StatePosterior` with its defaults.
+          player: The responder, 0 or 1.
+          opponent: The opponent's policy, which must depend on its information states
+            only.
+          seed: Seed for all random choices.
+          belief: Belief over histories; by default a `StatePosterior`.
 
         Raises:
-          ValueError: a bad seat or seed.
+          ValueError: If the player or the seed is invalid.
         """
         super().__init__(player)
         self._seed = check_seed(seed)
@@ -117,11 +118,11 @@ class StateResponder(PolicyPlayer):
         self._opponent = Answers(opponent, 1 - player)
 
     def restart(self) -> None:
-        """A new match: the belief is dropped."""
+        """Begin a match; the belief is dropped."""
         self.belief.restart()
 
     def best_action(self, state: pyspiel.State) -> int:
-        """The action to take where there are several."""
+        """Return the action to play at a decision with several actions."""
         raise NotImplementedError
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
@@ -134,10 +135,10 @@ class StateResponder(PolicyPlayer):
         return max(policy, key=lambda outcome: outcome[1])[0]
 
     def _observe(self, state: pyspiel.State) -> np.random.Generator:
-        """Brings the belief up to date; returns the generator of this decision.
+        """Update the belief, and return the random generator of the decision.
 
         Raises:
-          ValueError: a state of the unconverted simultaneous game.
+          ValueError: If the state belongs to an unconverted simultaneous game.
         """
         check_state(state)
         self.belief.update(state)

@@ -1,14 +1,14 @@
-"""Best responses that are learned from the root, on a table of own infosets.
+"""Best responses that are learned from the root, on a table of the player's infosets.
 
-Beliefs of some games are too large to enumerate, so nothing is searched from inside a
-match. Matches begin at the root: chance and the fixed opponent are drawn, the responder
-plays the best action that it knows, and tries others at one of its decisions, at some,
-or at all of them. Where it knows too little it plays by habit: what was best on average
-after as many own decisions with as many legal actions, or as the setting's own player
-does if that was better.
-An action is taught what was returned, if the best known actions followed; else what the
-infoset is worth at which the next other one was tried (Watkins 1989). So also those are
-found that pay together only.
+Beliefs of some games are too large to enumerate, so no search starts inside a match.
+All matches begin at the root. Chance and the fixed opponent are sampled. The responder
+plays the best action that it has learned, and explores others at one of its decisions,
+at some, or at all of them. At infosets with too few visits it plays by habit: the best
+action on average after as many decisions with as many legal actions, or the action of
+the setting's own player if that was better.
+The target of an action is the return if the best learned actions followed; otherwise it
+is the value of the infoset at which the next action was explored (Watkins 1989). The
+method therefore also finds actions that are only good together.
 """
 
 import math
@@ -27,24 +27,24 @@ from spiel_cr.evaluation.responses.table_response import (
 from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
 
-# How much a sample moves a mean at least: what is played later changes.
+# Smallest step size of a mean, because later play changes.
 _STEP = 0.01
-# Visits of an infoset, per action, before the responder trusts what it has learned.
+# Number of visits of an infoset, per action, before its learned action is played.
 _TRUSTED = 10
-# Visits of an arm before a habit may be to take it.
+# Number of visits of an arm before it can be a habit.
 _HABITUAL = 50
-# Matches that repeat actions, and that do not, from which it is decided what is better;
-# these must be so by so many standard errors.
+# Number of matches with and without repeated actions before they are compared, and the
+# number of standard errors by which the latter must be better.
 _COMPARED, _CLEARLY = 2048, 3.0
-# Matches of a unit of learning, and how many units are played side by side.
+# Number of matches of a unit of learning, and of units that are played at once.
 _UNIT, _WIDE = 16, 64
-# Of the table, and of means and visits: with thousands of actions it has fewer rows.
+# Largest table, and largest memory of means and visits, which limits the rows, too.
 _MOST_ROWS, _MOST_BYTES = 1 << 21, 1 << 32
-# What is kept of a table, besides its units.
+# Stored attributes of a table, in addition to its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
 _HABITS = ("usual", "times", "compared")
-# Shares of the matches in which others are tried at one decision, or at each of them
-# with some probability.
+# Shares of matches, and the probability of exploration at each decision; the first kind
+# of match explores at one decision.
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
 
 
@@ -52,14 +52,14 @@ class _Met(NamedTuple):
     """Decisions of the responder in matches; int64 [n] each.
 
     Attributes:
-      depth: own decisions before.
-      games: which matches.
-      row: of the table; -1: none.
-      action: that was taken.
-      tried: bool, that this was to try it.
-      trusted: bool, the row was known well enough.
-      habit: see `response.habit_of`.
-      arm: of the habit: the action, or the last one, as the setting's own player does.
+      depth: Number of the player's earlier decisions.
+      games: Number of the match.
+      row: Row of the table; -1 for no row.
+      action: The played action.
+      tried: bool, whether the action was explored.
+      trusted: bool, whether the row has enough visits.
+      habit: Number of the habit, see `table_response.habit_of`.
+      arm: Arm of the habit: the action, or the last arm for the setting's own player.
     """
 
     depth: np.ndarray
@@ -76,21 +76,21 @@ class TableResponder:
     """Means of returns by infoset and action. A unit of learning is 16 matches.
 
     Attributes:
-      player: the responder.
-      setting: in which it learns.
-      finished: never.
-      units: of learning so far.
+      player: The responder.
+      setting: The setting in which it learns.
+      finished: Always False, because learning has no end.
+      units: Number of units of learning so far.
     """
 
     finished = False
 
     def __init__(self, setting: Setting, player: int, *, seed: int = 0) -> None:
-        """An empty table.
+        """Start with an empty table.
 
         Args:
-          setting: of the game and the opponent.
-          player: the responder, 0 or 1.
-          seed: of the matches that teach it.
+          setting: The setting of the game and the opponent.
+          player: The responder, 0 or 1.
+          seed: Seed of the matches.
         """
         self.player, self.setting = player, setting
         self._seed, self._batches, self.units = seed, 0, 0
@@ -101,23 +101,23 @@ class TableResponder:
         self._count = np.zeros(rows, np.int32)
         self._mean = np.zeros((rows, width), np.float32)
         self._visits = np.zeros((rows, width), np.int32)
-        # The same of habits; the last arm is to do as the setting's own player does.
+        # Means and visits of habits; the last arm is the setting's own player.
         self._usual = np.zeros((NUM_HABITS, width + 1), np.float32)
         self._times = np.zeros((NUM_HABITS, width + 1), np.int32)
-        # Of matches that repeat moves and others: number, sums of returns and squares.
+        # Number, sum of returns and of squares of matches with and without repetitions.
         self._compared = np.zeros((2, 3))
-        # The most own decisions of a history so far.
+        # Largest number of the player's decisions in a match so far.
         self._longest = 1
 
     def learn(self, units: int, stop: Callable[[], bool] = lambda: False) -> int:
-        """Plays so many units of matches.
+        """Learn from units of matches.
 
         Args:
-          units: how many.
-          stop: asked after each batch whether to stop.
+          units: Largest number of units.
+          stop: Function that is called after each batch, and returns whether to stop.
 
         Returns:
-          How many they were.
+          The number of units.
         """
         done = 0
         most = max(1, self.setting.side_by_side(_UNIT * _WIDE) // _UNIT)
@@ -131,11 +131,11 @@ class TableResponder:
         return done
 
     def share(self) -> float:
-        """How much of all work is done; nobody knows."""
+        """Return the share of all work that is done, which is not known: 0."""
         return 0.0
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that it has learned, for a file."""
+        """Return all that was learned, for a file."""
         rows = self._index.rows
         arrays = {name: getattr(self, f"_{name}")[:rows] for name in _ARRAYS}
         numbers = {name: np.array(getattr(self, f"_{name}")) for name in _NUMBERS}
@@ -143,7 +143,7 @@ class TableResponder:
         return {**arrays, **numbers, **habits, "units": np.array(self.units)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Goes on from a `state` of the same setting."""
+        """Restore a `state` of the same setting."""
         rows = len(state["key"])
         for name in _ARRAYS:
             getattr(self, f"_{name}")[:rows] = state[name]
@@ -155,7 +155,7 @@ class TableResponder:
         self._index.extend(rows)
 
     def response(self) -> TableResponse:
-        """What it would play now."""
+        """Return the current response."""
         rows = self._index.rows
         count = self._count[:rows].copy()
         best, trusted = self._best(np.arange(rows), count)
@@ -166,7 +166,7 @@ class TableResponder:
         )
 
     def _teach(self, count: int, random: np.random.Generator) -> None:
-        """Plays histories in lockstep, and learns from what comes of them."""
+        """Play matches at once, and learn from their returns."""
         decided = np.zeros(count, np.int64)  # decisions so far
         shares = np.array([share for share, _ in _TRIES])
         kind = random.choice(len(_TRIES), count, p=shares)
@@ -189,7 +189,7 @@ class TableResponder:
             tries = (once[games] == decided[games]) | (
                 random.random(len(there)) < rate[games]
             )
-            # Where nothing is known one more is tried: the own player's.
+            # Without enough visits, exploration includes the setting's own player.
             arm = (random.random(len(there)) * (number + ~trusted)).astype(np.int64)
             arm = np.where(arm == number, last, arm)
             usual = np.where(trusted, best, np.minimum(habits[habit], number - 1))
@@ -207,7 +207,7 @@ class TableResponder:
             some = returns[varied == side]
             self._compared[side] += len(some), some.sum(), some @ some
         if compares and not unplanned.again:
-            # Nothing can be repeated, as where cards are played: nothing to compare.
+            # No action can be repeated, for example in card games.
             self._compared[:] = _COMPARED, 0, 0
         self._learn(met, returns)
 
@@ -218,7 +218,7 @@ class TableResponder:
         games: np.ndarray,
         added: np.ndarray,
     ) -> np.ndarray:
-        """int64 [n], rows or -1; each history may add the first that is missing."""
+        """Return int64 [n], rows or -1; each match may add the first missing row."""
         key = positions.key[there]
         row = self._index.find(key)
         new = np.flatnonzero((row < 0) & ~added[games])
@@ -237,11 +237,11 @@ class TableResponder:
     def _best(
         self, row: np.ndarray, num_actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [n], the best actions known; bool [n], whether enough is known.
+        """Return int64 [n], the best learned actions, and bool [n], their use.
 
         Args:
-          row: int64 [n], -1: there is none.
-          num_actions: int [n], legal ones.
+          row: int64 [n], rows; -1 for no row.
+          num_actions: int [n], numbers of legal actions.
         """
         visits = np.where(row[:, None] >= 0, self._visits[row], 0)
         value = np.where(visits > 0, self._mean[row], -np.inf)
@@ -249,9 +249,9 @@ class TableResponder:
         return np.argmax(value, axis=1), trusted
 
     def _habits(self) -> np.ndarray:
-        """int64 [NUM_HABITS], the best arms; -1: the own player's, or too little."""
+        """Return int64 [NUM_HABITS], the best arms; -1 for the setting's own player."""
         if self._varies():
-            # The same action in every match repeats what others have done in it.
+            # A fixed action would repeat earlier actions of the match.
             return np.full(NUM_HABITS, -1)
         value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
         best, last = value.argmax(axis=1), value.shape[1] - 1
@@ -259,7 +259,7 @@ class TableResponder:
         return np.where(own, -1, best)
 
     def _varies(self) -> bool:
-        """Whether what wins more is not to repeat moves."""
+        """Return whether matches without repeated actions win more."""
         number, total, squares = self._compared.T
         if number.min() < _HABITUAL:
             return False
@@ -268,11 +268,11 @@ class TableResponder:
         return bool(mean[1] > mean[0] + _CLEARLY * error)
 
     def _learn(self, met: list[_Met], returns: np.ndarray) -> None:
-        """Moves means towards what followed, the last decisions first.
+        """Move means towards the returns, starting with the last decisions.
 
         Args:
-          met: decisions.
-          returns: float64 [count], the responder's; changed.
+          met: Decisions of the matches.
+          returns: float64 [count], the responder's returns; changed in place.
         """
         if not met:
             return
@@ -286,7 +286,7 @@ class TableResponder:
                 (self._usual, self._times, here.habit, here.arm, ~here.trusted),
             ):
                 _move(means, visits, place[some], arm[some], returns[here.games[some]])
-            # What came after the best one would have been worth this before it.
+            # The target of earlier actions is the value of the best action.
             off = np.flatnonzero(here.tried)
             means, visits = self._mean[rows[off]], self._visits[rows[off]]
             best = np.where(visits > 0, means, -np.inf).max(axis=1)
@@ -304,12 +304,12 @@ def _move(
     action: np.ndarray,
     returns: np.ndarray,
 ) -> None:
-    """Moves means towards returns.
+    """Move means towards returns.
 
     Args:
-      means, visits: [R, A], written into.
-      row, action: int64 [n].
-      returns: float64 [n].
+      means, visits: Arrays [R, A], changed in place.
+      row, action: Entries of the arrays, int64 [n].
+      returns: float64 [n], returns.
     """
     entry, group, count = np.unique(
         row * means.shape[1] + action, return_inverse=True, return_counts=True

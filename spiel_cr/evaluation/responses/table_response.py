@@ -1,10 +1,10 @@
-"""A response as a table of its player's infosets: played in many matches, as a policy.
+"""Responses as tables of the responder's infosets, for matches and as policies.
 
-Where a search knows what may come after the response's action, and what that is worth,
-a match is judged by less than its luck: the difference between what came and what was
-to be expected has mean zero at every decision, whatever the worths are, if the odds are
-exact. It is a control variate, as in AIVAT (Burch et al. 2018). A response that was
-searched to all ends has no luck left.
+If a search knows the continuations of the response's action and their values, a match
+has a control variate, as in AIVAT (Burch et al. 2018): the difference between the value
+that is reached and its expectation has mean zero at every decision, for any values, if
+the probabilities are exact. A response that was searched to all terminal nodes has no
+variance left.
 """
 
 import dataclasses
@@ -22,6 +22,7 @@ from spiel_cr.evaluation.control_variates import without_luck
 from spiel_cr.evaluation.opponent import Opponent
 from spiel_cr.evaluation.responses import fixed_players
 from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.simulation.key_making import STRINGS
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import FixedPlayer, Positions, Simulator, play
 from spiel_cr.games.simulation.state_source import StateSource
@@ -32,14 +33,14 @@ from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, as_table
 
 _TENSORS = "information_state"
-# Actions at all decisions of matches side by side, each of which has a list of them.
+# Largest number of actions at all decisions of matches that are played at once.
 _MOST_ACTIONS = 1 << 23
 
-# Of positions, places of them, and the matches that these belong to: int64 [n], the
-# place of an action among the legal ones.
+# A function of positions, places among them, and their matches, which returns places of
+# actions among the legal ones, int64 [n].
 Actor: TypeAlias = Callable[[Positions, np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -47,9 +48,9 @@ class Setting(NamedTuple):
     """A game and a fixed opponent.
 
     Attributes:
-      source: of histories.
-      opponent: plays the other seat.
-      own: plays the responder's where that knows nothing.
+      source: Simulator of histories.
+      opponent: The opponent.
+      own: The responder's player at infosets that it has not visited.
     """
 
     source: Simulator
@@ -57,23 +58,23 @@ class Setting(NamedTuple):
     own: FixedPlayer
 
     def side_by_side(self, most: int) -> int:
-        """How many matches to play side by side: at most so many, and as memory allows.
+        """Return how many matches to play at once.
 
         Args:
-          most: where decisions have few actions.
+          most: Largest number, for games with few actions.
         """
         return max(1, min(most, _MOST_ACTIONS // max(self.source.max_actions, 1)))
 
     def play(
         self, player: int, count: int, random: np.random.Generator, respond: Actor
     ) -> np.ndarray:
-        """float64 [count], a responder's returns in matches side by side.
+        """Play matches at once, and return the responder's returns, float64 [count].
 
         Args:
-          player: its seat.
-          count: of matches.
-          random: draws chance and the opponent; consumed.
-          respond: gives the responder's actions where it is to act, see `play`.
+          player: The responder.
+          count: Number of matches.
+          random: Random numbers of chance and the opponent.
+          respond: Function that returns the responder's actions, see `play`.
         """
 
         def act(
@@ -105,15 +106,15 @@ def setting_for(opponent: Opponent, method: str) -> Setting:
 
 
 def warm_up(source: Simulator) -> None:
-    """Plays one match at random."""
+    """Play one match at random."""
     random, anyone = np.random.default_rng(0), fixed_players.UniformPlayer()
     play(source, 1, random, lambda now, live, _: anyone.draw(now, live, random))
 
 
 def default_policy(opponent: Opponent) -> openspiel_policy.Policy:
-    """How a responder plays where it knows nothing: as the target does in its seat.
+    """Return the responder's policy at unvisited infosets: the opponent's own policy.
 
-    At random where the target is known by its moves alone.
+    It is uniform if the opponent is a bot without probabilities.
     """
     if opponent.bots is not None:
         return openspiel_policy.UniformRandomPolicy(opponent.game)
@@ -123,16 +124,16 @@ def default_policy(opponent: Opponent) -> openspiel_policy.Policy:
 def on_states(
     game: pyspiel.Game, policy: openspiel_policy.Policy, *, use_rules: bool = True
 ) -> Setting:
-    """A game that is not compiled, by its batched rules if the policy plays on them.
+    """Return the setting of a policy, on batched rules if the policy supports them.
 
-    That do uniform policies and chumps, tables (those by strings where the rules make
-    strings), and networks. Any other policy is asked on OpenSpiel's states, once for
-    each information state.
+    Uniform and fixed policies, networks, and tables support them (tables by strings
+    only if the rules provide strings). Other policies are queried at OpenSpiel's
+    states, once for each information state.
 
     Args:
-      game: a sequential game.
-      policy: of both seats; must depend on information states only.
-      use_rules: take the game's batched rules where that is possible.
+      game: A sequential game.
+      policy: A policy of both players that depends on information states only.
+      use_rules: Whether to use the game's batched rules if possible.
     """
     source, player = _plays_on(Opened(game), policy, use_rules)
     return Setting(source, player, player)
@@ -141,15 +142,17 @@ def on_states(
 def _plays_on(
     opened: Opened, policy: openspiel_policy.Policy, use_rules: bool
 ) -> tuple[Simulator, FixedPlayer]:
-    """See `on_states`."""
+    """Return the simulator and the player of `on_states`."""
     game = opened.game
     rules = opened.rules if use_rules else None
-    source = StateSource(game) if rules is None else RulesSource(game, rules)
+    by_rules = None if rules is None else RulesSource(game, rules)
+    source: Simulator = by_rules or StateSource(game)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return source, fixed_players.UniformPlayer()
-    if isinstance(policy, TablePolicy) and policy.beyond is None:
-        if isinstance(policy.source, RulesSource) == (rules is not None):
-            return source, fixed_players.TablePlayer(policy.strategy)
+    table = as_table(policy)
+    if table is not None and table.beyond is None:
+        if (table.keys == STRINGS) == (by_rules is None):
+            return source, fixed_players.TablePlayer(table.strategy)
     if isinstance(policy, DeepPolicy):
         average = policy.average
         if average.rule == SOFTMAX and average.features == _TENSORS:
@@ -157,20 +160,22 @@ def _plays_on(
             return simulated.source, fixed_players.NetworkPlayer(
                 simulated.knowledge, policy
             )
-    tabular = isinstance(policy, openspiel_policy.TabularPolicy)
-    if rules is None or tabular and hasattr(rules, "information_state_strings"):
-        return source, fixed_players.StatePlayer(policy, source)
+    if by_rules is None:
+        return source, fixed_players.StatePlayer(policy)
+    strings = getattr(rules, "information_state_strings", None)
+    if strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
+        return source, fixed_players.StringPlayer(policy, by_rules)
     if by_legal_actions(policy):
         return source, fixed_players.LegalPlayer(game, policy)
     return _plays_on(opened, policy, False)
 
 
 def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
-    """A game on OpenSpiel's states, against bots that are known by their moves alone.
+    """Return the setting of bots that do not provide their policies, on states.
 
     Args:
-      game: a sequential game.
-      bots: of player 0 and of player 1.
+      game: A sequential game.
+      bots: The bots of player 0 and of player 1.
     """
     return Setting(
         StateSource(game), fixed_players.BotPlayer(bots), fixed_players.UniformPlayer()
@@ -178,23 +183,25 @@ def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
 
 
 class Unplanned:
-    """Moves as the setting's own player does; or at random by actions that were not
-    taken in the match, as long as there are any: who shoots at a board that way wins
-    more than who repeats itself.
+    """Moves at infosets without a known response.
+
+    In varied matches they are random actions that were not played in the match before,
+    as long as there are any. (In games of shots at a board, that wins more than
+    repeated actions.) In other matches the setting's own player moves.
 
     Attributes:
-      again: an action that was taken was legal once more, in a match that is varied.
+      again: Whether an action that had been played was legal again in a varied match.
     """
 
     def __init__(self, setting: Setting, varied: np.ndarray) -> None:
-        """No move was made.
+        """Initialise before the first move.
 
         Args:
-          setting: of the matches.
+          setting: The setting of the matches.
           varied: bool [n], matches in which actions are not repeated.
         """
         self._own, self._varied, self.again = setting.own, varied, False
-        # Where some match is varied; games may have many actions.
+        # Only if a match is varied, because games may have many actions.
         rows = len(varied) if varied.any() else 0
         self._taken = np.zeros((rows, setting.source.max_actions), bool)
 
@@ -206,14 +213,14 @@ class Unplanned:
         chosen: np.ndarray,
         random: np.random.Generator,
     ) -> None:
-        """Moves where nothing is chosen, and remembers all moves.
+        """Choose actions where none was chosen, and store all actions.
 
         Args:
-          positions: of all matches.
-          there: int64 [m], places of those where the responder acts.
-          games: int64 [m], matches to which these belong.
-          chosen: int64 [m], places among the legal actions; -1, nothing, is replaced.
-          random: consumed.
+          positions: Positions of all matches.
+          there: int64 [m], places of positions at which the responder acts.
+          games: int64 [m], matches of these positions.
+          chosen: int64 [m], places among the legal actions; -1 (none) is replaced.
+          random: Random numbers.
         """
         some = np.flatnonzero(self._varied[games])
         free = np.flatnonzero((chosen < 0) & ~self._varied[games])
@@ -234,7 +241,7 @@ class Unplanned:
 
 
 def _legal(positions: Positions, there: np.ndarray, width: int) -> np.ndarray:
-    """bool [m, width], legal actions of some positions, by rules or states."""
+    """Return bool [m, width], the legal actions of some positions."""
     states = positions.states[there]
     if not isinstance(states, np.ndarray):
         return np.asarray(states.legal[:, :width])
@@ -244,17 +251,17 @@ def _legal(positions: Positions, there: np.ndarray, width: int) -> np.ndarray:
     return legal
 
 
-# Own decisions, and legal actions, that habits tell apart.
+# Numbers of earlier decisions, and of legal actions, that habits distinguish.
 _DEPTHS, _COUNTS = 32, 64
 NUM_HABITS = _DEPTHS * _COUNTS
 
 
 def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
-    """int64 [n], what is looked at where an infoset is not known.
+    """Return int64 [n], the habits that are used at unvisited infosets.
 
     Args:
-      decided: int [n], own decisions before.
-      num_actions: int [n], legal ones.
+      decided: int [n], numbers of the player's earlier decisions.
+      num_actions: int [n], numbers of legal actions.
     """
     depth, count = (
         np.minimum(decided, _DEPTHS - 1),
@@ -264,10 +271,10 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
 
 
 class Habits(StatePolicy):
-    """What is played where no infoset is known, and in the other seat."""
+    """The policy at unvisited infosets, and of the other player."""
 
     def __init__(self, response: "TableResponse", own: openspiel_policy.Policy) -> None:
-        """Takes the habits of a response; `own` plays where there is none."""
+        """Use the habits of a response, and `own` where there is no habit."""
         super().__init__(own.game)
         self._response, self._own = response, own
 
@@ -289,21 +296,22 @@ class Habits(StatePolicy):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TableResponse:
-    """A fixed way to play in one seat, against a fixed opponent.
+    """A deterministic response of one player, as a table.
 
     Attributes:
-      player: the seat.
-      key: uint64 [R, 2], of its infosets, as the setting's source makes them.
-      count: int [R], legal actions.
-      action: int [R], which one is played, counted in ascending order; -1: a habit, as
-        at infosets that have no row.
-      worth: float64 [R], what each infoset is worth; NaN where nobody knows.
-      expected: float64 [R], the expectation, after the action, of what is returned or
-        what the next infoset is worth; NaN where the odds are not exact.
-      habits: int [NUM_HABITS], actions by `habit_of`; -1: see `Unplanned`.
-      start: as `expected`, at the start of the game.
-      value: what it wins, where that is known exactly; else None.
-      varied: where there is no habit it does not repeat itself, see `Unplanned`.
+      player: The responder.
+      key: uint64 [R, 2], keys of the responder's infosets, made by the setting's
+        source.
+      count: int [R], numbers of legal actions.
+      action: int [R], places of the played actions among the legal ones; -1 for a
+        habit, which is also played at infosets without a row.
+      worth: float64 [R], values of the infosets; NaN if not known.
+      expected: float64 [R], expectation after the action of the return or of the value
+        of the next infoset; NaN if the probabilities are not exact.
+      habits: int [NUM_HABITS], actions by `habit_of`; for -1 see `Unplanned`.
+      start: Expectation at the start of the game, as in `expected`.
+      value: Exact value of the response; None if it is not known.
+      varied: Whether actions are not repeated where there is no habit, see `Unplanned`.
     """
 
     player: int
@@ -326,12 +334,12 @@ class TableResponse:
     def play(
         self, setting: Setting, count: int, random: np.random.Generator
     ) -> np.ndarray:
-        """float64 [count], its returns in matches, less their luck where it is known.
+        """Play matches, and return the returns minus control variates, float64 [count].
 
         Args:
-          setting: of the opponent, with the keys of this table.
-          count: of matches.
-          random: of all that is drawn; consumed.
+          setting: Setting of the opponent, with the keys of this table.
+          count: Number of matches.
+          random: Random numbers for all choices.
         """
         expected, luck = np.full(count, self.start), np.zeros(count)
         decided = np.zeros(count, np.int64)
@@ -362,12 +370,12 @@ class TableResponse:
     def policy(
         self, game: pyspiel.Game, source: Simulator, own: openspiel_policy.Policy
     ) -> TablePolicy:
-        """An OpenSpiel policy, which can be saved.
+        """Return the response as an OpenSpiel policy, which can be saved.
 
         Args:
-          game: sequential.
-          source: that made the keys.
-          own: what is played where nothing is known, and in the other seat.
+          game: The sequential game.
+          source: The simulator that made the keys.
+          own: The policy at unvisited infosets, and of the other player.
         """
         rows = np.flatnonzero(self.action >= 0)
         count = self.count[rows].astype(np.uint16)
@@ -381,7 +389,7 @@ class TableResponse:
 
 
 def _looked_up(values: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
-    """[n], the values of some rows; where the row is -1, the other one."""
+    """Return [n], the values of rows; `otherwise` for the row -1."""
     result = np.full(len(row), otherwise, values.dtype)
     known_rows = np.flatnonzero(row >= 0)
     result[known_rows] = values[row[known_rows]]

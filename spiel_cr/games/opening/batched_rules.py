@@ -7,7 +7,7 @@ microseconds. A game that can play its rules on many states at once says so by a
 
 of its `pyspiel.Game` class; `build_tree` then asks that object instead of the states.
 None means that these parameters are not supported. `batched_check.check` compares
-both ways. docs/batched-rules.md has a complete example.
+both ways. docs/how-to/batched-rules.md has a complete example.
 """
 
 import contextlib

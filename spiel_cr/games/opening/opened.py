@@ -7,7 +7,7 @@ twice.
 
 import dataclasses
 import functools
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import pyspiel
 from absl import logging
@@ -30,8 +30,10 @@ class Opened:
 
     Attributes:
       game: sequential.
+      kind: Name of the form in which the game is represented; empty: not yet.
     """
 
+    kind: ClassVar[str] = ""
     game: pyspiel.Game
 
     @functools.cached_property
@@ -60,29 +62,33 @@ Openable: TypeAlias = str | pyspiel.Game | HasGame
 
 @foreign_code.reporting
 def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
-    """Returns a sequential two-player zero-sum game, or says why that is impossible.
+    """Load a two-player zero-sum game as a sequential OpenSpiel game.
 
-    A simultaneous-move game is converted with OpenSpiel's
-    `convert_to_turn_based` (the second mover does not see the first one's move, so
-    values and equilibria stay the same), and a notice is logged.
+    A simultaneous-move game is converted with OpenSpiel's `convert_to_turn_based`, and
+    a notice is logged. The second mover does not see the first one's move, so values
+    and equilibria stay the same.
 
     Args:
-      game: an OpenSpiel game string such as "leduc_poker" or
+      game: OpenSpiel game string, such as "leduc_poker" or
         "liars_dice(numdice=1,dice_sides=4)", or a game that is already loaded.
 
     Returns:
       The game, with sequential dynamics.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game or a parameter, or refuses
-        what the parameters say.
-      ValueError: the string cannot be read, or has a parameter of another type, see
-        `load_string`; or the game is not a two-player zero-sum game with explicit
-        chance and information states.
-      InvalidGameError: the game says that it is one and is not: utilities sum to
-        something else, information states cannot be asked, or payoffs are drawn while
-        it is walked.
-      TypeError: `game` is neither a string nor a `pyspiel.Game`.
+      pyspiel.SpielError: If OpenSpiel does not know the game or a parameter, or rejects
+        the values of the parameters.
+      ValueError: If the string cannot be parsed or a parameter has the wrong type; or
+        if the game is not a two-player zero-sum game with explicit chance and
+        information states.
+      InvalidGameError: If the game contradicts its declared type: utilities have
+        another sum, information states do not exist, or payoffs are random.
+      TypeError: If `game` is neither a string nor a `pyspiel.Game`.
+
+    Example:
+      >>> import spiel_cr
+      >>> spiel_cr.load_game("kuhn_poker").num_players()
+      2
     """
     if gambit_files.is_gambit(game):
         game = gambit_files.load(game)

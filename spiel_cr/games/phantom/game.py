@@ -13,7 +13,7 @@ import pyspiel
 from spiel_cr.common import memory
 from spiel_cr.common.messages import announce, short_repr
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.opened import Openable, Opened, open_game
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom import footprint, form
 from spiel_cr.games.phantom.hidden import (
     PhantomRules,
@@ -270,10 +270,6 @@ class PhantomGame:
             tried += going & acts
 
 
-# The last game that `shared_phantom_game` was asked for, by its name.
-_SHARED: dict[str, PhantomGame] = {}
-
-
 class PhantomWorldRules:
     """Batched rules of a phantom game on its worlds and infosets.
 
@@ -361,20 +357,6 @@ def _rank(legal: np.ndarray) -> np.ndarray:
     return np.cumsum(legal, axis=1) - 1
 
 
-def shared_phantom_game(
-    opened: Opened, memory_limit: memory.Limit = None
-) -> PhantomGame:
-    """`phantom_game`, kept for the next time that the same game is asked for.
-
-    Both seats of a match, and all policies that are judged in turn, share it.
-    """
-    name = str(opened.game)
-    if name not in _SHARED:
-        _SHARED.clear()
-        _SHARED[name] = phantom_game(opened, memory_limit=memory_limit)
-    return _SHARED[name]
-
-
 def phantom_game(
     game: Openable, *, memory_limit: memory.Limit = None, progress: bool = False
 ) -> PhantomGame:
@@ -399,8 +381,8 @@ def phantom_game(
     if rules is None:
         raise ValueError(
             f"{opened.game} does not declare that it is a phantom game; give its "
-            f"batched rules a method `attempts` (docs/phantom-games.md), or choose "
-            f"another form"
+            f"batched rules a method `attempts` (docs/how-to/representations.md), or "
+            f"choose another form"
         )
     announce(f"walking the worlds of {opened.game}", progress=progress)
     worlds = walk_worlds(opened.game, rules, memory_limit)

@@ -1,6 +1,7 @@
-"""Signal games: public actions ⊗ dealt private information.
+"""Public-tree games: public actions combined with dealt private information.
 
-Their payoffs factor, so an iteration costs public nodes × signals instead of histories.
+Their payoffs factor, so the cost of an iteration is proportional to public nodes times
+private states, not to histories.
 """
 
 from spiel_cr.games.public_tree.comparison import check_tree

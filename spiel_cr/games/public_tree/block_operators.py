@@ -1,15 +1,16 @@
-"""Matrices by their entries, laid out as dense blocks or as sparse rows.
+"""Operators of payoff matrices that are stored as dense blocks or sparse rows.
 
-Where signals meet only on their own board, the matrix of a matrix falls apart into
-dense blocks: the connected components of the graph between both players' signals.
+If private states only have joint entries with private states on the same board, the
+payoff matrix decomposes into dense blocks: the connected components of the graph
+between both players' private states.
 
-On CPUs, XLA multiplies batches of small matrices fastest where the leaves are the last
-axis: the blocks' sides may then be any numbers. Such a product costs less than to bring
-its factors into that order and back, so blocks must be quite empty before single
-entries cost less.
+On CPUs, XLA multiplies batches of small matrices fastest if the leaves are the last
+axis, and the blocks may then have any size. The product itself costs less than moving
+its factors into that order and back. Therefore single entries only cost less than
+blocks if the blocks are mostly empty.
 
-Legend for shapes: L leaves, H signals of the player, H' those of the opponent, B
-blocks, h and h' signals in one block.
+Legend for shapes: L leaves, H private states of the player, H' those of the opponent, B
+blocks, h and h' private states in one block.
 """
 
 import abc
@@ -27,47 +28,51 @@ from spiel_cr.common.arrays import joint_components
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form.packing import groups
 
-# What one more group of blocks or of rows costs, in padded entries.
+# Cost of one more group of blocks or of rows, in padded entries.
 _GROUP_OVERHEAD = 4096
 
-# What a gathered number costs, in products of a dense block. Measured on two cores:
-# about 1 ns, against 1/30 ns.
+# Cost of gathering a number, in products of a dense block. Measured on two cores: about
+# 1 ns, compared with 1/30 ns for a product.
 GATHER = 30
 
-# Neighbouring blocks are one matrix up to this side. Measured on Rhode Island Hold'em
-# with its 325 blocks of 24 to 37 signals: 13.8 ms, 15.1 for 64 and 18.5 for 192, and 35
-# as batches.
+# Neighbouring blocks are joined to one matrix up to this number of rows or columns.
+# Measured on Rhode Island Hold'em, which has 325 blocks of 24 to 37 private states:
+# 13.8 ms, compared with 15.1 for 64, 18.5 for 192, and 35 for batches of blocks.
 _RUN = 128
-# Each run is an operation of its own, to be compiled: 85 take about a second.
+# XLA compiles each run as a separate operation: 85 runs take about a second.
 _FEWEST_RUNS, _MOST_RUNS = 8, 160
 
-# A product of so long and so narrow a matrix is written out: sums of rows, in one loop.
-# Measured at 100 000 times 15: 1.4 ms, where XLA's product of matrices takes 3.5.
+# With at least this many leaves, and at most this many rows, a product is written as a
+# sum of rows, which is one loop. Measured for 100,000 leaves and 15 rows: 1.4 ms,
+# compared with 3.5 ms for XLA's product of matrices.
 _LONG, _FEW = 4096, 16
 
 
 class MatrixOperator(abc.ABC):
-    """A matrix as one player's solver multiplies by it; a registered dataclass.
+    """A payoff matrix in the form in which one player's solver multiplies by it.
 
-    Its arrays are numpy arrays, floating ones float64, until a solver casts them (see
-    `common.jax_utils.cast`) and hands them to a program as an argument.
+    Subclasses are registered dataclasses. Their arrays are numpy arrays, and
+    floating-point ones are float64, until a solver casts them (see
+    `common.jax_utils.cast`) and passes them to a compiled function as an argument.
     """
 
     @abc.abstractmethod
     def apply(self, x: jax.Array) -> jax.Array:
-        """The player's own utility per unit of stake, summed over the opponent's hands.
+        """Return the player's utility per unit of stake at each leaf.
 
         Args:
-          x: float [L, H of the opponent], its reach at each leaf, usually times stake.
+          x: float [L, H of the opponent], the opponent's reach at each leaf, usually
+            multiplied by the stake.
 
         Returns:
           float [L, H of the player], of the dtype of `x`.
         """
 
     def largest(self) -> float:
-        """The largest |entry| of the matrix; 0 where there is none.
+        """Return the largest absolute entry of the matrix; 0 if it has no entries.
 
-        Of hands it is a bound: they may share cards, or tie, or lie on other boards.
+        For matrices of hands this is an upper bound, because hands may share cards, tie
+        or belong to different boards.
         """
         arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(self)]
         entries = [np.abs(array) for array in arrays if array.dtype.kind == "f"]
@@ -75,23 +80,23 @@ class MatrixOperator(abc.ABC):
 
     @property
     def nbytes(self) -> int:
-        """What the arrays take."""
+        """Size of the arrays in bytes."""
         return sum(array.nbytes for array in jax.tree.leaves(self))
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DenseMatrix(MatrixOperator):
-    """A matrix that is one dense block; see `MatrixOperator`.
+    """Operator of a matrix that is one dense block; see `MatrixOperator`.
 
     Attributes:
-      values: float [H', H], the player's own utility.
+      values: float [H', H], the player's utility.
     """
 
     values: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `MatrixOperator`."""
+        """Return leaf values; see `MatrixOperator`."""
         x, values = jnp.asarray(x), self.values
         if len(x) >= _LONG and len(values) <= _FEW:
             terms = [x[:, i : i + 1] * values[i][None] for i in range(len(values))]
@@ -100,11 +105,11 @@ class DenseMatrix(MatrixOperator):
 
 
 class BlockGroup(NamedTuple):
-    """Blocks of similar sizes, padded to equal ones.
+    """Blocks of similar sizes, padded to the same size.
 
     Attributes:
-      signal: int32 [B, h'], the opponent's signals of each block; 0 at padding.
-      values: float [B, h', h], the player's own utility; 0 at padding.
+      signal: int32 [B, h'], the opponent's private states of each block; 0 at padding.
+      values: float [B, h', h], the player's utility; 0 at padding.
     """
 
     signal: jax.Array
@@ -114,19 +119,19 @@ class BlockGroup(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DenseBlocks(MatrixOperator):
-    """A matrix of dense blocks; see `MatrixOperator`.
+    """Operator of a matrix of dense blocks; see `MatrixOperator`.
 
     Attributes:
-      groups: the blocks.
-      place: int32 [H], where each signal's value lies among the values of all blocks,
-        block by block, and one zero after them.
+      groups: The blocks.
+      place: int32 [H], index of each private state's value among the values of all
+        blocks, block by block, followed by one zero.
     """
 
     groups: tuple[BlockGroup, ...]
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `MatrixOperator`."""
+        """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
         for signal, values in self.groups:
@@ -140,20 +145,20 @@ class DenseBlocks(MatrixOperator):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class BlockRuns(MatrixOperator):
-    """A matrix of dense blocks of neighbouring signals; see `MatrixOperator`.
+    """Operator of a matrix of dense blocks of consecutive private states.
 
-    Reach stays in the order of leaves. In return, between the blocks of one run there
-    are zeros to multiply by.
+    Reach keeps its order by leaves. In return, the matrix of each run also contains the
+    zeros between its blocks. See `MatrixOperator`.
 
     Attributes:
-      values: one float [h', h] for each run of blocks, in the order of signals: the
-        player's own utility.
+      values: One float [h', h] for each run of blocks, in the order of private states:
+        the player's utility.
     """
 
     values: tuple[jax.Array, ...]
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `MatrixOperator`."""
+        """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts, begin = [], 0
         for values in self.values:
@@ -164,11 +169,11 @@ class BlockRuns(MatrixOperator):
 
 
 class SparseGroup(NamedTuple):
-    """Signals that meet similarly many of the opponent's, padded to equally many.
+    """Private states with similar numbers of entries, padded to the same number.
 
     Attributes:
-      signal: int32 [w, r], the opponent's signals; 0 at padding.
-      values: float [w, r], the player's own utility; 0 at padding.
+      signal: int32 [w, r], the opponent's private states; 0 at padding.
+      values: float [w, r], the player's utility; 0 at padding.
     """
 
     signal: jax.Array
@@ -178,23 +183,23 @@ class SparseGroup(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SparseRows(MatrixOperator):
-    """A matrix of which most pairs of signals never meet; see `MatrixOperator`.
+    """Operator of a matrix in which most pairs have no entry; see `MatrixOperator`.
 
     Attributes:
-      groups: the signals that meet any.
-      place: int32 [H], where each signal's value lies among those of the groups and
-        one zero after them.
+      groups: The private states that have entries.
+      place: int32 [H], index of each private state's value among the values of the
+        groups, followed by one zero.
     """
 
     groups: tuple[SparseGroup, ...]
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `MatrixOperator`."""
+        """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
         for signals, values in self.groups:
-            # One gather after the other, so that each product fuses with its gather.
+            # Separate gathers, so that XLA fuses each product with its gather.
             terms = [
                 columns(x, signal) * value[None]
                 for signal, value in zip(signals, values, strict=True)
@@ -205,14 +210,14 @@ class SparseRows(MatrixOperator):
 
 
 def make_entries_operator(matrix: scipy.sparse.csr_array) -> MatrixOperator:
-    """Lays out a matrix in the form that costs a leaf least.
+    """Make the operator with the lowest cost per leaf from the entries of a matrix.
 
     Args:
-      matrix: float [H, H'], the player's own utility per unit of stake by its signals
-        and the opponent's, each entry once.
+      matrix: float [H, H'], the player's utility per unit of stake by the player's and
+        the opponent's private states, each entry once.
 
     Returns:
-      See `MatrixOperator`.
+      The operator.
     """
     blocks = _Components.of(matrix)
     counts = np.diff(matrix.indptr)
@@ -239,20 +244,21 @@ def make_entries_operator(matrix: scipy.sparse.csr_array) -> MatrixOperator:
 
 
 def dense_cost(heights: np.ndarray, widths: np.ndarray) -> int:
-    """What dense blocks of these sizes cost per leaf, in products."""
+    """Return the cost per leaf of dense blocks of these sizes, in products."""
     return int((heights * widths + GATHER * (heights + widths)).sum())
 
 
 @dataclasses.dataclass(frozen=True)
 class _Components:
-    """How a matrix [H, H'] falls apart; the largest components first.
+    """Connected components of a matrix [H, H'], the largest ones first.
 
     Attributes:
       row: int [H], the component of each row.
-      column: int [H'], that of each column.
-      heights: int [count], rows of each component.
-      widths: int [count], columns.
-      groups: components that share a shape; those of one side only are in none.
+      column: int [H'], the component of each column.
+      heights: int [count], number of rows of each component.
+      widths: int [count], number of columns of each component.
+      groups: Components that share a padded shape. Components without rows or without
+        columns are in no group.
     """
 
     row: np.ndarray
@@ -276,16 +282,16 @@ class _Components:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is a single component and nothing else."""
+        """Whether one component contains all rows and columns."""
         return len(self.heights) == 1 and len(self.groups) == 1
 
     def shape(self, group: slice) -> tuple[int, int, int]:
-        """How many blocks a group has, and their height and width."""
+        """Return the number of blocks of a group, and their height and width."""
         high, wide = int(self.heights[group].max()), int(self.widths[group].max())
         return group.stop - group.start, high, wide
 
     def cost(self) -> int:
-        """Of a product per leaf; see `dense_cost`."""
+        """Return the cost of a product per leaf; see `dense_cost`."""
         if self.is_complete:
             return len(self.row) * len(self.column)
         shapes = np.array([self.shape(group) for group in self.groups], np.int64)
@@ -293,9 +299,10 @@ class _Components:
         return dense_cost(np.repeat(high, number), np.repeat(wide, number))
 
     def runs(self) -> list[tuple[int, int]]:
-        """Where runs of blocks end, among rows and columns.
+        """Return the ends of runs of blocks, as pairs of a row and a column.
 
-        Empty where the signals of a block are no neighbours, or meet nobody.
+        The list is empty if the private states of some block are not consecutive, or if
+        some private states have no entries.
         """
         order = self.row[np.flatnonzero(np.diff(self.row, prepend=-1))]
         neighbours = np.array_equal(
@@ -314,7 +321,7 @@ class _Components:
         return ends
 
     def dense(self, matrix: scipy.sparse.csr_array) -> DenseBlocks:
-        """The components as blocks."""
+        """Return the operator that stores the components as blocks."""
         entries = matrix.tocoo()
         row_within, column_within = number_within(self.row), number_within(self.column)
         entry_part = self.row[entries.row]
@@ -361,7 +368,7 @@ def _sparse_rows(matrix: scipy.sparse.csr_array, counts: np.ndarray) -> SparseRo
 
 
 def number_within(owner: np.ndarray) -> np.ndarray:
-    """int64 [n], 0, 1, 2, ... for the members of each owner, in the order given."""
+    """Return int64 [n], 0, 1, 2, ... for the members of each owner, in input order."""
     order = np.argsort(owner, kind="stable")
     begins = np.flatnonzero(np.diff(owner[order], prepend=-1))
     counts = np.diff(np.append(begins, len(owner)))
@@ -371,12 +378,12 @@ def number_within(owner: np.ndarray) -> np.ndarray:
 
 
 def rows(values: jax.Array, places: jax.Array) -> jax.Array:
-    """`values[places]` of places that are there: XLA need not look."""
+    """Return `values[places]` without a bounds check; all places must be valid."""
     return values.at[places].get(mode="promise_in_bounds")
 
 
 def columns(values: jax.Array, places: jax.Array) -> jax.Array:
-    """`values[:, places]` of places that are there: XLA need not look."""
+    """Return `values[:, places]` without a bounds check; all places must be valid."""
     return values.at[:, places].get(mode="promise_in_bounds")
 
 

@@ -1,6 +1,6 @@
-"""The contract of signal games: are they the game of OpenSpiel's states?
+"""Comparison of a public-tree game with the game tree built from OpenSpiel's states.
 
-For the tests of any declaration; nothing else in the package uses it.
+This is for tests of declarations; the package itself does not use it.
 """
 
 import numpy as np
@@ -11,25 +11,25 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
 from spiel_cr.games.tree.tree import GameTree
 
-# How far two payoffs, summed over deals, may be apart, in units of the largest one.
+# Largest difference of two payoffs, summed over deals, relative to the largest payoff.
 _TOLERANCE = 1e-12
 
 
 def check_tree(public_tree_game: PublicTreeGame, tree: GameTree) -> None:
-    """Compares a signal game with the compiled game, payoff for payoff.
+    """Raise InvalidGameError if a public-tree game and a game tree pay differently.
 
-    Each infoset of the compiled game is found among public nodes and signals by the
-    reader. Payoffs of infosets that share a signal are added up. They must
-    agree to 1e-12 of the largest payoff that a pair of sequences of the compiled game
-    has; odds of chance are part of it.
+    The reader maps each infoset of the game tree to a public node and a private state.
+    Payoffs of infosets that share a private state are added. The sums, which include
+    the probabilities of chance outcomes, must agree to 1e-12 of the largest payoff of a
+    pair of sequences of the game tree.
 
     Args:
-      public_tree_game: to be judged.
-      tree: the same game, compiled whole.
+      public_tree_game: The public-tree game to check.
+      tree: The complete game tree of the same game.
 
     Raises:
-      GameTooLargeError: the payoffs are too many to be listed.
-      InvalidGameError: they differ; says where.
+      GameTooLargeError: If there are too many payoffs to list them.
+      InvalidGameError: If the payoffs differ. The message names the sequences.
     """
     public_tree_game.check()
     maps = [sequence_map(public_tree_game, tree, player) for player in range(2)]
@@ -55,9 +55,9 @@ def check_tree(public_tree_game: PublicTreeGame, tree: GameTree) -> None:
         pair = int(difference.rows[worst]), int(difference.columns[worst])
         places = [_place(public_tree_game, player, pair[player]) for player in range(2)]
         raise InvalidGameError(
-            f"{public_tree_game.game}: of all deals and ends after {places[0]} and "
-            f"{places[1]} player 0 gets {_entry(declared, pair)} as a signal game and "
-            f"{_entry(expected, pair)} as the compiled one; correct the declaration"
+            f"{public_tree_game.game}: after {places[0]} and {places[1]}, player 0 "
+            f"gets {_entry(declared, pair)} in the public-tree game and "
+            f"{_entry(expected, pair)} in the game tree; correct the declaration"
         )
 
 
@@ -69,18 +69,19 @@ def _entry(payoffs: Payoffs, pair: tuple[int, int]) -> float:
 def sequence_map(
     public_tree_game: PublicTreeGame, tree: GameTree, player: int
 ) -> np.ndarray:
-    """The signal game's sequence of each sequence of the compiled game.
+    """Map each sequence of a game tree to a sequence of the public-tree game.
 
     Args:
-      public_tree_game: the same game.
-      tree: compiled whole.
-      player: whose sequences.
+      public_tree_game: The public-tree game.
+      tree: The complete game tree of the same game.
+      player: Player whose sequences are mapped.
 
     Returns:
       int32 [S].
 
     Raises:
-      InvalidGameError: actions differ, or there are signals that nobody has.
+      InvalidGameError: If legal actions differ, or the game tree has no infoset for
+        some private state.
     """
     infosets, finder = tree.infosets[player], public_tree_game.finder
     decisions = public_tree_game.public_decisions[player]
@@ -93,8 +94,8 @@ def sequence_map(
         if finder.actions(node) != state.legal_actions():
             raise InvalidGameError(
                 f"{public_tree_game.game}: after {state.history()} player {player} has "
-                f"the actions {state.legal_actions()}, and {finder.actions(node)} as a "
-                f"signal game; correct the declaration"
+                f"the actions {state.legal_actions()}, but {finder.actions(node)} in "
+                f"the public-tree game; correct the declaration"
             )
         j, count = decisions.place(node), len(state.legal_actions())
         begin = decisions.first_sequence[j] + signal * count
@@ -105,15 +106,16 @@ def sequence_map(
         j = int(np.searchsorted(decisions.first_infoset, infoset, side="right")) - 1
         signal = infoset - int(decisions.first_infoset[j])
         raise InvalidGameError(
-            f"{public_tree_game.game}: player {player} never has signal {signal} after "
-            f"actions {public_tree_game.betting.path(int(decisions.node[j]))}; correct "
-            f"the declaration"
+            f"{public_tree_game.game}: player {player} never has private state "
+            f"{signal} after actions "
+            f"{public_tree_game.betting.path(int(decisions.node[j]))}; correct the "
+            f"declaration"
         )
     return sequences
 
 
 def _place(public_tree_game: PublicTreeGame, player: int, sequence: int) -> str:
-    """A sequence in words."""
+    """Return a description of a sequence."""
     if not sequence:
         return f"no action of player {player}"
     decisions, finder = (

@@ -1,16 +1,16 @@
-"""Signal games in sequence form, as solvers of compiled games take them.
+"""Sequence form of public-tree games, with the interface that tree solvers use.
 
-An infoset is a public decision and a signal. In the solvers' arrays the infosets of one
-public decision lie side by side, signal by signal, so whole *slices* of them move
-between levels (`treeplex.Slices`), and a leaf's values are a matrix applied to a slice
-of the opponent's reach. All else (regrets, averages, checkpoints, best responses) is
-the code that solves compiled games.
+An infoset is a public decision and a private state. In the solvers' arrays the infosets
+of one public decision are adjacent, in the order of private states. Therefore whole
+*slices* of them move between levels (`treeplex.Slices`), and a leaf's values are a
+matrix applied to a slice of the opponent's reach. Everything that follows (regrets,
+averages, checkpoints, best responses) is the code that also solves game trees.
 
-Logical numbers: a player's public decisions come in the order of their nodes; infoset =
-first of its decision + signal; sequences are numbered as `Decisions` does, infoset by
-infoset. Public sequences: see `public_terms`.
+Logical numbers: a player's public decisions are in the order of their nodes. The number
+of an infoset is the first one of its decision plus the private state. Sequences are
+numbered as in `Decisions`, infoset by infoset. For public sequences see `public_terms`.
 
-Legend for shapes: J public decisions, H signals, T terms, L rows of leaf values.
+Legend for shapes: J public decisions, H private states, T terms, L rows of leaf values.
 """
 
 import functools
@@ -46,7 +46,7 @@ from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.treeplex import Slices
 
-# As many entries are faster one by one than as products of matrices.
+# Up to this number, entries are faster one by one than as products of matrices.
 _FEW_PAYOFFS = 200_000
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
@@ -62,13 +62,13 @@ def build_sequence_form(
     """Build the sequence form of a public-tree game from the fields of the game.
 
     Args:
-      betting: See `PublicTreeGame`.
-      parents: See `PublicTreeGame`.
-      payoff_matrices: See `PublicTreeGame`.
-      terms: See `PublicTreeGame`.
+      betting: Public tree; see `PublicTreeGame`.
+      parents: Parents of private states; see `PublicTreeGame`.
+      payoff_matrices: Payoff matrices; see `PublicTreeGame`.
+      terms: Stakes and payoff matrices at the leaves; see `PublicTreeGame`.
       products: Whether leaf values are products of payoff matrices. If False, the
         entries of the coupling are listed one by one, as those of a built game tree;
-        if None, what is faster.
+        if None, the faster of the two is chosen.
 
     Raises:
       GameTooLargeError: If the entries are to be listed, and there are too many.
@@ -86,13 +86,13 @@ def build_sequence_form(
 def _decisions(
     sides: tuple[PublicSide, PublicSide], parents: Parents
 ) -> tuple[Decisions, Decisions]:
-    """Both players' decision points."""
+    """Return both players' decision points."""
     first, second = map(logical_decisions, sides, parents)
     return first, second
 
 
 def _num_entries(matrix: PayoffMatrix) -> float:
-    """How many entries a matrix has, or at most has."""
+    """Return the number of entries of a matrix, or an upper bound."""
     if isinstance(matrix, HandMatrix):
         return float(np.prod(matrix.shape))
     return float(len(matrix.coordinates().values))
@@ -105,14 +105,14 @@ def build(
     terms: PublicTerms,
     constants: Sequence[Constants] = (),
 ) -> layout.SequenceForm:
-    """Lays out both players' public decisions by signals, with matrices as coupling.
+    """Build a sequence form from public decisions, with payoff matrices as coupling.
 
     Args:
-      sides: the players' public decisions; parents may come in any order.
-      parents: of signals, for each player and round.
-      payoff_matrices: how signals compare.
-      terms: what is paid.
-      constants: what is paid besides.
+      sides: Both players' public decisions; parents may be in any order.
+      parents: For each player and round, the parents of private states.
+      payoff_matrices: Payoffs of pairs of private states.
+      terms: Payoffs that depend on both players' private states.
+      constants: Additional payoffs that depend on one player's sequence alone.
     """
     plans = place(sides[0], parents[0]), place(sides[1], parents[1])
     arrays = []
@@ -133,15 +133,15 @@ def build(
 
 
 class _Coupling:
-    """One player's rows of leaf values, as parts of the coupling are added.
+    """Builder of one player's leaf values; parts of the coupling are added one by one.
 
     Attributes:
-      plan, other: where the player's decisions lie, and the opponent's.
-      parts: of the coupling, so far.
-      sequences: for each part the public sequences that its rows are for.
-      starts: for each part where its rows begin.
-      size: how many leaf values there are so far.
-      below: float64 [positions], sums of |payoff| so far.
+      plan, other: Positions of the player's decisions, and of the opponent's.
+      parts: Parts of the coupling that were added so far.
+      sequences: Public sequences of the rows of each part.
+      starts: Position of the first leaf value of each row, for each part.
+      size: Number of leaf values so far.
+      below: float64 [positions], sums of absolute payoffs so far.
     """
 
     def __init__(
@@ -155,18 +155,18 @@ class _Coupling:
         self.size, self.below = 0, np.zeros(self.plan.size)
 
     def _add(self, part: Any, sequences: np.ndarray, widths: np.ndarray) -> None:
-        """Adds a part with one row for each sequence, of so many leaf values."""
+        """Add a part with one row of leaf values per sequence, of the given widths."""
         self.parts.append(part)
         self.sequences.append(sequences)
         self.starts.append(self.size + np.cumsum(widths) - widths)
         self.size += int(widths.sum())
 
     def add_terms(self, payoff_matrices: Sequence[PayoffMatrix]) -> None:
-        """Adds what is paid by matrices."""
+        """Add the terms, grouped by payoff matrix and rounds of the sequences."""
         player_sequence = self.terms.sequences[self.player]
         opponent_sequence = self.terms.sequences[1 - self.player]
-        # Terms of one product have one matrix and one round of either sequence, that
-        # of the empty one being -1: key = (matrix * base + 1 + own) * base + 1 + other.
+        # The terms of one product share the matrix and the rounds of both sequences (-1
+        # for the empty one): key = (matrix * base + 1 + round) * base + 1 + opponent's.
         base = 1 + len(self.plan.parents)
         keys = np.asarray(self.terms.matrix, np.int64) * base + 1
         keys = (keys + self.plan.side.sequence_rounds[player_sequence]) * base + 1
@@ -186,7 +186,7 @@ class _Coupling:
         player_round: int,
         opponent_round: int,
     ) -> None:
-        """Adds terms of a matrix, sorted by own sequence, of one pair of rounds."""
+        """Add terms of one matrix and pair of rounds, sorted by player sequence."""
         terms, other = self.terms, self.other
         player_sequence = terms.sequences[self.player][chosen]
         opponent_sequence = terms.sequences[1 - self.player][chosen]
@@ -222,7 +222,7 @@ class _Coupling:
         if above is not None:
             sums = np.bincount(above, sums, minlength=hands)
         stakes = np.bincount(row, most)
-        # A few rows at a time: there may be very many.
+        # Some rows at a time, because all of them may not fit in memory.
         step = max(1, 1_000_000 // max(hands, 1))
         for begin in range(0, len(sequences), step):
             part = slice(begin, begin + step)
@@ -230,7 +230,7 @@ class _Coupling:
             self.below[places] += stakes[part, None] * sums
 
     def add_constants(self, constant: Constants) -> None:
-        """Adds leaf values that depend on one player's sequence alone."""
+        """Add leaf values that depend on one player's sequence alone."""
         values = [np.asarray(v, np.float64) for v in constant.values]
         flat = np.concatenate([*values, np.zeros(0)])
         widths = np.array([len(v) for v in values], np.int64)
@@ -246,7 +246,7 @@ class _Coupling:
             self.below[0] += np.abs(flat).sum()
 
     def build(self) -> treeplex.Treeplex:
-        """The player's levels with all these leaf values."""
+        """Return the player's levels with the leaf values that were added."""
         root, sources = self._sources()
         scales = _infoset_scales(self.plan, self.below)
         levels = [
@@ -262,12 +262,13 @@ class _Coupling:
         )
 
     def _sources(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Where leaf values begin that are added to sequences.
+        """Return the positions of the leaf values that are added to each sequence.
 
         Returns:
-          Starts of all rows at the empty sequence, the end of all where there is none;
-          and lists int64 [public sequences] that have one start, or -1, for each
-          sequence, as many as a sequence has rows at most.
+          Positions of all rows of the empty sequence (the end of all leaf values if it
+          has no row), and a list of int64 [public sequences]: the position of one row
+          of each sequence, or -1. The length of the list is the largest number of rows
+          of a sequence.
         """
         rows = np.concatenate([*self.sequences, np.zeros(0, np.int64)])
         starts = np.concatenate([*self.starts, np.zeros(0, np.int64)])
@@ -292,14 +293,15 @@ def _level(
     zero: int,
     scales: Sequence[Sequence[np.ndarray]],
 ) -> treeplex.Level:
-    """One level's arrays.
+    """Build the arrays of one level.
 
     Args:
-      plan: of the player.
-      number: of the level.
-      sources: one or more int64 [public sequences], where leaf values begin; -1: none.
-      zero: where the zeros begin.
-      scales: for each level and block float64 [N], see `_infoset_scales`.
+      plan: Positions of the player's decisions.
+      number: Number of the level.
+      sources: One or more int64 [public sequences], positions of leaf values; -1 if a
+        sequence has none.
+      zero: Position of the first of the zeros after the leaf values.
+      scales: For each level and block float64 [N], see `_infoset_scales`.
     """
     side, first = plan.side, plan.side.decisions.first_sequence
     source, uniform, tolerance = [], [], []
@@ -345,9 +347,10 @@ def _level(
 
 
 def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
-    """float64 [H], sums of |entry| of one player's rows of a matrix.
+    """Return float64 [H], sums of absolute entries of one player's rows of a matrix.
 
-    Of hands that tie at a showdown it counts the pairs, too: an upper bound.
+    For matrices of hands the result is an upper bound, because it includes pairs that
+    tie or that share a card.
     """
     if not isinstance(matrix, HandMatrix):
         entries = matrix.coordinates()
@@ -360,7 +363,7 @@ def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
     hands, opponent_hands = matrix.hands[player], matrix.hands[1 - player]
     boards = 1 + max(hands.board.max(initial=0), opponent_hands.board.max(initial=0))
     total = np.bincount(opponent_hands.board, opponent_hands.weight, minlength=boards)
-    # All hands of the board; a bound is all that is asked for.
+    # All hands of the board, compatible or not: an upper bound suffices.
     sums = np.bincount(
         hands.signal,
         hands.weight * total[hands.board],
@@ -370,11 +373,14 @@ def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
 
 
 def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
-    """For each level and block float64 [N], sum of |payoff| below each infoset.
+    """Return the sum of absolute payoffs below each infoset.
 
     Args:
-      plan: of the player.
-      below: float64 [positions], of the payoffs at each sequence; is changed.
+      plan: Positions of the player's decisions.
+      below: float64 [positions], absolute payoffs at each sequence; modified in place.
+
+    Returns:
+      For each level and block float64 [N].
     """
     scales: list[list[np.ndarray]] = []
     end = plan.size

@@ -1,21 +1,23 @@
-"""What a signal game is: public actions, dealt private information, and their payoffs.
+"""Games in public-tree form: public actions, private states, and their payoffs.
 
 In many games every action is public and private information is only dealt. A player's
-*signal* in a round is all that its cards have told it so far, public cards included. A
-player's infoset is then a public node and a signal, and the payoff coupling factors
-into A = sum over k of S_k ⊗ K_k: S_k says what is at stake at the public leaves, K_k,
-a *matrix*, how two signals compare. A public card is only block structure of a matrix
-(Johanson et al. 2011, "Accelerating best response calculation in large extensive
-games"; Farina & Sandholm 2022, "Fast payoff matrix sparsification techniques").
+*private state* in a round is all card information that the player has received so far,
+public cards included. An infoset is then a public node and a private state, and the
+payoffs factor into A = sum over k of S_k ⊗ K_k: S_k contains the stakes at the public
+leaves, and the *payoff matrix* K_k compares two private states. Public cards are only
+block structure of a payoff matrix (Johanson et al. 2011, "Accelerating best response
+calculation in large extensive games"; Farina & Sandholm 2022, "Fast payoff matrix
+sparsification techniques").
 
-Legend for shapes: P public nodes, R rounds, H signals of one player in one round, T
-terms, K matrices.
+Legend for shapes: P public nodes, R rounds, H private states of one player in one
+  round,
+T terms, K payoff matrices.
 """
 
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,13 +49,14 @@ class PublicTreeGame:
     """A two-player zero-sum game with public actions and dealt private information.
 
     Attributes:
-      game: the OpenSpiel game.
-      betting: the public tree.
-      parents: for each player and round int32 [H], the signal of the round before that
-        each signal refines; zeros in round 0, before which there is a single one.
-      payoff_matrices: how signals compare.
-      terms: what is paid at the leaves.
-      reader: finds the signals of states.
+      game: The OpenSpiel game.
+      betting: The public tree.
+      parents: For each player and round int32 [H], the private state of the round
+        before that each private state refines; zeros in round 0, before which there is
+        one.
+      payoff_matrices: Payoffs of pairs of private states.
+      terms: Stakes and payoff matrices at the leaves.
+      reader: Function object that finds the private states of OpenSpiel states.
     """
 
     __repr__ = short_repr
@@ -68,7 +71,7 @@ class PublicTreeGame:
 
     @property
     def num_rounds(self) -> int:
-        """R, how many rounds there are."""
+        """R, the number of rounds."""
         return len(self.parents[0])
 
     @functools.cached_property
@@ -77,20 +80,20 @@ class PublicTreeGame:
         return self.build_sequence_form()
 
     def build_sequence_form(self, *, products: bool | None = None) -> SequenceForm:
-        """Build the game in sequence form; arguments as of `form`'s function."""
+        """Build the game in sequence form; for the arguments see `form.py`."""
         parts = self.betting, self.parents, self.payoff_matrices, self.terms
         return form.build_sequence_form(*parts, products=products)
 
     @functools.cached_property
     def decisions(self) -> tuple[Decisions, Decisions]:
-        """Both players' infosets: public decision by public decision."""
+        """Infosets of both players, one public decision after another."""
         sides, _ = public_form(self.betting, self.terms)
         first, second = map(logical_decisions, sides, self.parents)
         return first, second
 
     @functools.cached_property
     def public_decisions(self) -> tuple[PublicDecisions, PublicDecisions]:
-        """Where both players' infosets and sequences are."""
+        """Places of both players' infosets and sequences, by public decision."""
         first, second = map(self._public_decisions, range(2))
         return first, second
 
@@ -112,7 +115,7 @@ class PublicTreeGame:
 
     @functools.cached_property
     def finder(self) -> Finder:
-        """The public nodes by the actions that lead there."""
+        """Public nodes by the actions that lead to them."""
         return Finder(self.game, self.betting)
 
     def _located(self, player: int, infoset: int) -> tuple[int, int]:
@@ -125,6 +128,13 @@ class PublicTreeGame:
         """Return OpenSpiel's legal actions at an infoset, integers [A], ascending."""
         node, _ = self._located(player, infoset)
         return np.array(self.finder.actions(node))
+
+    def sequence_actions(self, player: int) -> np.ndarray:
+        """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
+        decisions, action = self.public_decisions[player], self.betting.action
+        blocks = zip(decisions.node, decisions.num_private_states, strict=True)
+        parts = [np.tile(action[self.finder.children(x)], n) for x, n in blocks]
+        return np.concatenate([np.zeros(0, action.dtype), *parts])
 
     def label(self, player: int, infoset: int) -> str:
         """Return the players' actions before an infoset, and the private state."""
@@ -180,45 +190,69 @@ class PublicTreeGame:
         return digest.hexdigest()
 
     def num_private_states(self, player: int) -> list[int]:
-        """How many signals a player has, by round."""
+        """Return the number of a player's private states in each round."""
         return [len(parent) for parent in self.parents[player]]
 
     def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
-        """The signal of an earlier round behind each signal of a round.
+        """Return the earlier private state behind each private state of a round.
 
         Args:
-          player: whose.
-          round: the later round.
-          above: the earlier one; -1: before all rounds, where there is a single signal.
+          player: Player whose private states they are.
+          round: The later round.
+          above: The earlier round; -1: before all rounds, where there is one private
+            state.
 
         Returns:
           int32 [H].
         """
         return ancestors(self.parents[player], round, above)
 
-    def check(self) -> None:
-        """Raises InvalidGameError where the parts do not fit each other.
+    def reach_at(
+        self, player: int, node: int, strategy_at: Callable[[int], np.ndarray]
+    ) -> np.ndarray:
+        """Return a player's reach of a public node by its private state, float64 [H].
 
-        What they say of the OpenSpiel game is not looked at.
+        Args:
+          player: The player.
+          node: The public node.
+          strategy_at: Returns the action probabilities at a public node of the player,
+            float64 [H, A].
+        """
+        betting, round_ = self.betting, int(self.betting.round[node])
+        reach = np.ones(self.num_private_states(player)[round_])
+        while betting.parent[node] >= 0:
+            above = int(betting.parent[node])
+            if betting.player[above] == player:
+                state = self.ancestors(player, round_, int(betting.round[above]))
+                reach *= strategy_at(above)[state, betting.index[node]]
+            node = above
+        return reach
+
+    def check(self) -> None:
+        """Raise InvalidGameError if the parts of the game do not fit each other.
+
+        The parts are not compared with the OpenSpiel game.
         """
         for problems in (self._public_problems, self._signal_problems):
             for problem, is_wrong in problems():
                 if is_wrong:
-                    raise InvalidGameError(f"{self.game}: {problem} in its signal form")
+                    raise InvalidGameError(
+                        f"{self.game}: {problem}; correct the declaration"
+                    )
 
     def _public_problems(self) -> Iterator[tuple[str, bool]]:
-        """What may be wrong with the public tree, and whether it is."""
+        """Yield possible faults of the public tree, and whether each is present."""
         betting, size = self.betting, len(self.betting)
         yield "there is no public node", size == 0
         above, action, nodes = betting.parent[1:], betting.action[1:], np.arange(size)
         root = betting.parent[0] == -1 and betting.round[0] == 0
-        yield "node 0 is no root of round 0", not root
+        yield "node 0 is not a root in round 0", not root
         yield "a node comes before its parent", _outside(above, nodes[1:])
         acts = np.isin(betting.player, (0, 1))
         valid = acts | (betting.player == TERMINAL)
         yield "a public node's player is not 0, 1 or TERMINAL", not valid.all()
         counts = np.bincount(above, minlength=size)
-        yield "an action is taken after an end", bool((counts[~acts] > 0).any())
+        yield "a terminal node has actions", bool((counts[~acts] > 0).any())
         yield "a decision has no actions", (counts[acts] == 0).any()
         order = np.argsort(above, kind="stable")
         same = above[order][1:] == above[order][:-1]
@@ -226,22 +260,24 @@ class PublicTreeGame:
         yield "a node's actions do not ascend", not rises[same].all()
         rounds = betting.round
         yield "a round ends before it begins", (rounds[1:] < rounds[above]).any()
-        yield "a node's round has no signals", _outside(rounds, self.num_rounds)
+        yield "a node's round has no private states", _outside(rounds, self.num_rounds)
 
     def _signal_problems(self) -> Iterator[tuple[str, bool]]:
-        """The same of signals, matrices and terms."""
+        """Yield possible faults of private states, payoff matrices and terms."""
         betting, terms = self.betting, self.terms
         for player in range(2):
             counts = [1, *self.num_private_states(player)]
             yield "players have different rounds", len(counts) - 1 != self.num_rounds
             for r, parent in enumerate(self.parents[player]):
-                problem = f"a signal of player {player} in round {r} refines none"
+                problem = (
+                    f"a state of player {player} in round {r} has an invalid parent"
+                )
                 yield problem, _outside(parent, counts[r])
         for number, matrix in enumerate(self.payoff_matrices):
-            name = f"matrix {number}"
+            name = f"payoff matrix {number}"
             yield f"{name} has no round", not 0 <= matrix.round < self.num_rounds
             shape = tuple(len(side[matrix.round]) for side in self.parents)
-            problem = f"{name} does not fit the signals of its round"
+            problem = f"{name} does not match the private states of its round"
             yield problem, tuple(matrix.shape) != shape
             if isinstance(matrix, HandMatrix):
                 numbers = [side.signal for side in matrix.hands]
@@ -250,13 +286,13 @@ class PublicTreeGame:
                 rows, columns, entries = matrix.coordinates()
                 numbers, values = [rows, columns], [entries]
             for side, count in zip(numbers, shape, strict=True):
-                yield f"{name} has entries of unknown signals", _outside(side, count)
+                yield f"{name} has unknown private states", _outside(side, count)
             finite = all(np.isfinite(part).all() for part in values)
             yield f"{name} has entries that are not finite", not finite
         unknown = _outside(terms.leaf, len(betting))
-        yield "a term's leaf is no public node", unknown
+        yield "a term's leaf is not a public node", unknown
         unknown = _outside(terms.matrix, len(self.payoff_matrices))
-        yield "a term's matrix is none", unknown
+        yield "a term's payoff matrix does not exist", unknown
         ends = betting.player[terms.leaf] == TERMINAL
         yield "a payoff is at a decision", not ends.all()
         rounds = np.array([matrix.round for matrix in self.payoff_matrices], int)
@@ -266,7 +302,7 @@ class PublicTreeGame:
 
 
 def _feed(digest: Any, part: Any) -> None:
-    """Feeds arrays, numbers, tuples and dataclasses of them to a hash."""
+    """Feed arrays, numbers, tuples and dataclasses of them to a hash."""
     if isinstance(part, np.ndarray):
         digest.update(f"{part.dtype.str}{part.shape}".encode())
         digest.update(np.ascontiguousarray(part).data)
@@ -283,5 +319,5 @@ def _feed(digest: Any, part: Any) -> None:
 
 
 def _outside(numbers: np.ndarray, counts: np.ndarray | int) -> bool:
-    """Whether some number is not from 0 to below its count."""
+    """Return whether a number is negative or not below its count."""
     return bool(((numbers < 0) | (numbers >= counts)).any())

@@ -1,23 +1,25 @@
-"""Matrices of hands that share a deck, laid out without listing their entries.
+"""Operators of payoff matrices of hands that share a deck, without a list of entries.
 
-What somebody who folds loses depends on who can hold what: the reach of all hands, less
-that of hands with a shared card, which a sum for each card tells (inclusion and
-exclusion; Johanson et al. 2011, "Accelerating best response calculation in large
-extensive games", section 5). That is a product of low rank, 1 + cards.
+The value of a fold depends only on the hands that are compatible: it is the reach of
+  all
+hands minus that of the hands with a shared card, which follows from one sum for each
+card (inclusion and exclusion; Johanson et al. 2011, "Accelerating best response
+calculation in large extensive games", section 5). This is a product of rank 1 + cards.
 
-At a showdown, hands lie by strength, in blocks. Within a block all pairs are compared
-one by one. Between two blocks one hand always beats the other, or all tie, so a block
-need only know the sums of the others: sums of each block by card, a product with the
-signs between blocks, and back. Nothing but the shared cards is ever subtracted: what is
-left of rounding are a few units in the last place of the reach of all hands on a board.
+At a showdown, hands are ordered by strength and divided into blocks. Within a block all
+pairs are compared. Between two blocks one hand always beats the other, or all tie, so a
+block needs only the sums of the others: the sums of each block by card, a product with
+the signs between blocks, and the way back. Only shared cards are subtracted, so
+rounding errors are a few units in the last place of the reach of all hands on a board.
 
-Which hands hold which cards and which of two hands wins are matrices. Programs that
-iterate make them once, see `ready`; those of very many boards are made anew each time,
-board by board, which costs less than the products.
+The matrices say which hands hold which cards, and which of two hands wins. Compiled
+functions that iterate make them once, see `ready`; the matrices of very many boards are
+made in every call, board by board, which costs less than the products.
 
-Legend for shapes: L leaves, H signals, K boards, n blocks of one board, b hands in one
-block, c cards of a hand, C cards on hand on a board, and one; a prime marks the
-opponent's.
+Legend for shapes: L leaves, H private states, K boards, n blocks of one board, b hands
+  in
+one block, c cards of a hand, C number of cards that occur in hands on a board, plus
+one; a prime marks the opponent's.
 """
 
 import dataclasses
@@ -57,20 +59,22 @@ KEPT = 1 << 25
 
 
 class PublicTreeSums(NamedTuple):
-    """Adds up hands that belong to one signal.
+    """Sums of values over the hands that belong to one private state.
 
     Attributes:
-      slots: one int32 [w, r] for each number w of hands: the slots of signals that have
-        so many, padded by the zero after all slots; none where no signal has several.
-      place: int32 [H], where each signal's sum is: among those of `slots` and one zero,
-        or among the slots themselves; None: signals and slots are the same.
+      slots: One int32 [w, r] for each number w of hands: the slots of private states
+        that have w hands, padded by the zero after all slots; empty if every private
+        state has one hand.
+      place: int32 [H], place of each private state's sum: among those of `slots` and
+        one zero, or among the slots themselves; None: private states and slots are the
+        same.
     """
 
     slots: tuple[jax.Array, ...]
     place: jax.Array | None
 
     def apply(self, values: jax.Array) -> jax.Array:
-        """float [L, H] of float [L, slots]."""
+        """Return float [L, H], the sums of float [L, slots]."""
         if self.place is None:
             return values
         zero = jnp.zeros((len(values), 1), values.dtype)
@@ -86,7 +90,7 @@ class PublicTreeSums(NamedTuple):
         return columns(values, self.place)
 
     def largest(self, values: np.ndarray) -> float:
-        """The largest sum, in the arithmetic of numpy.
+        """Return the largest sum, computed with numpy.
 
         Args:
           values: float64 [slots], at least 0.
@@ -97,12 +101,12 @@ class PublicTreeSums(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """One player's hands, in k boards or blocks.
+    """One player's hands, arranged in k boards or blocks.
 
     Attributes:
       weight: float [k, b], 0 at padding.
       card: int8 [k, b, c], the place of each card among those of its board, from 1.
-      strength: int32 [k, b], in the order of all strengths.
+      strength: int32 [k, b], rank of each hand in the order of all strengths.
     """
 
     weight: jax.Array
@@ -113,19 +117,19 @@ class Placed(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Folds(MatrixOperator):
-    """Who can hold what, weighed; see `MatrixOperator`.
+    """Operator of compatible hands with weights, for folds; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
-      opponent_placed: the opponent's hands.
-      player_placed: the player's, weighed with its sign.
-      twin: int32 [K, b], the opponent's signal with the same two cards, which were
-        subtracted twice; None where a player's hands are single cards.
-      twin_weight: float [K, b], the player's own utility against it; 0 where there is
-        none.
-      sums: hands to signals.
+      signal: int32 [K, b'], the opponent's private state of each hand; 0 at padding.
+      opponent_placed: The opponent's hands.
+      player_placed: The player's hands, with signed weights.
+      twin: int32 [K, b], the opponent's private state with the same two cards, which
+        were subtracted twice; None if a player's hands are single cards.
+      twin_weight: float [K, b], the player's own utility against it; 0 if it does not
+        exist.
+      sums: Sums over the hands of a private state.
       count: C.
-      kept: what `_matrices` makes; None where it is made anew.
+      kept: Result of `_matrices`; None if it is computed in each call.
     """
 
     signal: jax.Array
@@ -138,7 +142,7 @@ class Folds(MatrixOperator):
     kept: tuple[jax.Array, jax.Array] | None = None
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `MatrixOperator`."""
+        """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         if self.kept is None:
             on_board = functools.partial(_folds_on_board, x, self.count)
@@ -155,7 +159,7 @@ class Folds(MatrixOperator):
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
-        """A bound on the |entries|; see `MatrixOperator`."""
+        """Return a bound on the absolute entries; see `MatrixOperator`."""
         return _bound(
             self.signal,
             self.opponent_placed.weight,
@@ -167,17 +171,17 @@ class Folds(MatrixOperator):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Showdowns(MatrixOperator):
-    """Who wins, weighed; see `MatrixOperator`.
+    """Operator of showdowns with weights; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, n, b'], the opponent's signal of each hand; 0 at padding.
-      opponent_placed: the opponent's hands, [K, n, ...].
-      player_placed: the player's, likewise.
-      sign: float [K, n, n'], 1 where the player's hands beat those of the opponent's
-        block, -1 where they lose, 0 within a block and where all tie.
-      sums: hands to signals.
+      signal: int32 [K, n, b'], the opponent's private state of each hand; 0 at padding.
+      opponent_placed: The opponent's hands, [K, n, ...].
+      player_placed: The player's hands, in the same arrangement.
+      sign: float [K, n, n'], 1 if the player's hands beat those of the opponent's
+        block, -1 if they lose, 0 within a block and if all tie.
+      sums: Sums over the hands of a private state.
       count: C.
-      kept: what `_matrices` makes; None where it is made anew.
+      kept: Result of `_matrices`; None if it is computed in each call.
     """
 
     signal: jax.Array
@@ -189,7 +193,7 @@ class Showdowns(MatrixOperator):
     kept: tuple[jax.Array, jax.Array] | None = None
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `MatrixOperator`."""
+        """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = (
             self.signal,
@@ -205,7 +209,7 @@ class Showdowns(MatrixOperator):
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
-        """A bound on the |entries|; see `MatrixOperator`."""
+        """Return a bound on the absolute entries; see `MatrixOperator`."""
         signal, opponent_placed, player_placed = (
             np.asarray(array).reshape(len(self.sign), -1)
             for array in (
@@ -218,7 +222,7 @@ class Showdowns(MatrixOperator):
 
 
 def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """float [L, b], values of the hands of a board; its parts of `Folds`."""
+    """Return float [L, b], values of the hands of a board at folds."""
     signal, opponent_placed, player_placed = parts
     into, back = _matrices(opponent_placed, player_placed, count)
     by_card = jnp.einsum("li,ic->lc", columns(x, signal), into)
@@ -226,7 +230,7 @@ def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Arr
 
 
 def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """float [n, L, b], values of the hands of a board; its parts of `Showdowns`."""
+    """Return float [n, L, b], values of the hands of a board at showdowns."""
     signal, opponent_placed, player_placed, kept, sign = parts
     into, back = kept or _matrices(opponent_placed, player_placed, count, showdown=True)
     hands = columns(x, signal).transpose(1, 0, 2)
@@ -275,19 +279,20 @@ def _matrices(
     *,
     showdown: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
-    """What hands are multiplied by.
+    """Make the matrices by which reaches of hands are multiplied.
 
     Args:
       opponent_placed: The opponent's hands, with any axes before those of one board
         or block.
-      player_placed: the player's.
+      player_placed: The player's hands.
       count: C.
-      showdown: compare hands of one block, too.
+      showdown: Whether to compare hands of one block, too.
 
     Returns:
-      [..., b', C], each of the opponent's hands' weight, at place 0 and at its cards;
-      [..., C, b], each of the player's, negative at cards, and below it, if `showdown`,
-      [..., b', b], what two hands that share no card win of each other, weighed.
+      [..., b', C], the weight of each of the opponent's hands, at place 0 and at its
+      cards; [..., C, b], that of each of the player's hands, negative at cards, and
+      below it, if `showdown`, [..., b', b], the weighted result of two hands that share
+      no card.
     """
     into = _holds(opponent_placed, count, 1) * opponent_placed.weight[..., None]
     back = (
@@ -315,7 +320,7 @@ def _stacked(above: jax.Array, below: jax.Array) -> jax.Array:
 
 
 def _holds(hands: Placed, count: int, sign: int) -> jax.Array:
-    """float [..., b, C], `sign` at the cards of each hand, and 1 at place 0."""
+    """Return float [..., b, C], `sign` at the cards of each hand, and 1 at place 0."""
     place = jnp.arange(count, dtype=hands.card.dtype)
     place = place.reshape((1,) * hands.weight.ndim + (count,))
     is_held = [card[..., None] == place for card in _cards(hands)]
@@ -324,16 +329,18 @@ def _holds(hands: Placed, count: int, sign: int) -> jax.Array:
 
 
 def _cards(hands: Placed) -> list[jax.Array]:
-    """For each card of a hand int8 [..., b]; written out, loops over them are fast."""
+    """Return int8 [..., b] for each card of a hand; an unrolled loop is fast."""
     return [hands.card[..., i] for i in range(hands.card.shape[-1])]
 
 
 def make_hand_operator(matrix: HandMatrix, player: int) -> Folds | Showdowns | None:
-    """Lays out one player's values of hands with one or two cards each.
+    """Make the operator of one player's values of hands with one or two cards each.
 
     Returns:
-      None where the hands are none that this form can do: other numbers of cards,
-      a hand listed twice, or two cards that are strong in one player's hand only.
+      The operator. None if this representation does not support the hands: other
+        numbers
+      of cards, a hand that is listed twice, or two cards whose strength differs between
+      the players.
     """
     player_hands, opponent = (
         matrix.hands[player],
@@ -363,7 +370,7 @@ def make_hand_operator(matrix: HandMatrix, player: int) -> Folds | Showdowns | N
 
 
 def hands_cost(matrix: HandMatrix, player: int) -> int:
-    """What `make_hand_operator` costs per leaf, in products; about."""
+    """Return the approximate cost of `make_hand_operator` per leaf, in products."""
     player_hands, opponent = _on_shared_boards(
         matrix.hands[player], matrix.hands[1 - player]
     )
@@ -387,7 +394,7 @@ def hands_cost(matrix: HandMatrix, player: int) -> int:
 
 
 def _on_shared_boards(player_hands: Hands, opponent: Hands) -> tuple[Hands, Hands]:
-    """The hands that weigh anything, on boards where both have some, from 0 on."""
+    """Return hands with weight on boards that both players have, with new numbers."""
     player_hands, opponent = (
         Hands(*(np.asarray(field)[hands.weight != 0] for field in hands))
         for hands in (player_hands, opponent)
@@ -404,14 +411,14 @@ def _on_shared_boards(player_hands: Hands, opponent: Hands) -> tuple[Hands, Hand
 
 
 def _of_two_cards(hands: Hands, opponent: Hands) -> bool:
-    """Whether two hands can share two cards, which are then subtracted twice."""
+    """Return whether two hands can share two cards, which are then subtracted twice."""
     return hands.cards.shape[1] == opponent.cards.shape[1] == 2
 
 
 def _keys(player_hands: Hands, opponent: Hands) -> list[np.ndarray] | None:
-    """Of each player int64 [hands], one number for each board and set of cards.
+    """Return for each player int64 [hands], a number for each board and set of cards.
 
-    None where a hand holds a card twice, or one of two cards is listed twice.
+    None if a hand holds a card twice, or a hand of two cards is listed twice.
     """
     keys = []
     for hands in (player_hands, opponent):
@@ -428,7 +435,7 @@ def _keys(player_hands: Hands, opponent: Hands) -> list[np.ndarray] | None:
 
 
 def _agree(hands: Hands, opponent: Hands, keys: list[np.ndarray]) -> bool:
-    """Whether the same cards are equally strong in both players' hands."""
+    """Return whether the same cards are equally strong in both players' hands."""
     _, i, j = np.intersect1d(keys[0], keys[1], True, True)
     return bool((hands.strength[i] == opponent.strength[j]).all())
 
@@ -477,7 +484,7 @@ def _showdowns(hands: Hands, opponent: Hands, num_private_states: int) -> Showdo
     card, count = _card_places(hands, opponent, boards)
 
     def cost(most: int) -> int:
-        """Of blocks of so many hands, per board and leaf."""
+        """Return the cost per board and leaf with blocks of at most this many hands."""
         blocks = _strength_blocks(hands, opponent, boards, most)[2]
         products = most * count + blocks * count + (count + most) * most
         return blocks * (products + 2 * GATHER * most)
@@ -513,7 +520,7 @@ def _placed(
     slot: np.ndarray,
     shape: tuple[int, ...],
 ) -> Placed:
-    """Hands in an array of some shape, the last axis of which are slots."""
+    """Arrange hands in an array of some shape, whose last axis contains the slots."""
     size = int(np.prod(shape[:-1])), shape[-1]
     weight, strength = np.zeros(size), np.zeros(size, np.int32)
     cards = np.zeros((*size, card.shape[1]), np.int8)
@@ -530,10 +537,11 @@ def _placed(
 def _card_places(
     player_hands: Hands, opponent: Hands, boards: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """Numbers the cards of each board from 1.
+    """Number the cards of each board from 1.
 
     Returns:
-      Each player's int [hands, c], and one more than the most cards of any board.
+      For each player int [hands, c], and the largest number of cards of a board plus
+      one.
     """
     cards = 1 + max(int(player_hands.cards.max()), int(opponent.cards.max()))
     used = np.zeros((boards, cards), bool)
@@ -545,34 +553,35 @@ def _card_places(
 
 
 def _in_order(board: np.ndarray) -> tuple[np.ndarray, int]:
-    """Each hand's number on its board, and how many there is room for."""
+    """Return each hand's number on its board, and the room that a board needs."""
     slot = number_within(board)
     width = 1 + int(slot.max())
     return slot, width if board.max() == 0 else _round_up(width)
 
 
 def _round_up(size: int) -> int:
-    """The next multiple of `_SIDE`."""
+    """Return the next multiple of `_SIDE`."""
     return -(-size // _SIDE) * _SIDE
 
 
 def _strength_blocks(
     player_hands: Hands, opponent: Hands, boards: int, room: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
-    """Puts the hands of each board into blocks of neighbouring strengths.
+    """Divide the hands of each board into blocks of neighbouring strengths.
 
-    Hands of different blocks compare alike: a strength that fills more than one block
-    shares none of them with others.
+    Hands of different blocks have one common result: a strength that fills more than
+      one
+    block shares none of them with other strengths.
 
     Args:
-      player_hands: the player's hands.
-      opponent: the opponent's.
-      boards: how many.
-      room: hands of each player in one block.
+      player_hands: The player's hands.
+      opponent: The opponent's hands.
+      boards: Number of boards.
+      room: Number of hands of each player in one block.
 
     Returns:
-      Each player's int64 [hands], the block; int64 [boards, n], the place of each block
-      among the strengths of its board, equal where all hands tie; and n.
+      For each player int64 [hands], the block; int64 [boards, n], the rank of each
+      block among the strengths of its board, equal if all hands tie; and n.
     """
     # Strengths in order, board by board.
     strengths, number = np.unique(
@@ -614,7 +623,7 @@ def _strength_blocks(
 
 
 def _board_strength(hands: Hands) -> np.ndarray:
-    """int64 [hands], in the order of boards, then of strengths."""
+    """Return int64 [hands], ranks in the order of boards, then of strengths."""
     return hands.board.astype(np.int64) << 32 | (
         hands.strength.astype(np.int64) + (1 << 31)
     )
@@ -623,7 +632,7 @@ def _board_strength(hands: Hands) -> np.ndarray:
 def _signal_sums(
     hands: Hands, slot: np.ndarray, num_slots: int, num_private_states: int
 ) -> PublicTreeSums:
-    """How values of slots become values of signals."""
+    """Make the sums that turn values of slots into values of private states."""
     order = np.argsort(hands.signal, kind="stable")
     counts = np.bincount(hands.signal, minlength=num_private_states)
     if counts.max() <= 1:
@@ -652,13 +661,13 @@ def _bound(
     player_weight: np.ndarray | jax.Array,
     sums: PublicTreeSums,
 ) -> float:
-    """The most that any signal of the opponent can weigh with any of the player's.
+    """Return the largest weight of a pair of private states of both players.
 
     Args:
-      signal: int32 [K, hands'], the opponent's.
-      weight: float [K, hands'].
-      player_weight: float [K, hands], of either sign.
-      sums: of the player's hands.
+      signal: int32 [K, hands'], the opponent's private states.
+      weight: float [K, hands'], weights of the opponent's hands.
+      player_weight: float [K, hands], weights of the player's hands, of either sign.
+      sums: Sums over the player's hands.
     """
     signal, weight = np.asarray(signal), np.abs(np.asarray(weight))
     heaviest = [

@@ -1,6 +1,7 @@
-"""Matrices of hands summed over classes of signals, board by board.
+"""Sums of matrices of hands over classes of private states, board by board.
 
-So the pairs of hands of a large game are compared and never listed.
+The pairs of hands are compared board by board and never listed, so that the memory
+suffices for large games.
 
 Legend for shapes: n hands of a player on a board.
 """
@@ -14,7 +15,7 @@ from scipy import sparse
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands, SparseMatrix
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
-# Pairs of hands that are compared at once, where they are summed.
+# Number of pairs of hands that are compared at once.
 _PAIRS = 2_000_000
 
 
@@ -22,10 +23,10 @@ class _Board(NamedTuple):
     """Some entries of a board.
 
     Attributes:
-      rows: integers [n0], player 0's signals.
-      columns: integers [n1].
+      rows: integers [n0], player 0's private states.
+      columns: integers [n1], player 1's private states.
       values: numbers [n0, n1].
-      weight: float64 [n0], of rows.
+      weight: float64 [n0], weights of the rows.
     """
 
     rows: np.ndarray
@@ -35,15 +36,16 @@ class _Board(NamedTuple):
 
 
 def summed(matrix: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseMatrix:
-    """A matrix summed over classes of signals, without listing its entries.
+    """Sum a matrix over classes of private states without listing its entries.
 
     Args:
-      matrix: whose round the classes are of.
-      labels: for each player int32 [H], the class of each signal.
+      matrix: The payoff matrix.
+      labels: For each player int32 [H], the class of each private state in the round of
+        the matrix.
 
     Returns:
-      The entries of classes that meet; where wins and losses cancel up to rounding,
-      none.
+      The matrix of classes. Entries in which wins and losses cancel up to rounding are
+      left out.
     """
     shape = (1 + int(labels[0].max(initial=-1)), 1 + int(labels[1].max(initial=-1)))
     total, size = np.zeros(shape), np.zeros(shape)
@@ -72,7 +74,7 @@ def summed(matrix: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
 
 
 def _boards(matrix: HandMatrix) -> Iterator[_Board]:
-    """The boards of a matrix, one after another."""
+    """Yield the boards of a matrix, large ones in several parts."""
     orders = [np.argsort(hands.board, kind="stable") for hands in matrix.hands]
     count = 1 + max(int(hands.board.max(initial=-1)) for hands in matrix.hands)
     places = [
@@ -92,7 +94,11 @@ def _boards(matrix: HandMatrix) -> Iterator[_Board]:
 
 
 def _compared(first: Hands, second: Hands, showdown: bool) -> np.ndarray:
-    """float64 [n, n'], signs of hands that fit, times the second one's weight."""
+    """Return float64 [n, n'], results of hands times weights of the second ones.
+
+    The result of compatible hands is the sign of the showdown, or 1 if there is no
+    showdown; that of other hands is 0.
+    """
     disjoint = np.ones((len(first.signal), len(second.signal)), bool)
     for cards in first.cards.T:
         for others in second.cards.T:

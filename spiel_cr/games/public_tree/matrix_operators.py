@@ -1,7 +1,8 @@
-"""Matrices laid out for solvers: leaf values from the opponent's reach, in JAX.
+"""Operators of payoff matrices: leaf values from the opponent's reach, in JAX.
 
-`make_operator` chooses the form by its cost: a dense matrix, dense blocks, sparse rows
-(`block_operators`), or hands in the order of their strengths (`hand_operators`).
+`make_operator` chooses the representation by its cost: a dense matrix, dense blocks,
+sparse rows (`block_operators`), or hands in the order of their strengths
+(`hand_operators`).
 """
 
 import dataclasses
@@ -49,10 +50,13 @@ def make_operator(matrix: PayoffMatrix, player: int) -> MatrixOperator:
 
 
 def in_units(matrix: PayoffMatrix) -> tuple[PayoffMatrix, int]:
-    """A matrix whose largest number is about 1, and e: the given one is 2^e times it.
+    """Scale a matrix by a power of two 2^-e so that its largest number is about 1.
 
-    So float32 holds it, whatever the units of stakes and chances. Powers of two change
-    no bits.
+    float32 can then represent it, whatever the units of stakes and probabilities.
+    Powers of two do not change the bits of a result.
+
+    Returns:
+      The scaled matrix, and e.
     """
     if isinstance(matrix, HandMatrix):
         first, second = (_exponent(side.weight) for side in matrix.hands)
@@ -73,9 +77,9 @@ def _exponent(values: np.ndarray) -> int:
 
 
 def _listed_cost(matrix: HandMatrix, player: int) -> float:
-    """What dense blocks of a matrix of hands would cost, before they are listed.
+    """Return the cost of dense blocks of a matrix of hands, without listing entries.
 
-    Infinite where there would be too many entries.
+    Infinite if there would be too many entries.
     """
     hands, opponent = matrix.hands[player], matrix.hands[1 - player]
     signals = matrix.shape[player], matrix.shape[1 - player]

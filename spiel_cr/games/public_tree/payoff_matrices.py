@@ -18,36 +18,36 @@ _PAIRS = 1_000_000
 
 
 class PayoffMatrix(Protocol):
-    """How two signals of a round compare: a matrix [H0, H1] of player 0's utility.
+    """Payoffs of pairs of private states: a matrix [H0, H1] of player 0's utility.
 
-    Entries are sums, over all deals that give these two signals, of the probability of
-    the deal times player 0's utility per unit of stake.
+    Entries are sums, over all deals that give these two private states, of the
+    probability of the deal times player 0's utility per unit of stake.
 
     Attributes:
-      round: whose signals it compares.
+      round: Round of the private states.
       shape: H0 and H1.
     """
 
     @property
     def round(self) -> int:
-        """Whose signals it compares, from 0."""
+        """Round of the private states, from 0."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many signals of the round each player has, H0 and H1."""
+        """Numbers of both players' private states in the round, H0 and H1."""
 
     def coordinates(self) -> Payoffs:
-        """The entries: signals of player 0 and 1, values; each pair once."""
+        """Return the entries: private states of both players, and values."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SparseMatrix:
-    """A matrix by its entries; see `PayoffMatrix`.
+    """Payoff matrix that is given by its entries; see `PayoffMatrix`.
 
     Attributes:
-      round: whose signals it compares.
+      round: Round of the private states.
       shape: H0 and H1.
-      entries: signals of both players and values; each pair at most once.
+      entries: Private states of both players and values; each pair at most once.
     """
 
     round: int
@@ -55,7 +55,7 @@ class SparseMatrix:
     entries: Payoffs
 
     def coordinates(self) -> Payoffs:
-        """The entries."""
+        """Return the entries."""
         return self.entries
 
 
@@ -63,11 +63,11 @@ class Hands(NamedTuple):
     """One player's hands, board by board, as a `HandMatrix` compares them.
 
     Attributes:
-      signal: int32 [n], the signal that each hand belongs to. Several hands may belong
-        to one signal: a board that is yet to come, or suits that make no difference.
-      board: int32 [n], what is on the table; hands meet hands of their own board only.
-      cards: int8 [n, c], the private cards, by numbers that both players share.
-      strength: int32 [n], the higher one wins.
+      signal: int32 [n], private state of each hand. Several hands may belong to one
+        private state: for boards that are still to come, or interchangeable suits.
+      board: int32 [n], board of each hand; hands only meet hands on their own board.
+      cards: int8 [n, c], private cards, by numbers that both players share.
+      strength: int32 [n], strength of each hand; the higher one wins.
       weight: float64 [n], see `HandMatrix`.
     """
 
@@ -80,17 +80,18 @@ class Hands(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class HandMatrix:
-    """A matrix of hands that share a deck; see `PayoffMatrix`.
+    """Payoff matrix of hands that share a deck; see `PayoffMatrix`.
 
-    The entry of two signals is the sum, over the pairs of hands h of the first and g of
-    the second that lie on the same board and have no card in common, of weight[h] ·
-    weight[g], times the sign of strength[h] - strength[g] at a showdown.
+    The entry of two private states is the sum, over the pairs of hands h of the first
+    and g of the second that are on the same board and have no card in common, of
+    weight[h] · weight[g], times the sign of strength[h] - strength[g] at a showdown.
 
     Attributes:
-      round: whose signals it compares.
+      round: Round of the private states.
       shape: H0 and H1.
-      hands: both players'.
-      showdown: whether strengths count; else (somebody folded) only who can have what.
+      hands: Hands of both players.
+      showdown: Whether strengths count. Otherwise a player has folded, and the entry
+        only depends on the hands that are compatible.
     """
 
     round: int
@@ -99,7 +100,7 @@ class HandMatrix:
     showdown: bool
 
     def coordinates(self) -> Payoffs:
-        """The entries; for games that are small enough to list them."""
+        """Return the entries, for games that are small enough to list them."""
         total: sparse.csr_array = sparse.csr_array(self.shape)
         for first, second in _some_boards(*self.hands):
             i, j = _pairs(first.board, second.board)
@@ -116,7 +117,7 @@ class HandMatrix:
 
 
 def compares(matrix: PayoffMatrix) -> bool:
-    """Whether signals win as well as lose by it; else somebody has folded."""
+    """Return whether entries have both signs; otherwise a player has folded."""
     if isinstance(matrix, HandMatrix):
         return matrix.showdown
     values = matrix.coordinates().values
@@ -124,7 +125,7 @@ def compares(matrix: PayoffMatrix) -> bool:
 
 
 def _some_boards(*hands: Hands) -> Iterator[tuple[Hands, Hands]]:
-    """Both players' hands on the first boards, on the next ones, and so on."""
+    """Yield both players' hands on the first boards, on the next ones, and so on."""
     orders = [np.argsort(side.board, kind="stable") for side in hands]
     first, second = (
         Hands(*(field[order] for field in side))
@@ -143,7 +144,7 @@ def _some_boards(*hands: Hands) -> Iterator[tuple[Hands, Hands]]:
 
 
 def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All places i of the first and j of the second array that hold equal numbers."""
+    """Return all places i of the first and j of the second array with equal numbers."""
     order, others = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
     begins = np.searchsorted(second, first[order], "left", others)
     counts = np.searchsorted(second, first[order], "right", others) - begins
@@ -155,12 +156,12 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def sum_entries(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
 ) -> Payoffs:
-    """Adds up entries of equal pairs; those that cancel are left out."""
+    """Add up the entries of equal pairs, and leave out those that cancel."""
     return _entries(sparse.csr_array((values, (rows, columns)), shape=shape))
 
 
 def _entries(total: sparse.csr_array) -> Payoffs:
-    """The entries of a matrix but for zeros."""
+    """Return the nonzero entries of a matrix."""
     total.eliminate_zeros()
     return Payoffs(
         np.repeat(np.arange(total.shape[0], dtype=np.int32), np.diff(total.indptr)),

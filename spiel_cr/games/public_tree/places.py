@@ -1,10 +1,10 @@
-"""Where public decisions and their signals lie in a solver's arrays.
+"""Positions of public decisions and their private states in a solver's arrays.
 
-The infosets of a public decision lie side by side, signal by signal: a *slice*. Levels
-and blocks are those of `games.sequence_form.layout`; a block holds decisions of one
-round, so that all of its slices have one width.
+The infosets of a public decision are adjacent, in the order of private states: a
+*slice*. Levels and blocks are those of `games.sequence_form.layout`. A block contains
+decisions of one round, so that all of its slices have the same width.
 
-Legend for shapes: J public decisions, H signals.
+Legend for shapes: J public decisions, H private states.
 """
 
 import functools
@@ -22,23 +22,24 @@ from spiel_cr.games.sequence_form.treeplex import Slices
 
 # Narrower slices are moved element by element, and all at once.
 _NARROW = 8
-# What one more block costs, in array elements. In large games it is the compiler's time
-# that counts: this share of all elements.
+# Cost of one more block, in array elements. In large games the compilation time
+# dominates, so the cost is this share of all elements.
 _BLOCK_OVERHEAD = 4000
 _BLOCK_SHARE = 1 / 300
-# From so many positions on, where sequences lie is not kept.
+# From this number of positions on, the positions of sequences are not cached.
 _LARGE = 1_000_000
 
 
 class Block(NamedTuple):
-    """Public decisions that lie in one block.
+    """Public decisions that form one block.
 
     Attributes:
       members: int64 [n], public decisions.
-      num_actions: of the block; more than those of some members where it is padded.
+      num_actions: Number of actions of the block; larger than that of some members if
+        the block is padded.
       hands: H.
-      parent: where the parents' slices begin in the level above.
-      start: place of the block in its level.
+      parent: Positions of the parents' slices in the level above.
+      start: Position of the block in its level.
     """
 
     members: np.ndarray
@@ -49,15 +50,15 @@ class Block(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where one player's public decisions lie.
+    """Positions of one player's public decisions.
 
     Attributes:
-      side: the player's public decisions.
-      parents: of its signals.
-      levels: the blocks of each level.
-      position: int64 [public sequences], where the slice of each one begins.
-      infoset: int64 [J], where the slice of each decision's infosets begins.
-      size: of vectors over positions.
+      side: The player's public decisions.
+      parents: Parents of the player's private states, for each round.
+      levels: The blocks of each level.
+      position: int64 [public sequences], first position of the slice of each sequence.
+      infoset: int64 [J], first position of the slice of each decision's infosets.
+      size: Length of vectors over positions.
     """
 
     side: PublicSide
@@ -69,7 +70,7 @@ class Places(NamedTuple):
 
 
 def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
-    """Chooses levels, blocks and positions."""
+    """Choose levels, blocks and positions."""
     decisions = side.decisions
     depth, first = decisions.levels(), decisions.first_sequence
     rounds = side.sequence_rounds
@@ -95,7 +96,7 @@ def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
             counts = side.num_actions[ranked]
             for places, high in packing.groups(counts, overhead):
                 members = ranked[places]
-                # Those with parents of one round stand together: of their own first.
+                # Sort by the rounds of the parents, those of the same round first.
                 above = before[members]
                 keys = (in_level[side.parent[members]], above, above != round)
                 members = members[np.lexsort(keys)]
@@ -131,7 +132,7 @@ def _parent_slices(
     before: np.ndarray,
     in_level: np.ndarray,
 ) -> tuple[Slices, ...]:
-    """Where the parent sequences of a block's infosets are in the level above."""
+    """Return the positions in the level above of the parents of a block's infosets."""
     round = int(side.round[members[0]])
     hands = len(parents[round])
     slices = []
@@ -149,7 +150,7 @@ def _parent_slices(
 
 
 def slices_of(starts: np.ndarray, width: int) -> Slices:
-    """Slices; narrow ones element by element."""
+    """Make slices; narrow ones are stored element by element."""
     if 1 < width < _NARROW:
         starts, width = (starts[:, None] + np.arange(width)).reshape(-1), 1
     left = starts % width
@@ -158,7 +159,7 @@ def slices_of(starts: np.ndarray, width: int) -> Slices:
 
 
 def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
-    """The same slices in fewer objects."""
+    """Join consecutive slices of equal widths, so that there are fewer objects."""
     result: list[Slices] = []
     for some in slices:
         if result and result[-1].width == some.width:
@@ -170,7 +171,7 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
 
 
 def layout_of(plan: Places) -> layout.PositionMap:
-    """Where logical sequences and infosets lie."""
+    """Return the positions of logical sequences and infosets."""
     arrays = functools.partial(_logical_places, plan)
     if plan.size <= _LARGE:
         arrays = functools.partial(layout.constant, arrays())
@@ -178,7 +179,7 @@ def layout_of(plan: Places) -> layout.PositionMap:
 
 
 def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:
-    """`sequences` and `infosets` of a layout."""
+    """Return the arrays `sequences` and `infosets` of a `PositionMap`."""
     side = plan.side
     sizes = np.array([len(parent) for parent in plan.parents], np.int64)
     hands = sizes[side.round]

@@ -1,8 +1,8 @@
-"""Leaf values of signal games: matrices, and what does not depend on the opponent.
+"""Leaf values of public-tree games: products of matrices, and constant payoffs.
 
 Each class is a part of a treeplex's coupling (see `treeplex.Coupling`).
 
-Legend for shapes: T terms, L rows of leaf values, H signals.
+Legend for shapes: T terms, L rows of leaf values, H private states.
 """
 
 import dataclasses
@@ -20,19 +20,20 @@ from spiel_cr.games.sequence_form.treeplex import Slices
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """The terms of one matrix for one player; see `treeplex.Coupling`.
+    """The terms of one payoff matrix for one player; see `treeplex.Coupling`.
 
     Attributes:
-      matrix: laid out for the player.
-      reach: the opponent's reach at each term.
-      stake: float [T, 1], or [T, H'] where the opponent's reach is weighted.
-      rows: the row of leaf values of each term, [L, H'] of them; None where each term
-        has its own.
+      matrix: Operator of the matrix for the player.
+      reach: Positions of the opponent's reach at each term.
+      stake: float [T, 1], or [T, H'] if the opponent's reach is weighted.
+      rows: Positions of the row of each term among the leaf values [L, H']; None if
+        each term has a separate row.
       opponent_states: int32 [H of the matrix's round], the opponent's earlier private
         state, if its last decision is of an earlier round; otherwise None.
-      player_states: The same of the player.
-      zeros: float [L · H', or none where `rows` is None].
-      player_zeros: float [L, H]; None if `player_states` is None.
+      player_states: int32 [H of the matrix's round], the player's earlier private
+        state; None as above.
+      zeros: float [L · H'], zeros; None if `rows` is None.
+      player_zeros: float [L, H], zeros; None if `player_states` is None.
     """
 
     matrix: MatrixOperator
@@ -45,8 +46,8 @@ class Product:
     player_zeros: jax.Array | None
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [L · H]; see `Coupling`."""
-        # The rows are first written one after another, and then joined.
+        """Return leaf values, float [L · H]; see `Coupling`."""
+        # Two separate steps: XLA computes the rows first, and then flattens them.
         rows = unfused(Product._leaf_rows, self, other_reach)
         return cast(jax.Array, unfused(_flat, rows))
 
@@ -63,21 +64,21 @@ class Product:
         return y
 
     def largest(self) -> float:
-        """The largest |payoff|."""
+        """Return the largest absolute payoff."""
         return float(np.abs(self.stake).max(initial=0)) * self.matrix.largest()
 
     def rescaled(self, exponent: int) -> "Product":
-        """The same with payoffs over 2^exponent."""
+        """Return the same product with payoffs divided by 2^exponent."""
         return dataclasses.replace(self, stake=treeplex.divide(self.stake, exponent))
 
     @property
     def num_payoffs(self) -> int:
-        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
+        """Number of multiplications of an evaluation; see `treeplex.Coupling`."""
         return self.stake.shape[0] * self.matrix.nbytes // 8
 
     @property
     def written_out_rows(self) -> int:
-        """Rows that an evaluation has as operations of their own; see `Coupling`."""
+        """Number of rows that are separate operations; see `treeplex.Coupling`."""
         return 1
 
 
@@ -87,7 +88,7 @@ def _flat(rows: jax.Array) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True)
 class _Constants:
-    """What payoffs that are kept one by one have in common; see `treeplex.Coupling`.
+    """Payoffs that depend on one player alone; see `treeplex.Coupling`.
 
     Attributes:
       values: float [r], the player's utility.
@@ -96,22 +97,22 @@ class _Constants:
     values: jax.Array
 
     def largest(self) -> float:
-        """The largest |payoff|."""
+        """Return the largest absolute payoff."""
         return float(np.abs(self.values).max(initial=0))
 
     def rescaled(self, exponent: int) -> Self:
-        """The same with payoffs over 2^exponent."""
+        """Return the same constants with payoffs divided by 2^exponent."""
         values = treeplex.divide(self.values, exponent)
         return dataclasses.replace(self, values=values)
 
     @property
     def num_payoffs(self) -> int:
-        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
+        """Number of multiplications of an evaluation; see `treeplex.Coupling`."""
         return self.values.size
 
     @property
     def written_out_rows(self) -> int:
-        """Rows that an evaluation has as operations of their own; see `Coupling`."""
+        """Number of rows that are separate operations; see `treeplex.Coupling`."""
         return 1
 
 
@@ -121,7 +122,7 @@ class ConstantRows(_Constants):
     """Leaf values that do not depend on the opponent."""
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [r]; see `Coupling`."""
+        """Return leaf values, float [r]; see `Coupling`."""
         # The reach of the opponent's empty sequence is 1.
         return self.values * other_reach[0]
 
@@ -129,14 +130,14 @@ class ConstantRows(_Constants):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ConstantTotal(_Constants):
-    """What the other player's constants cost.
+    """A player's utility from the opponent's constants, at the empty sequence.
 
     Attributes:
-      sequences: the opponent's, one for each value.
+      sequences: Positions of the opponent's sequences, one for each value.
     """
 
     sequences: Slices
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """float [1], a value of the empty sequence; see `Coupling`."""
+        """Return the value of the empty sequence, float [1]; see `Coupling`."""
         return (self.sequences.take(other_reach) * self.values).sum()[None]

@@ -1,4 +1,4 @@
-"""Public trees: nodes, what is paid at leaves, and where a player's sequences are.
+"""Public trees: nodes, payoffs at leaves, and the numbers of a player's sequences.
 
 Legend for shapes: P public nodes, J public decisions of one player, H its private
 states at one of them, S its sequences, T terms.
@@ -12,20 +12,24 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.arrays import ranges
 from spiel_cr.games.sequence_form.decisions import Decisions
 
 
 @dataclasses.dataclass(frozen=True)
 class Betting:
-    """The public tree: decisions and leaves. Deals are no nodes: rounds count them.
+    """The public tree: decisions and leaves.
+
+    Deals are not nodes; they separate rounds.
 
     Attributes:
-      player: int8 [P], who acts: 0, 1 or TERMINAL.
-      parent: int32 [P], the node above, which comes before; -1 at node 0, the root.
-      action: int32 [P], OpenSpiel's action that leads here; -1 at the root. The
+      player: int8 [P], the acting player, 0 or 1, or TERMINAL.
+      parent: int32 [P], the node above, which has a lower number; -1 at node 0, the
+        root.
+      action: int32 [P], OpenSpiel's action that leads to the node; -1 at the root. The
         children of a node are in ascending order of actions.
-      round: int8 [P], from 0: whose signals the players have at the node. No less than
-        that of the parent.
+      round: int8 [P], round of the node, from 0, which determines the private states.
+        It is not lower than that of the parent.
     """
 
     player: np.ndarray
@@ -38,11 +42,19 @@ class Betting:
 
     @functools.cached_property
     def num_actions(self) -> np.ndarray:
-        """int32 [P], the actions at each public node; 0 at ends."""
+        """int32 [P], number of actions at each public node; 0 at leaves."""
         return np.bincount(self.parent[1:], minlength=len(self)).astype(np.int32)
 
+    @functools.cached_property
+    def index(self) -> np.ndarray:
+        """Place of each node among the children of its parent, int32 [P]."""
+        index = np.zeros(len(self), np.int32)
+        counts = self.num_actions[self.num_actions > 0]
+        index[1 + np.argsort(self.parent[1:], kind="stable")] = ranges(0, counts)
+        return index
+
     def path(self, node: int) -> list[int]:
-        """OpenSpiel's actions of players from the root to a node."""
+        """Return OpenSpiel's actions of players from the root to a node."""
         actions = []
         while node:
             actions.append(int(self.action[node]))
@@ -50,19 +62,19 @@ class Betting:
         return actions[::-1]
 
     def by_depth(self) -> list[np.ndarray]:
-        """The nodes that equally many actions lead to, by how many; each ascending."""
+        """Return the nodes of each depth, from 0, each in ascending order."""
         depth = Decisions(self.parent + 1, np.ones(len(self), np.int32)).levels()
         ends = np.cumsum(np.bincount(depth))[:-1]
         return np.split(np.argsort(depth, kind="stable"), ends)
 
 
 class Terms(NamedTuple):
-    """What is paid at leaves: player 0 gets stake · matrix; several terms add up.
+    """Payoffs at leaves: player 0 gets stake · matrix, summed over the terms of a leaf.
 
     Attributes:
       leaf: int32 [T], a public node that is TERMINAL.
-      matrix: int32 [T], number of the matrix; its round is that of the leaf.
-      stake: float64 [T], in the game's units.
+      matrix: int32 [T], number of the payoff matrix, which has the round of the leaf.
+      stake: float64 [T], stake in the game's units of utility.
     """
 
     leaf: np.ndarray
@@ -71,30 +83,38 @@ class Terms(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reads signals off OpenSpiel's states, and names them for people."""
+    """Object that finds private states of OpenSpiel states, and names them."""
 
     def signal(self, state: pyspiel.State, player: int) -> int:
-        """The player's signal at a decision or an end, in the round of the state."""
+        """Return the player's private state, in the round of the state.
+
+        Args:
+          state: A decision or a terminal state.
+          player: Player whose private state is returned.
+        """
 
     def name(self, player: int, round: int, signal: int) -> str:
-        """What a signal stands for, such as "Kh | 5c 9d"; public cards after the bar.
+        """Return a name of a private state, such as "Kh | 5c 9d".
 
-        A signal of several deals is named after one of them.
+        Public cards follow the bar. If several deals belong to the private state, the
+        name is that of one of them.
         """
 
 
 class PublicDecisions(NamedTuple):
     """One player's public decisions, in the order of their nodes.
 
-    A decision and a signal are an infoset. Sequences of a decision are consecutive:
-    signal by signal, and of one signal action by action.
+    An infoset is a decision and a private state. The sequences of a decision are
+    consecutive: private state by private state, and action by action within each.
 
     Attributes:
       node: int32 [J], public nodes.
       num_actions: int32 [J].
       num_private_states: int32 [J].
-      first_infoset: int64 [J + 1], where each one's infosets begin; last, their number.
-      first_sequence: int64 [J + 1], where each one's sequences begin; last, S.
+      first_infoset: int64 [J + 1], first infoset of each decision; the last entry is
+        the number of infosets.
+      first_sequence: int64 [J + 1], first sequence of each decision; the last entry is
+        S.
     """
 
     node: np.ndarray
@@ -105,22 +125,22 @@ class PublicDecisions(NamedTuple):
 
     @property
     def num_sequences(self) -> int:
-        """The empty sequence and one for each action of each infoset."""
+        """Number of sequences: the empty one, and one per action of each infoset."""
         return int(self.first_sequence[-1])
 
     def place(self, node: int) -> int:
-        """The number of the decision at a public node where the player acts."""
+        """Return the number of the decision at a public node where the player acts."""
         return int(np.searchsorted(self.node, node))
 
     def block(self, values: np.ndarray, node: int) -> np.ndarray:
-        """What an array holds for one public node.
+        """Return the part of an array that belongs to one public node.
 
         Args:
           values: [S], by logical sequence.
-          node: where the player acts.
+          node: Public node where the player acts.
 
         Returns:
-          A view [H, A]: a row for each signal.
+          A view [H, A], with one row for each private state.
         """
         j = self.place(node)
         begin, end = self.first_sequence[j : j + 2]
@@ -143,19 +163,28 @@ class Finder:
         self._first = np.concatenate([np.zeros(1, np.int32), ends])
 
     def children(self, node: int) -> np.ndarray:
-        """int32 [A], the nodes after each action, in ascending order of actions."""
+        """Return int32 [A], the nodes after each action, by ascending action."""
         return self._children[self._first[node] : self._first[node + 1]]
 
+    def levels(self, tops: np.ndarray) -> list[np.ndarray]:
+        """Return some nodes, the nodes one action below them, and so on, int32."""
+        levels = []
+        while len(tops):
+            levels.append(tops)
+            counts = self.betting.num_actions[tops]
+            tops = self._children[ranges(self._first[tops], counts)]
+        return levels
+
     def actions(self, node: int) -> list[int]:
-        """OpenSpiel's actions at a node, ascending; none at an end."""
+        """Return OpenSpiel's actions at a node, ascending; an empty list at a leaf."""
         actions: list[int] = self.betting.action[self.children(node)].tolist()
         return actions
 
     def after(self, actions: Iterable[int]) -> int:
-        """The node after some of OpenSpiel's actions of players, from the root.
+        """Return the node after OpenSpiel's actions of players from the root.
 
         Raises:
-          ValueError: the public tree has no such actions.
+          ValueError: If the public tree does not contain the actions.
         """
         node = 0
         taken: list[int] = []
@@ -163,19 +192,18 @@ class Finder:
             legal = self.actions(node)
             if action not in legal:
                 raise ValueError(
-                    f"actions: after the players' actions {taken} there is no action "
-                    f"{action} in the public tree of {self._game}, which has "
-                    f"{legal} there"
+                    f"actions: {action} is not legal after the players' actions "
+                    f"{taken} in the public tree of {self._game}; choose one of {legal}"
                 )
             node = int(self.children(node)[legal.index(action)])
             taken.append(action)
         return node
 
     def of_state(self, state: pyspiel.State) -> int:
-        """The public node of a state, which need not be at a decision.
+        """Return the public node of a state, which may be a chance node.
 
         Raises:
-          ValueError: the state is of another game.
+          ValueError: If the state belongs to a different game.
         """
         return self.after(
             move.action for move in state.full_history() if move.player >= 0
@@ -183,11 +211,11 @@ class Finder:
 
 
 def infoset_starts(decisions: PublicDecisions, part: slice) -> np.ndarray:
-    """int64 [I'], where the infosets of some public decisions begin.
+    """Return int64 [I'], the first sequence of each infoset of some public decisions.
 
     Args:
-      decisions: of one player.
-      part: of the decisions, without gaps.
+      decisions: One player's public decisions.
+      part: Range of decisions, without gaps.
 
     Returns:
       First sequences, counted from the first one of the part.
@@ -198,7 +226,7 @@ def infoset_starts(decisions: PublicDecisions, part: slice) -> np.ndarray:
 
 
 def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:
-    """Cuts the public decisions into parts of about so many sequences each."""
+    """Divide the public decisions into parts of about `most` sequences each."""
     slices, begin = [], 0
     while begin < len(decisions.node):
         limit = decisions.first_sequence[begin] + most
@@ -210,7 +238,10 @@ def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:
 
 
 def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:
-    """int32 [H], the signal of an earlier round (-1: none) behind each of a round."""
+    """Return int32 [H], the earlier private state behind each one of a round.
+
+    An earlier round of -1 means before all rounds, where there is one private state.
+    """
     signal = np.arange(len(parents[round]), dtype=np.int32)
     for r in range(round, above, -1):
         signal = parents[r][signal].astype(np.int32)

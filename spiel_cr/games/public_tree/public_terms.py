@@ -1,10 +1,11 @@
-"""The public side of a signal game: decisions and payoffs before there are signals.
+"""The public part of a public-tree game: decisions and payoffs without private states.
 
 A *public sequence* is the empty one, 0, or an action at a public decision, in the order
-of decisions. What is here says which logical sequences and payoffs public sequences and
-signals make together; `form` lays the same out for solvers.
+of decisions. This module determines which logical sequences and payoffs result from
+public sequences and private states; `form` builds the solvers' arrays from the same
+data.
 
-Legend for shapes: J public decisions, H signals, T terms.
+Legend for shapes: J public decisions, H private states, T terms.
 """
 
 from collections.abc import Sequence
@@ -18,10 +19,10 @@ from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
-# As many entries of a coupling are listed.
+# Largest number of entries of a coupling that are listed.
 _MOST_LISTED = 50_000_000
 
-# For each player and round int32 [H], the signal before (see `PublicTreeGame.parents`).
+# For each player and round int32 [H], parents of private states (see `PublicTreeGame`).
 Parents = tuple[Sequence[np.ndarray], Sequence[np.ndarray]]
 
 
@@ -29,9 +30,10 @@ class PublicSide(NamedTuple):
     """One player's public decisions.
 
     Attributes:
-      parent: int32 [J], the own public sequence before; 0 where there is none.
+      parent: int32 [J], the player's previous public sequence; 0 if it is the empty
+        one.
       num_actions: int32 [J].
-      round: int8 [J], whose signals the player has there.
+      round: int8 [J], round of the private states at the decision.
     """
 
     parent: np.ndarray
@@ -40,27 +42,27 @@ class PublicSide(NamedTuple):
 
     @property
     def decisions(self) -> Decisions:
-        """The same without signals."""
+        """The same decisions, without private states."""
         return Decisions(self.parent, self.num_actions)
 
     @property
     def sequence_rounds(self) -> np.ndarray:
-        """int64, the round of each public sequence; -1 of the empty one."""
+        """int64 [public sequences], round of each one; -1 for the empty one."""
         rounds = np.repeat(self.round.astype(np.int64), self.num_actions)
         return np.append(np.int64(-1), rounds)
 
 
 class PublicTerms(NamedTuple):
-    """What is paid, by the players' last public sequences: stake · matrix.
+    """Payoffs as a function of the players' last public sequences: stake · matrix.
 
     Attributes:
-      sequences: for each player int32 [T], public sequences; their rounds are not later
+      sequences: For each player int32 [T], public sequences; their rounds are not later
         than that of the matrix.
-      matrix: int32 [T].
+      matrix: int32 [T], number of the payoff matrix.
       stake: float64 [T], player 0's utility.
-      weights: for each player None, or what its reach is multiplied by before the
-        opponent's values are taken: T arrays [H of the sequence's round]. The player's
-        own values stay as they are.
+      weights: For each player T arrays [H of the sequence's round], factors of its
+        reach in the computation of the opponent's values, or None. The player's own
+        values are not affected.
     """
 
     sequences: tuple[np.ndarray, np.ndarray]
@@ -73,10 +75,10 @@ class PublicTerms(NamedTuple):
 
 
 class Constants(NamedTuple):
-    """What one player gets at some of its sequences, whatever the opponent does.
+    """One player's payoffs at some of its sequences, independent of the opponent.
 
     Attributes:
-      player: who gets it.
+      player: The player, 0 or 1.
       sequences: int32 [C], public sequences.
       values: C arrays float64 [H of the sequence's round], the player's utility.
     """
@@ -122,18 +124,21 @@ def list_payoffs(
     terms: PublicTerms,
     constants: Sequence[Constants] = (),
 ) -> Payoffs:
-    """The coupling in coordinates of logical sequences; arguments as of `build`.
+    """Return the coupling in coordinates of logical sequences.
+
+    For the arguments see `form.build`.
 
     Raises:
-      GameTooLargeError: there are more than 50 million entries.
+      GameTooLargeError: If there are more than 50 million entries.
     """
     entries = [matrix.coordinates() for matrix in payoff_matrices]
     sizes = np.array([len(entry.values) for entry in entries], np.int64)
     count = int(sizes[terms.matrix].sum())
     if count > _MOST_LISTED:
         raise GameTooLargeError(
-            f"the payoff coupling has {count:,} entries, more than the {_MOST_LISTED:,}"
-            f" that are listed; use what works by matrices, such as cfr+ instead of lp"
+            f"the payoff coupling has {count:,} entries, but at most {_MOST_LISTED:,} "
+            f"can be listed; use an algorithm that multiplies by payoff matrices, such "
+            f"as cfr+ instead of lp"
         )
     starts = [
         logical_starts(side, above) for side, above in zip(sides, parents, strict=True)
@@ -170,8 +175,12 @@ def list_payoffs(
 
 
 def logical_starts(side: PublicSide, parents: Sequence[np.ndarray]) -> np.ndarray:
-    """int64 [public sequences, 2]: the logical sequence of signal 0, and the step from
-    one signal to the next."""
+    """Return the numbers of the logical sequences of each public sequence.
+
+    Returns:
+      int64 [public sequences, 2], the logical sequence of private state 0, and the step
+      from one private state to the next.
+    """
     sizes = np.array([len(parent) for parent in parents], np.int64)
     totals = sizes[side.round] * side.num_actions
     first = 1 + np.cumsum(totals) - totals
@@ -181,7 +190,7 @@ def logical_starts(side: PublicSide, parents: Sequence[np.ndarray]) -> np.ndarra
 
 
 def logical_decisions(side: PublicSide, parents: Sequence[np.ndarray]) -> Decisions:
-    """A player's decision points with signals, in logical numbers."""
+    """Return a player's decision points with private states, in logical numbers."""
     sizes = np.array([len(parent) for parent in parents], np.int64)
     counts = sizes[side.round]
     first = np.cumsum(counts) - counts
@@ -199,4 +208,5 @@ def logical_decisions(side: PublicSide, parents: Sequence[np.ndarray]) -> Decisi
 
 
 def num_private_states(parents: Sequence[np.ndarray], round: int) -> int:
+    """Return the number of private states of a round; 1 before all rounds (-1)."""
     return 1 if round < 0 else len(parents[round])

@@ -1,7 +1,8 @@
-"""How much memory solving a signal game will take.
+"""Estimate of the memory that solving a public-tree game requires.
 
-Told by the sizes of the game alone: nothing large is allocated. The factors were fitted
-to peaks of processes on CPUs (docs/measurements/public-tree.md).
+The estimate follows from the sizes of the game alone, and nothing large is allocated.
+The factors were fitted to the peak memory of processes on CPUs
+(docs/measurements/public-tree.md).
 """
 
 import dataclasses
@@ -13,29 +14,29 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.hand_operators import KEPT
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 
-# What a process holds that solves the smallest game; and of XLA, for all programs, for
-# each kind of decision, which becomes a block of arrays.
+# Memory of a process that solves the smallest game; and memory of XLA for all compiled
+# functions, for each kind of decision, because each kind becomes a block of arrays.
 _BASE, _KIND = 350e6, 6.3e6
-# For each infoset the tolerance, on the host and cast, and what judging holds; for each
-# sequence logical numbers while a result is made.
+# For each infoset the tolerance, on the host and cast, and the arrays of an evaluation;
+# for each sequence the logical numbers, while a result is constructed.
 _INFOSET, _SEQUENCE = 16, 8
-# How often the state is there at the peak: itself, and what an iteration works with.
+# Copies of the state at the peak: the state, and temporary arrays of an iteration.
 _STATES = 1.6
-# Best responses: float64 vectors over sequences that are there at once.
+# Best responses: number of float64 vectors over sequences that exist at once.
 _VECTORS = 1
-# How often the game's arrays are there: as declared, laid out for both players, cast.
+# Copies of the game's arrays: as declared, in the form of both players, and cast.
 _GAMES = 3
-# Of matrices of hands, for each hand: laid out for both players, on the host and cast;
-# and the hands that it is compared with, one by one.
+# For each hand of a matrix of hands: its arrays for both players, on the host and cast;
+# and the hands with which it is compared individually.
 _HAND, _BLOCK = 120, 64
 
 
 class Size(NamedTuple):
-    """What a player's part of a signal form is made of.
+    """Numbers of a player's infosets and sequences in public-tree form.
 
     Attributes:
-      infosets: I.
-      sequences: S, the empty one included.
+      infosets: Number of infosets, I.
+      sequences: Number of sequences, S, including the empty one.
     """
 
     infosets: int
@@ -43,19 +44,19 @@ class Size(NamedTuple):
 
 
 def size_of(signals: PublicTreeGame, player: int) -> Size:
-    """Infosets and sequences of a player in the signal form."""
+    """Return the numbers of a player's infosets and sequences in public-tree form."""
     decisions = signals.public_decisions[player]
     return Size(int(decisions.first_infoset[-1]), decisions.num_sequences)
 
 
 def game_bytes(signals: PublicTreeGame) -> int:
-    """What the arrays of a signal game take, its matrices included."""
+    """Return the size of the arrays of a public-tree game, with payoff matrices."""
     parts = signals.betting, signals.parents, signals.payoff_matrices, signals.terms
     return sum(map(_bytes, parts))
 
 
 def _bytes(part: Any) -> int:
-    """Of arrays, tuples and dataclasses of them; other things count nothing."""
+    """Return the size of an array, or of all arrays in a tuple or dataclass."""
     if isinstance(part, np.ndarray):
         return part.nbytes
     if dataclasses.is_dataclass(part):
@@ -65,10 +66,11 @@ def _bytes(part: Any) -> int:
 
 
 def num_kinds(signals: PublicTreeGame) -> int:
-    """How many kinds of public decisions there are, of both players.
+    """Return the number of kinds of public decisions of both players.
 
-    Of a kind are those with as many own decisions before, in the same round, and with
-    about as many actions (powers of two).
+    Decisions are of one kind if they have the same round, the same number of previous
+    decisions of the player, and about the same number of actions (rounded up to a power
+    of two).
     """
     betting, count = signals.betting, 0
     by_depth = betting.by_depth()[1:]
@@ -85,25 +87,30 @@ def num_kinds(signals: PublicTreeGame) -> int:
 
 
 def _hand_bytes(matrix: PayoffMatrix, itemsize: int) -> float:
-    """What a matrix of hands takes laid out for both players, and cast; 0 of others.
+    """Return the memory of a matrix of hands for both players; 0 for other matrices.
 
-    With what programs keep to multiply by, in numbers of so many bytes.
+    The estimate includes the cast arrays and the matrices that compiled functions
+    cache.
+
+    Args:
+      matrix: The payoff matrix.
+      itemsize: Size of a floating-point number in bytes.
     """
     if not isinstance(matrix, HandMatrix):
         return 0.0
     hands = sum(len(side.board) for side in matrix.hands)
     cards = 1 + len(np.unique(np.concatenate([h.cards.ravel() for h in matrix.hands])))
-    # Into sums by card and back; at a showdown, pairs of a block, too.
+    # Sums by card and back; at a showdown, also the pairs of a block.
     kept = hands * (2 * cards + (_BLOCK if matrix.showdown else 0))
     return float(_HAND * hands + itemsize * (kept if kept <= 2 * KEPT else 0))
 
 
 def peak_bytes(signals: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
-    """The peak of a process that solves a signal game by full-width iterations.
+    """Return the peak memory of solving the game by full-width iterations.
 
     Args:
-      signals: the game.
-      dtype: of the arithmetic.
+      signals: The public-tree game.
+      dtype: Floating-point type of the computation.
     """
     sizes = [size_of(signals, player) for player in range(2)]
     infosets = sum(size.infosets for size in sizes)
@@ -118,5 +125,5 @@ def peak_bytes(signals: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
 
 
 def program_bytes(signals: PublicTreeGame) -> float:
-    """What compiling the program of full-width iterations takes."""
+    """Return the memory that the compilation of full-width iterations requires."""
     return _KIND * num_kinds(signals)

@@ -1,11 +1,11 @@
-"""The signal game of an OpenSpiel game, where somebody has declared it.
+"""Construction of the public-tree game that is declared for an OpenSpiel game.
 
-A game written in Python may have a method `signal_declaration`. A game that OpenSpiel
-bundles has no method to declare itself. For it there are entry points of the group
+A game written in Python may have a method `signal_declaration`. Games that OpenSpiel
+bundles do not have such a method. For them there are entry points of the group
 `spiel_cr.public_tree`, named after the game: functions of the loaded game. Both return
-its declaration, which has the fields of `game.PublicTreeGame` but may be of classes
-that know nothing of this package, or raise ValueError saying why the game is not of
-this shape.
+a declaration, which has the fields of `game.PublicTreeGame`, but may use classes that
+do not depend on this package. If the game cannot be declared, they raise ValueError
+with the reason.
 """
 
 from collections.abc import Callable
@@ -23,16 +23,16 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
 from spiel_cr.games.public_tree.public_nodes import Betting, Terms
 
-# Entry points of what declares the games of a name.
+# Group of the entry points that declare bundled games, by name.
 _GROUP = "spiel_cr.public_tree"
-# Of the deals on which a declaration is checked.
+# Seed of the deals on which a declaration is checked.
 _SEED = 0
 
 
 def public_tree_game(
     game: Openable, *, progress: bool = False, memory_limit: memory.Limit = None
 ) -> PublicTreeGame:
-    """Builds the signal game that is declared for an OpenSpiel game.
+    """Build the public-tree game that is declared for an OpenSpiel game.
 
     A game declares its private states by its batched rules (see
     `declaration.public_tree_rules`). Others are declared by entry points of the group
@@ -40,18 +40,19 @@ def public_tree_game(
 
     Args:
       game: OpenSpiel game string, game or open game: two players, zero-sum.
-      progress: show on stderr how many deals were played, where it takes long.
-      memory_limit: as for `build_tree`.
+      progress: Whether to print the number of deals played so far on stderr, if this
+        takes long.
+      memory_limit: Largest memory of the game; see `build_tree`.
 
     Returns:
-      The signal game.
+      The public-tree game.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game.
-      GameTooLargeError: its public tree takes more memory than the limit.
-      InvalidGameError: the declaration is not true; says where.
-      ValueError: the game is not two-player zero-sum, or nobody has declared its
-        signals.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+      GameTooLargeError: If its public tree needs more memory than the limit.
+      InvalidGameError: If the declaration contradicts the game. The message says where.
+      ValueError: If the game is not two-player zero-sum, or does not declare private
+        states.
     """
     opened = open_game(game)
     plain, rules = opened.game, opened.rules
@@ -67,31 +68,31 @@ def public_tree_game(
     if bundled is not None:
         return bundled
     raise ValueError(
-        f"{plain}: nobody has declared its signals; give its batched rules a method "
-        f"`signal` (docs/public-tree.md), or compile the game"
+        f"{plain}: the game does not declare private states; add a method `signal` to "
+        f"its batched rules (docs/how-to/representations.md), or build the game tree"
     )
 
 
 def declared(opened: Opened) -> bool:
-    """Whether somebody has declared the signals of a game; builds nothing."""
+    """Return whether a game declares private states, without building anything."""
     if opened.rules is not None and declares(opened.rules):
         return True
     return _declarer(opened.game) is not None
 
 
 def _declarer(game: pyspiel.Game) -> Callable[[Any], Any] | None:
-    """What declares a game as it is: its own method, or the entry point of its name."""
+    """Return the method or entry point that declares a game, if there is one."""
     method = getattr(type(game), "signal_declaration", None)
     return method or registered(_GROUP, game.get_type().short_name)
 
 
 def of_bundled(game: pyspiel.Game) -> PublicTreeGame | None:
-    """The game as a signal game, if it, or an entry point of its name, declares it.
+    """Return the public-tree game that a method or entry point declares, if any.
 
     Raises:
-      ValueError: these parameters make no signal game, or one that is not supported;
-        says why.
-      InvalidGameError: the declaration's parts do not fit each other.
+      ValueError: If the game cannot be declared with these parameters, or is not
+        supported. The message gives the reason.
+      InvalidGameError: If the parts of the declaration do not fit each other.
     """
     name = game.get_type().short_name
     declare = _declarer(game)
@@ -100,19 +101,19 @@ def of_bundled(game: pyspiel.Game) -> PublicTreeGame | None:
     try:
         declared = declare(game)
     except ValueError as error:
-        raise ValueError(f"{name} as a signal game: {error}") from error
+        raise ValueError(f"{name} in public-tree form: {error}") from error
     public_tree_game = from_declaration(game, declared)
     public_tree_game.check()
     return public_tree_game
 
 
 def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
-    """Takes a declaration over.
+    """Convert a declaration to a public-tree game.
 
     Args:
-      game: that is declared.
-      declared: an object with the fields of a `PublicTreeGame`, all but `game`; its
-        matrices have those of `HandMatrix`.
+      game: The game that is declared.
+      declared: Object with the fields of a `PublicTreeGame`, except `game`; its payoff
+        matrices have the fields of `HandMatrix`.
     """
     tree = declared.betting
     betting = Betting(tree.player, tree.parent, tree.action, tree.round)

@@ -57,8 +57,8 @@ class RulesSource:
         rules = batched_rules.of_game(game) if rules is None else rules
         if rules is None:
             raise ValueError(
-                f"game={game} has no batched rules (docs/batched-rules.md); step "
-                f"its states instead"
+                f"game={game} has no batched rules (docs/how-to/batched-rules.md); "
+                f"step its states instead"
             )
         self.game, self.rules = game, rules
         self._checked = batched_rules.CheckedRules(game, rules)

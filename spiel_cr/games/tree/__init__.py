@@ -1,4 +1,4 @@
-"""From a game string to a `GameTree`: every history and infoset as numpy arrays."""
+"""Construction of a `GameTree`: every history and infoset of a game as numpy arrays."""
 
 from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.histories import Histories

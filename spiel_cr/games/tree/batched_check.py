@@ -1,6 +1,6 @@
-"""The contract of batched rules: do they play the game of OpenSpiel's states?
+"""Contract test of batched rules: comparison with the game of OpenSpiel's states.
 
-For the tests of any batched rules; nothing else in the package uses it.
+This is for tests of batched rules; the package itself does not use it.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import build_tree
 
-# Of this many states at once tensors are compared: OpenSpiel makes lists of them.
+# Number of states whose tensors are compared, because OpenSpiel makes slow lists.
 _TENSORS = 100
 
 
@@ -27,16 +27,18 @@ def check(
     rollouts: int = 100,
     max_histories: int = 20_000,
 ) -> None:
-    """Compare a game's batched rules with its states: random play, and small trees.
+    """Compare a game's batched rules with its states, in random play and small trees.
 
     Args:
       game: OpenSpiel game string or game with a `batched_rules` method.
-      random: consumed by the rollouts.
-      rollouts: how many.
-      max_histories: games with more are not compared as a whole.
+      random: Random generator for the rollouts.
+      rollouts: Number of rollouts.
+      max_histories: Largest number of histories of games that are also compared as a
+        complete tree.
 
     Raises:
-      ValueError: they differ, or the game is not vectorised; says where.
+      ValueError: If they differ, or the game has no batched rules. The message names
+        the place.
     """
     check_rollouts(game, random, rollouts=rollouts)
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
@@ -44,12 +46,12 @@ def check(
 
 
 def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) -> None:
-    """Compiles a game both ways and compares everything, node for node.
+    """Build a game tree both ways and compare all histories and infosets.
 
     Raises:
-      GameTooLargeError: the game would take more memory than there is.
-      TooManyHistoriesError: there are more than `max_histories` histories.
-      ValueError: the results differ; says in what.
+      GameTooLargeError: If the tree would need more memory than there is.
+      TooManyHistoriesError: If there are more than `max_histories` histories.
+      ValueError: If the results differ. The message names the field.
     """
     compiled, walked = (
         build_tree(
@@ -73,7 +75,7 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
 
 
 def _compare(game: pyspiel.Game, name: str, actual: Any, expected: Any) -> None:
-    """Compares arrays and strings, also inside of what holds them."""
+    """Compare arrays and strings, also within dataclasses."""
     if dataclasses.is_dataclass(actual):
         for field in dataclasses.fields(actual):
             inner = getattr(actual, field.name), getattr(expected, field.name)
@@ -96,19 +98,20 @@ def _compare(game: pyspiel.Game, name: str, actual: Any, expected: Any) -> None:
 def check_rollouts(
     game: str | pyspiel.Game, random: np.random.Generator, *, rollouts: int = 100
 ) -> None:
-    """Plays a game at random, by states and vectorised at once.
+    """Play a game at random by its states and its batched rules, and compare them.
 
-    At every step both must agree on who acts, on legal actions, chances, utilities and
-    information. The batched rules are called with read-only arrays, because they must
-    not change these.
+    At every step both must agree on the acting player, legal actions, chance
+    probabilities, utilities and information. The batched rules are called with
+    read-only arrays, because they must not modify their arguments.
 
     Args:
       game: OpenSpiel game string or game with a `batched_rules` method.
-      random: consumed, one draw a step and rollout.
-      rollouts: how many, all at the same time.
+      random: Random generator; one draw per step and rollout.
+      rollouts: Number of rollouts, which are played in parallel.
 
     Raises:
-      ValueError: they differ, or the game is not vectorised; says after which actions.
+      ValueError: If they differ, or the game has no batched rules. The message names
+        the actions.
     """
     opened = open_game(game)
     game, rules = opened.game, opened.rules
@@ -136,14 +139,14 @@ def check_rollouts(
 
 
 def _read_only(rows: np.ndarray) -> np.ndarray:
-    """A copy that cannot be written to."""
+    """Return a copy that cannot be written to."""
     rows = rows.copy()
     rows.setflags(write=False)
     return rows
 
 
 class _Comparison:
-    """What was seen of a game so far; information must correspond one to one."""
+    """Comparison of batched rules with states, including the players' information."""
 
     def __init__(self, game: pyspiel.Game, rules: BatchedRules) -> None:
         self._game = game
@@ -152,7 +155,7 @@ class _Comparison:
         self._key_of: dict[tuple, tuple] = {}
 
     def compare(self, rows: np.ndarray, states: list[pyspiel.State]) -> None:
-        """Compares rows with states, one to one."""
+        """Compare rows with states, one to one."""
         players = [state.current_player() for state in states]
         self._same("current_player", self._rules.current_player(rows), players, states)
         over = np.array([state.is_terminal() for state in states])
@@ -185,13 +188,13 @@ class _Comparison:
     def _compare_information(
         self, rows: np.ndarray, states: list[pyspiel.State], actor: int, player: int
     ) -> None:
-        """Compares what a player knows where `actor` acts."""
+        """Compare a player's information where `actor` acts."""
         try:
             strings = [state.information_state_string(player) for state in states]
         except pyspiel.SpielError:
             if actor == player:
                 raise
-            return  # a game need not provide observations of who does not act
+            return  # observations of the other player are optional
         make = getattr(self._rules, "information_state_strings", None)
         if make is not None:
             actual = make(rows, player)
@@ -207,7 +210,7 @@ class _Comparison:
     def _compare_tensors(
         self, rows: np.ndarray, states: list[pyspiel.State], actor: int, player: int
     ) -> None:
-        """Compares what a network reads where `actor` acts, if the rules say it."""
+        """Compare tensors where `actor` acts, if the rules provide them."""
         make = getattr(self._rules, "information_state_tensor", None)
         if make is None:
             return
@@ -238,7 +241,7 @@ class _Comparison:
     def _same(
         self, method: str, actual: Any, expected: Any, states: list[pyspiel.State]
     ) -> None:
-        """Compares item by item; the message says where the first difference is."""
+        """Raise ValueError that names the first state at which items differ."""
         for answer, wanted, state in zip(actual, expected, states, strict=True):
             if answer != wanted:
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""The fast walk: all histories of batched rules, level by level."""
+"""Enumeration of a game through batched rules, level by level, which is fast."""
 
 from collections.abc import Callable
 
@@ -20,19 +20,19 @@ def walk(
     max_histories: int = MAX_HISTORIES,
     watch: Callable[[int], None] | None = None,
 ) -> Histories:
-    """All histories of a game by its batched rules, as `state_walk.walk` finds them.
+    """Return all histories of a game by its batched rules, as `state_walk.walk` does.
 
     Args:
-      game: for messages.
-      rules: its batched rules.
-      observations: also record what the player who does not act has observed.
-      max_histories: refuse games with more histories than this.
-      watch: is called now and then with the number of histories so far.
+      game: OpenSpiel game, for messages.
+      rules: Batched rules of the game.
+      observations: Whether to record the observations of the player who does not act.
+      max_histories: Largest number of histories.
+      watch: Function that is called regularly with the number of histories so far.
 
     Raises:
-      InvalidGameError: the batched rules gave something that is no game; names the
-        history.
-      TooManyHistoriesError: there are more than `max_histories` histories.
+      InvalidGameError: If the batched rules return invalid values. The message names
+        the history.
+      TooManyHistoriesError: If there are more than `max_histories` histories.
     """
     kept = _Kept(observations)
     for visit in visits(game, rules, observations=observations):
@@ -45,7 +45,7 @@ def walk(
 
 
 class _Kept:
-    """Visits as they come, as small as they can be kept, then all of them in one."""
+    """Visited histories, stored in small dtypes until they are joined."""
 
     def __init__(self, observations: bool) -> None:
         self.sizes: list[int] = []  # of the levels
@@ -58,7 +58,7 @@ class _Kept:
         self._dropped = [np.zeros(0, np.int64)]
 
     def add(self, visit: Visit) -> None:
-        """Takes the next histories in."""
+        """Add the next histories."""
         if visit.depth == len(self.sizes):
             self.sizes.append(0)
         self.sizes[-1] += len(visit.parent)
@@ -83,7 +83,7 @@ class _Kept:
                 self._observations = False
 
     def join(self) -> Histories:
-        """All histories; what was taken in is given up on the way."""
+        """Return all histories, and release the parts."""
         parent, action, player, utility = map(_join, self._columns[:4])
         return Histories(
             parent=parent,
@@ -102,12 +102,12 @@ class _Kept:
 
 
 def _ones(count: int) -> np.ndarray:
-    """float64 [count], a view of a single 1."""
+    """Return float64 [count], a view of a single 1."""
     return np.broadcast_to(1.0, count)
 
 
 def _join(blocks: list[np.ndarray]) -> np.ndarray:
-    """One array of many, which are given up."""
+    """Concatenate arrays, and empty their list."""
     joined = np.concatenate(blocks)
     blocks.clear()
     return joined
@@ -116,7 +116,7 @@ def _join(blocks: list[np.ndarray]) -> np.ndarray:
 def _labels(
     player: np.ndarray, keys: tuple[list[np.ndarray], ...], actors: tuple[int, int]
 ) -> np.ndarray:
-    """int32 [N], numbers of what each player knows where `actors[player]` acts."""
+    """Return int32 [N], numbers of players' information where `actors[player]` acts."""
     labels = np.full(len(player), -1, np.int32)
     for player_keys, actor in zip(keys, actors, strict=True):
         if player_keys:

@@ -1,9 +1,9 @@
-"""Compiled games kept in a folder of files, for the next time.
+"""Cache of game trees in a folder of files.
 
-A file is found by a hash of all that decides what is in it: the game with all its
-parameters, versions, and the sources of Python games and of the compiler. Readers and
-other writers see whole files only; what cannot be read is compiled anew and replaced.
-Nothing is pickled.
+The name of a file contains a hash of everything that determines its content: the game
+with all parameters, versions, and the sources of Python games and of this package.
+Readers and other writers only see complete files. A file that cannot be read is
+replaced by a newly built tree. No file is pickled.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
 from spiel_cr.games.tree.tree import GameTree, Infosets, assemble
 
-# Packages whose code decides what is compiled, and where they are.
+# Packages whose code determines the content of a tree, and their location.
 _COMPILER = (
     "common",
     "games",
@@ -47,21 +47,21 @@ def through(
     make: Callable[[], GameTree],
     observations: bool,
 ) -> GameTree:
-    """Reads a compiled game from a folder, or compiles it and writes it there.
+    """Read a game tree from a folder, or build it and write it there.
 
     Args:
-      game: a checked, sequential game.
-      rules: the batched rules that it is compiled by, if any.
-      folder: where the files are; made where it is missing.
-      make: compiles the game.
-      observations: as in `build_tree`.
+      game: Sequential game that was checked.
+      rules: Batched rules by which the tree is built, if any.
+      folder: Folder of the files; created if it does not exist.
+      make: Function that builds the tree.
+      observations: Whether the tree has observations; see `build_tree`.
 
     Raises:
-      ValueError: `folder` is a file; or whatever `make` raises.
+      ValueError: If `folder` is a file. Errors of `make` are passed on.
     """
     place = pathlib.Path(folder)
     if os.path.exists(place) and not place.is_dir():
-        raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
+        raise ValueError(f"cache={os.fspath(folder)!r}: is a file; give a folder")
     try:
         identity = identify(game, rules, observations=observations)
     except UnknownOriginError as error:
@@ -74,23 +74,23 @@ def through(
         try:
             save(path, identity, tree, strings=rules is None)
         except OSError as error:
-            logging.warning("%s is compiled but not cached: %s", game, error)
+            logging.warning("the tree of %s is built but not cached: %s", game, error)
     return tree
 
 
 def identify(
     game: pyspiel.Game, rules: BatchedRules | None, *, observations: bool = False
 ) -> dict[str, Any]:
-    """All that decides what a game compiles to, for JSON.
+    """Return everything that determines the tree of a game, in a form for JSON.
 
     Args:
-      game: a sequential game.
-      rules: the batched rules that it is compiled by, if any.
-      observations: as in `build_tree`.
+      game: Sequential game.
+      rules: Batched rules by which the tree is built, if any.
+      observations: Whether the tree has observations; see `build_tree`.
 
     Raises:
-      UnknownOriginError: that is unknown: the game is not what its string says, or its
-        Python source is not to be found.
+      UnknownOriginError: If this cannot be determined, because the game differs from
+        its game string, or its Python source cannot be located.
     """
     files = sources(game, rules)
     versions = storage.versions()
@@ -109,7 +109,7 @@ def identify(
 
 
 def _hash_files(paths: Iterable[str]) -> str | None:
-    """A hash of the names and contents of files; None without any."""
+    """Return a hash of the names and contents of files; None if there are no files."""
     ordered, digest = sorted(paths), hashlib.sha256()
     for path in ordered:
         content = pathlib.Path(path).read_bytes()
@@ -118,7 +118,7 @@ def _hash_files(paths: Iterable[str]) -> str | None:
 
 
 def _name(identity: Mapping[str, Any]) -> str:
-    """The file's name: readable, and different for different identities."""
+    """Return the name of the file, which is readable and unique to an identity."""
     text = json.dumps(identity, sort_keys=True)
     short = str(identity["game"]).partition("(")[0]
     return f"{short}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{_SUFFIX}"
@@ -130,22 +130,22 @@ def load(
     game: pyspiel.Game,
     rules: BatchedRules | None,
 ) -> GameTree | None:
-    """Reads a file that `save` wrote; None where there is none, or it is damaged.
+    """Read a file that `save` wrote; return None if it does not exist or is corrupt.
 
     Args:
-      path: the file.
-      identity: what it must be for.
-      game: the game.
-      rules: its batched rules, if it is compiled by that.
+      path: Path of the file.
+      identity: Expected identity of the tree.
+      game: The game.
+      rules: Batched rules by which the tree is built, if any.
     """
     if not os.path.isfile(path):
         return None
     try:
         arrays, metadata = storage.load(path)
         if metadata != json.loads(json.dumps(identity)):
-            raise CorruptFileError("it is for another game")
+            raise CorruptFileError("it belongs to a different game")
         return _from_arrays(arrays, game, rules)
-    except Exception as error:  # forged arrays fail anywhere
+    except Exception as error:  # invalid arrays may cause any error
         logging.warning("%s is not used and will be replaced: %s", path, error)
         return None
 
@@ -157,21 +157,21 @@ def save(
     *,
     strings: bool,
 ) -> None:
-    """Writes a compiled game; whoever reads meanwhile sees the old file or the new one.
+    """Write a game tree atomically, so that readers see the old file or the new one.
 
     Args:
-      path: the file; its folder is made where it is missing.
-      identity: from `identify`.
-      tree: the compiled game.
-      strings: also keep information-state strings; not needed where batched rules
-        makes them.
+      path: Path of the file; its folder is created if it does not exist.
+      identity: Result of `identify`.
+      tree: The game tree.
+      strings: Whether to store information-state strings, which is not necessary if
+        batched rules compute them.
     """
     arrays = _to_arrays(tree, strings)
     storage.save(path, arrays, identity, durable=False)
 
 
 def _to_arrays(tree: GameTree, strings: bool) -> dict[str, np.ndarray]:
-    """All that cannot be made again faster than it is read."""
+    """Return the arrays that are faster to read than to compute again."""
     arrays = dict(vars(tree.histories))
     if arrays["observations"] is None:
         arrays["observations"] = np.zeros(0, np.int32)
@@ -193,10 +193,10 @@ def _to_arrays(tree: GameTree, strings: bool) -> dict[str, np.ndarray]:
 def _from_arrays(
     arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: BatchedRules | None
 ) -> GameTree:
-    """The compiled game; checksums say that the arrays are those that were written.
+    """Make the game tree from arrays, which checksums have verified.
 
     Raises:
-      CorruptFileError: some are missing, or infosets follow themselves.
+      CorruptFileError: If arrays are missing, or an infoset precedes its parent.
     """
     fields = ["parent", "num_actions", "actions", "history"]
     fields += ["text", "ends"] if rules is None else []
@@ -204,7 +204,7 @@ def _from_arrays(
     if missing := {*names, *(f"{name}{p}" for name in fields for p in "01")} - set(
         arrays
     ):
-        raise CorruptFileError(f"it has no {', '.join(sorted(missing))}")
+        raise CorruptFileError(f"arrays are missing: {', '.join(sorted(missing))}")
     histories = Histories(*(arrays[name] for name in names))
     if not len(arrays["observations"]):
         histories = dataclasses.replace(histories, observations=None)
@@ -217,7 +217,7 @@ def _from_arrays(
         decisions = Decisions(arrays[f"parent{p}"], arrays[f"num_actions{p}"])
         after = decisions.first_sequence
         if not ((decisions.parent >= 0) & (decisions.parent < after)).all():
-            raise CorruptFileError("an infoset comes before what it follows")
+            raise CorruptFileError("an infoset precedes its parent")
         infosets.append(Infosets((), decisions, arrays[f"actions{p}"], first))
         if rules is None:
             keys.append(Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"]))

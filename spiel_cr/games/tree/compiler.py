@@ -1,4 +1,4 @@
-"""A game is walked once and becomes a `GameTree` (see `tree`)."""
+"""Construction of the tree of a game by one walk through it (see `tree`)."""
 
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from spiel_cr.games.tree.tree import MAX_HISTORIES, GameTree, assemble
 
 Game: TypeAlias = str | pyspiel.Game | GameTree
 
-# What is yet to come when a walk is at its end, for each history: numbering.
+# Additional bytes for each history that numbering needs after the walk.
 _BYTES_AFTER = 75
 
 
@@ -34,37 +34,46 @@ def build_tree(
     memory_limit: memory.Limit = None,
     progress: bool = False,
 ) -> GameTree:
-    """Walks a game once and lays it out as arrays.
+    """Build the tree of a game: enumerate all histories in arrays.
+
+    Build a tree yourself to use it in several calls, such as `solve` and `evaluate`.
 
     Args:
-      game: OpenSpiel game string, game, or one that is open: two players, zero-sum,
+      game: OpenSpiel game string, game, or opened game, with two players, zero sum and
         perfect recall. Simultaneous moves are converted to turns.
-      observations: also record the observations of the player who does not act, which
-        makes the subgames of continual resolving smaller. Costs one more string per
-        decision.
-      max_histories: refuse games with more histories than this.
+      observations: Whether to record the observations of the player who does not act.
+        They make the subgames of continual re-solving smaller, and need one more string
+        per decision.
+      max_histories: Maximum number of histories. If None, only memory limits the tree.
       batched_rules: Whether to use the game's own batched rules, if it has them
         (`opening.batched_rules`). Otherwise the tree is built from OpenSpiel's states,
         with the same result.
-      cache: a folder in which compiled games are kept, so that the same game need not
-        be compiled again (see `cache.py`).
-      memory_limit: refuse games that would take more: bytes, or a size like "3GB";
-        "none" or `math.inf`: no limit; None: 70 % of what the process may have, at
-        least 1 GB (see `memory.default_limit`).
-      progress: show the histories so far on stderr where the walk is long.
+      cache: Folder in which trees are stored and from which they are read again (see
+        `cache.py`). If None, nothing is stored.
+      memory_limit: Memory limit: bytes, or a size such as "3GB"; "none" or `math.inf`:
+        no limit; None: 70% of the memory available to the process, at least 1 GB (see
+        `memory.default_limit`).
+      progress: Whether to show the number of histories on stderr during a long walk.
 
     Returns:
-      The compiled game.
+      The game tree.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game.
-      GameTooLargeError: the game would take more memory than the limit.
-      ValueError: the game is not two-player zero-sum.
-      ImperfectRecallError: a player forgets something.
-      InvalidGameError: the game breaks what it promises: odds or payoffs are none,
-        returns do not sum to zero, an infoset has different actions, or a second look
-        sees another game. Names the history and what is wrong there.
-      TooManyHistoriesError: there are more than `max_histories` histories.
+      pyspiel.SpielError: If OpenSpiel does not know the game.
+      GameTooLargeError: If the tree would exceed the memory limit.
+      ValueError: If the game is not a two-player zero-sum game.
+      ImperfectRecallError: If a player does not remember its earlier infosets and
+        actions.
+      InvalidGameError: If the game contradicts its declared type: probabilities or
+        payoffs are invalid, returns do not sum to zero, an infoset has different
+        actions, or a second walk differs from the first. The message names the history.
+      TooManyHistoriesError: If there are more than `max_histories` histories.
+
+    Example:
+      >>> import spiel_cr
+      >>> tree = spiel_cr.build_tree("kuhn_poker")
+      >>> len(tree.histories)
+      58
     """
     limit = MAX_HISTORIES
     if max_histories is not None:
@@ -106,7 +115,7 @@ def _compile(
     limit: int,
     watch: estimate.Watch,
 ) -> GameTree:
-    """Compiles a checked game, by its batched rules or by a walk over its states."""
+    """Build the tree of a checked game, by its batched rules or OpenSpiel's states."""
     game, strings = opened.game, tuple[list[str], ...]()
     if rules is None:
         walked, strings = state_walk.walk(
@@ -136,15 +145,17 @@ def as_tree(
     memory_limit: memory.Limit = None,
     progress: bool = False,
 ) -> GameTree:
-    """Compiles unless that is done already.
+    """Return the tree of a game, building it unless it is a tree already.
 
     Args:
-      game: OpenSpiel game string, game, or compiled game, which is returned as it is.
-      observations: as for `build_tree`, and so are all others.
+      game: OpenSpiel game string, game, or game tree, which is returned unchanged.
+      observations: Whether to record observations; see `build_tree`.
+      memory_limit: Memory limit; see `build_tree`.
+      progress: Whether to show progress; see `build_tree`.
 
     Raises:
-      GameTooLargeError: the game would take more memory than the limit.
-      ValueError: as `build_tree`.
+      GameTooLargeError: If the tree would exceed the memory limit.
+      ValueError: As in `build_tree`.
     """
     if isinstance(game, GameTree):
         memory.parse_limit(memory_limit)

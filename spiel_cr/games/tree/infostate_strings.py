@@ -1,6 +1,7 @@
-"""Information-state strings of many infosets, packed or made on demand.
+"""Information-state strings of many infosets, packed or computed on demand.
 
-A string object for each infoset would take more memory than all arrays of a large game.
+One string object for each infoset would need more memory than all arrays of a large
+game.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,28 +13,28 @@ import pyspiel
 from spiel_cr.games.histories import Histories, states_at, string_at
 from spiel_cr.games.opening.batched_rules import BatchedRules
 
-# Paths played at once: few enough that their states stay in a processor's cache.
+# Number of paths played at once; their states should fit in a processor's cache.
 _CHUNK = 1 << 14
-# And their moves: paths of deep games take more memory than the states.
+# Largest number of moves on them: paths of deep games need more memory than states.
 _MOVES = 1 << 24
 
 
 class Strings(Sequence[str]):
-    """Strings by number, which are made when they are asked for, then kept as bytes.
+    """Strings by number, which are computed on demand and then stored as bytes.
 
-    A single string is made alone as long as nobody has run through all of them; then
-    all are made at once and stay, packed.
+    A single string is computed alone until a caller iterates over all strings. Then all
+    of them are computed at once and stored.
     """
 
     def __init__(
         self, length: int, one: Callable[[int], str], every: Callable[[], Iterable[str]]
     ) -> None:
-        """Use `Strings.packed` for strings that are already there.
+        """Store the functions; use `Strings.packed` for strings that exist already.
 
         Args:
-          length: how many there are.
-          one: makes the string of a number, 0 to length - 1.
-          every: makes all of them, in order.
+          length: Number of strings.
+          one: Function that computes the string of a number, 0 to length - 1.
+          every: Function that computes all of them, in order.
         """
         self._length = length
         self._one = one
@@ -44,24 +45,24 @@ class Strings(Sequence[str]):
 
     @classmethod
     def packed(cls, strings: Sequence[str]) -> "Strings":
-        """Strings that are already there, in less memory."""
+        """Return existing strings in a form that needs less memory."""
         result = cls(len(strings), strings.__getitem__, lambda: strings)
         result._pack()
         return result
 
     @classmethod
     def of_utf8(cls, text: np.ndarray, ends: np.ndarray) -> "Strings":
-        """Strings from what `utf8` gave."""
+        """Return the strings of a result of `utf8`."""
         result = cls(len(ends), _nothing, tuple)
         result._text, result._ends = text.tobytes(), ends
         return result
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Other processes get the strings, and not how they are made."""
+        """Pickle the strings, not the functions that compute them."""
         return Strings.of_utf8, self.utf8()
 
     def utf8(self) -> tuple[np.ndarray, np.ndarray]:
-        """All strings, one after the other, uint8, and where each ends, int64 [I]."""
+        """Return all strings, concatenated, uint8, and the end of each, int64 [I]."""
         if self._text is None:
             self._pack()
         return np.frombuffer(self._text or b"", np.uint8), self._ends
@@ -90,16 +91,16 @@ class Strings(Sequence[str]):
         return (self[i] for i in range(self._length))
 
     def once(self) -> Iterator[str]:
-        """All strings in order; those that are not there yet are not kept."""
+        """Return an iterator over all strings that does not store computed ones."""
         return iter(self._every()) if self._text is None else iter(self)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now; none as long as strings are made one by one."""
+        """Size in memory in bytes; 0 if no strings are stored."""
         return 0 if self._text is None else len(self._text) + self._ends.nbytes
 
     def _pack(self) -> None:
-        """Makes all strings and forgets how that is done."""
+        """Compute and store all strings, and release the functions."""
         text = bytearray()
         ends = np.zeros(self._length, np.int64)
         for number, string in enumerate(self._every()):
@@ -110,7 +111,7 @@ class Strings(Sequence[str]):
 
 
 def _nothing(number: int) -> str:
-    raise AssertionError(f"string {number} is there already")
+    raise AssertionError(f"string {number} exists already")
 
 
 def lazy_strings(
@@ -120,14 +121,14 @@ def lazy_strings(
     first: np.ndarray,
     player: int,
 ) -> Strings:
-    """A player's information-state strings, made when they are asked for.
+    """Return a player's information-state strings, which are computed on demand.
 
     Args:
-      game: Game whose states make the strings if the batched rules make none.
-      rules: the batched rules.
-      histories: all histories.
-      first: int32 [I], the first history of each of the player's infosets.
-      player: 0 or 1.
+      game: Game whose states provide the strings if the batched rules do not.
+      rules: Batched rules.
+      histories: All histories.
+      first: int32 [I], first history of each of the player's infosets.
+      player: Player whose strings they are, 0 or 1.
     """
 
     def one(infoset: int) -> str:

@@ -1,9 +1,10 @@
-"""The numbers of a game's infosets and sequences, and the check of perfect recall.
+"""Numbers of a game's infosets and sequences, and the check of perfect recall.
 
-Both ways of walking a game, over OpenSpiel's states (`state_walk`) and over arrays of
-states (`batched_walk`), give `Histories` in breadth-first order with any numbers for
-what players know. Here perfect recall is checked, infosets and sequences get their
-final numbers, and all that follows from the tree alone is filled in.
+Both ways to enumerate a game, through OpenSpiel's states (`state_walk`) and through
+batched rules (`batched_walk`), return `Histories` in breadth-first order with arbitrary
+numbers for the players' information. This module checks perfect recall, assigns the
+final numbers of infosets and sequences, and computes everything that follows from the
+tree alone.
 """
 
 import dataclasses
@@ -25,9 +26,10 @@ class Numbered(NamedTuple):
     """Histories and infosets with their final numbers.
 
     Attributes:
-      histories: all N histories.
-      infosets: each player's, still without keys.
-      labels: for each player int64 [I], the number that the walk gave to each infoset.
+      histories: All N histories.
+      infosets: Infosets of each player, without keys.
+      labels: For each player int64 [I], the label that the walk assigned to each
+        infoset.
     """
 
     histories: Histories
@@ -36,33 +38,35 @@ class Numbered(NamedTuple):
 
 
 def number(walked: Histories, game: pyspiel.Game) -> Numbered:
-    """Numbers infosets and sequences; checks that the game has perfect recall.
+    """Number infosets and sequences, and check that the game has perfect recall.
 
-    Infosets are sorted by the number of own decisions before them, then by the first of
-    their histories in preorder. Observations are numbered in preorder, too.
+    Infosets are sorted by the number of the player's decisions before them, then by the
+    first of their histories in preorder. Observations are numbered in preorder, too.
 
     Args:
-      walked: all histories as a walk gives them. `infoset` has labels: numbers from 0
-        for each player, each in use, equal exactly where the player who acts has the
-        same information; `observations` has the same for the player who does not act.
-        `sequence` is not read, and `action` is of any integer type.
-      game: for messages.
+      walked: All histories as a walk returns them. `infoset` has labels: consecutive
+        numbers from 0 for each player, equal exactly if the acting player has the same
+        information. `observations` has the same for the player who does not act.
+        `sequence` is not used, and `action` may have any integer dtype.
+      game: OpenSpiel game, for messages.
 
     Raises:
-      ImperfectRecallError: a player forgets something.
-      InvalidGameError: the histories of an infoset have different legal actions.
+      ImperfectRecallError: If a player has imperfect recall.
+      InvalidGameError: If histories of an infoset have different legal actions.
     """
     return _Numbering(walked, game).run()
 
 
 @dataclasses.dataclass
 class _Numbering:
-    """The numbers of a game while they are made.
+    """Computation of the numbers of a game.
 
     Attributes:
+      walked: All histories as a walk returns them.
+      game: OpenSpiel game, for messages.
       begin: int32 [N + 1], the children of history h are `begin[h]:begin[h + 1]`.
-      preorder: int32 [N], the place of each history if the tree is walked depth-first.
-      infoset: int32 [N], as in `Histories`.
+      preorder: int32 [N], position of each history in a depth-first walk.
+      infoset: int32 [N], infosets as in `Histories`.
     """
 
     walked: Histories
@@ -78,7 +82,7 @@ class _Numbering:
         self.infoset = np.full(len(walked), -1, np.int32)
 
     def run(self) -> Numbered:
-        """Numbers everything; see `number`."""
+        """Return all numbers; see `number`."""
         walked = self.walked
         (infosets0, labels0), (infosets1, labels1) = (
             self._infosets(0),
@@ -133,13 +137,13 @@ class _Numbering:
         return place
 
     def _infosets(self, player: int) -> tuple[Infosets, np.ndarray]:
-        """One player's infosets but for parents, and the label of each."""
+        """Return one player's infosets without parents, and the label of each."""
         walked, begin = self.walked, self.begin
         members = np.flatnonzero(walked.player == player)
         labels = walked.infoset[members]
         places = _earliest(labels, self.preorder[members])
         history = np.empty(len(places), np.int32)
-        history[labels[::-1]] = members[::-1]  # the first member comes last and stays
+        history[labels[::-1]] = members[::-1]  # the first member is written last
         level = self._num_decisions(player)[history]
         order = np.lexsort((places, level))
         history = history[order]
@@ -158,7 +162,7 @@ class _Numbering:
         return infosets, order
 
     def _num_decisions(self, player: int) -> np.ndarray:
-        """int32 [N], the player's decisions before each history."""
+        """Return int32 [N], the player's decisions before each history."""
         walked, begin = self.walked, self.begin
         count = np.zeros(len(walked), np.int32)
         for level in range(len(walked.level_start) - 2):
@@ -168,7 +172,7 @@ class _Numbering:
         return count
 
     def _sequences(self, infosets: tuple[Infosets, Infosets]) -> np.ndarray:
-        """int32 [2, N], each player's last own sequence at every history."""
+        """Return int32 [2, N], each player's last sequence at every history."""
         walked, begin = self.walked, self.begin
         sequence = np.zeros((2, len(walked)), np.int32)
         first = [
@@ -180,7 +184,7 @@ class _Numbering:
             for p in range(2):
                 last = sequence[p, low:high].copy()
                 decides = np.flatnonzero(player == p)
-                # To this comes the number of the child.
+                # The number of the child is added below.
                 last[decides] = first[p][self.infoset[low + decides]]
                 last[decides] -= begin[low + decides]
                 sequence[p, high:end] = np.repeat(last, counts)
@@ -200,7 +204,7 @@ class _Numbering:
     def _check_recall(
         self, infosets: tuple[Infosets, Infosets], sequence: np.ndarray
     ) -> None:
-        """Fills in the parents of infosets; every history of one must have the same."""
+        """Set the parents of infosets; raise an error if they are ambiguous."""
         for p, player_infosets in enumerate(infosets):
             player_infosets.decisions.parent[:] = sequence[p, player_infosets.history]
             members = np.flatnonzero(self.walked.player == p)
@@ -219,7 +223,7 @@ class _Numbering:
                 )
 
     def _different_actions(self, infosets: Infosets, odd: int) -> InvalidGameError:
-        """What to say of a history whose actions are not those of its infoset."""
+        """Return the error for histories of one infoset with different actions."""
         walked, player = self.walked, int(self.walked.player[odd])
         first = int(infosets.history[self.infoset[odd]])
         legal, other = (
@@ -229,12 +233,12 @@ class _Numbering:
             f"{one_line(self.game)}: player {player} has legal actions {legal} at one "
             f"history "
             f"of information state {self._key(int(odd), player)!r} and {other} at "
-            f"another{self._places(int(odd), first)}; a player must be able to tell "
-            f"such histories apart"
+            f"another{self._places(int(odd), first)}; make the information "
+            f"states of such histories different"
         )
 
     def _places(self, one: int, other: int) -> str:
-        """Two histories in words, for errors."""
+        """Return a description of two histories, for errors."""
         places = (
             describe_history(self.game, self.walked.actions_to(history))
             for history in (one, other)
@@ -242,19 +246,19 @@ class _Numbering:
         return f", {' and '.join(places)}"
 
     def _key(self, history: int, player: int) -> str:
-        """A player's information-state string."""
+        """Return a player's information-state string."""
         return string_at(self.game, self.walked.actions_to(history), player)
 
 
 def _earliest(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """int32 [labels], the least place of each label."""
+    """Return int32 [labels], the smallest place of each label."""
     first = np.full(int(labels.max(initial=-1)) + 1, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(first, labels, places)
     return first
 
 
 def _ranks(order: np.ndarray) -> np.ndarray:
-    """int32, the inverse of a permutation."""
+    """Return int32, the inverse of a permutation."""
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
     return ranks

@@ -1,8 +1,8 @@
-"""A walked game is asked again, at a sample of its terminals: is it still the same?
+"""Second visit to a sample of a game's terminal histories, to detect differences.
 
-A game that draws its payoffs while it is walked is another game in each walk, and an
-equilibrium of one is none of the other. Batched rules may differ from the states
-that bots are asked at.
+A game that draws random payoffs while it is enumerated is a different game in each
+walk, and an equilibrium of one is not an equilibrium of the other. Batched rules may
+differ from the states at which bots are queried.
 """
 
 import dataclasses
@@ -18,28 +18,28 @@ from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.opening.origins import is_python
 
-# Terminals that are asked again.
+# Number of terminal histories that are visited again.
 _SAMPLE = 6
 
 
 def check(
     opened: Opened, walked: Histories, strings: Sequence[Sequence[str]] | None
 ) -> None:
-    """Plays to some terminals again, by states of the game as it is loaded anew.
+    """Play to some terminal histories again, with states of a newly loaded game.
 
     Args:
-      opened: the game.
-      walked: all histories as a walk gives them.
-      strings: each player's information-state string of each label in `walked.infoset`,
-        asked again of games written in Python only, since the first string of a new
-        game in C++ is slow; None: the game was walked by its batched rules, which
-        give none.
+      opened: The game.
+      walked: All histories as a walk returns them.
+      strings: For each player, the information-state string of each label in
+        `walked.infoset`. They are compared for games written in Python only, because
+        the first string of a new game in C++ is slow. None if batched rules enumerated
+        the game.
 
     Raises:
-      InvalidGameError: something is not as it was; names the history.
+      InvalidGameError: If anything differs. The message names the history.
     """
     over = np.flatnonzero(walked.player == TERMINAL)
-    # Those that were met last come first, as what is drawn depends on the order.
+    # In reverse order, because random draws of the game depend on the order of visits.
     chosen = over[np.random.default_rng(0).integers(len(over), size=_SAMPLE)]
     for terminal in -np.unique(-chosen):
         look = _Look(opened.game, strings, opened.again.new_initial_state())
@@ -47,11 +47,11 @@ def check(
 
 
 class _Step(NamedTuple):
-    """What a walk said of a history on the way to a terminal.
+    """Values that a walk recorded for a history on the path to a terminal history.
 
     Attributes:
-      player, label, utility: as in `Histories`, `label` as `infoset`.
-      action: that leads to the next step; -1: there is none.
+      player, label, utility: Values as in `Histories`, `label` as `infoset`.
+      action: Action that leads to the next step; -1 at the last step.
       probability: Probability of the outcome at a chance node; otherwise 1.
     """
 
@@ -63,7 +63,7 @@ class _Step(NamedTuple):
 
 
 def _path(walked: Histories, terminal: int) -> list[_Step]:
-    """The steps from the root to a terminal."""
+    """Return the steps from the root to a terminal history."""
     nodes = [terminal]
     while nodes[-1]:
         nodes.append(int(walked.parent[nodes[-1]]))
@@ -83,12 +83,12 @@ def _path(walked: Histories, terminal: int) -> list[_Step]:
 
 @dataclasses.dataclass
 class _Look:
-    """One terminal, played to again.
+    """Comparison along the path to one terminal history.
 
     Attributes:
-      game: for messages.
-      strings: as of `check`.
-      state: where the play is.
+      game: OpenSpiel game, for messages.
+      strings: Information-state strings; see `check`.
+      state: Current state.
     """
 
     game: pyspiel.Game
@@ -96,7 +96,7 @@ class _Look:
     state: pyspiel.State
 
     def follow(self, path: list[_Step]) -> None:
-        """Plays to a terminal and compares all on the way."""
+        """Play to a terminal history and compare all values on the path."""
         state = self.state
         for step in path:
             if state.current_player() != step.player:

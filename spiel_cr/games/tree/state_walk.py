@@ -1,4 +1,4 @@
-"""The walk that suits every game: each of OpenSpiel's states is visited once."""
+"""Enumeration of a game through OpenSpiel's states, which works for every game."""
 
 import struct
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.tree.tree import MAX_HISTORIES
 
-# What is recorded of each state, packed as they are met.
+# Record of each state, in the order of visits.
 _RECORD = np.dtype(
     [
         *((name, "=i4") for name in ("parent", "action", "depth")),
@@ -19,8 +19,8 @@ _RECORD = np.dtype(
         *(("label", "=i4"), ("other_label", "=i4")),
     ]
 )
-# The walk is looked after each time that it has visited so many: in some games large
-# states wait for their turn, and a thousand visits can take a gigabyte.
+# Number of visits between two calls of `watch`. It is small because some games have
+# large states on the stack: a thousand visits can need a gigabyte.
 _WATCHED = 16
 _PACK = struct.Struct("=iiibddii").pack
 
@@ -32,23 +32,23 @@ def walk(
     max_histories: int = MAX_HISTORIES,
     watch: Callable[[int], None] | None = None,
 ) -> tuple[Histories, tuple[list[str], list[str]]]:
-    """Visits every state of a sequential game exactly once.
+    """Visit every state of a sequential game exactly once.
 
     Args:
-      game: a sequential game.
-      observations: also record what the player who does not act has observed.
-      max_histories: refuse games with more histories than this.
-      watch: is called now and then with the number of histories so far.
+      game: Sequential game.
+      observations: Whether to record the observations of the player who does not act.
+      max_histories: Largest number of histories.
+      watch: Function that is called regularly with the number of histories so far.
 
     Returns:
-      All histories as `numbering.number` takes them, and for each player the
+      All histories, as `numbering.number` expects them, and for each player the
       information-state string of each label.
 
     Raises:
-      InvalidGameError: somebody else acts than players 0 and 1 and chance, a player has
-        nothing to do or one action twice, odds are none, or returns do not sum to zero;
-        names the history.
-      TooManyHistoriesError: there are more than `max_histories` histories.
+      InvalidGameError: If the acting player is not 0, 1 or chance, a player has no
+        legal action or one action twice, chance probabilities are invalid, or returns
+        do not sum to zero. The message names the history.
+      TooManyHistoriesError: If there are more than `max_histories` histories.
     """
     records, node = bytearray(), -1
     # Each player's strings and their numbers, where it acts and where it does not.
@@ -107,7 +107,7 @@ def walk(
 def _label(
     labels: tuple[dict[str, int], dict[str, int]], state: pyspiel.State, player: int
 ) -> int:
-    """The number of a player's string at a state, in the order of visits."""
+    """Return the number of a player's string at a state, in the order of visits."""
     of = labels[player]
     return of.setdefault(state.information_state_string(player), len(of))
 
@@ -115,12 +115,12 @@ def _label(
 def _breadth_first(
     records: bytearray, dropped: list[int], observations: bool
 ) -> Histories:
-    """Records of a depth-first walk as histories, depth by depth.
+    """Convert the records of a depth-first walk to histories, depth by depth.
 
     Args:
-      records: of all states, packed as `_RECORD`, in the order of visits.
-      dropped: numbers, in that order, of chance nodes with impossible outcomes.
-      observations: whether the other player's observations were recorded throughout.
+      records: Records of all states, packed as `_RECORD`, in the order of visits.
+      dropped: Numbers, in that order, of chance nodes with impossible outcomes.
+      observations: Whether the other player's observations were recorded throughout.
     """
     walked = np.frombuffer(records, _RECORD)
     order = np.argsort(walked["depth"], kind="stable")

@@ -1,12 +1,12 @@
-"""What a compiled game is: every history and infoset as numpy arrays.
+"""Game trees: every history and infoset of a game as numpy arrays.
 
 Legend for shapes, used in the whole package:
   N histories (every node: chance, decision, terminal), I infosets of one player,
-  S sequences of one player (the empty one included), A actions at an infoset,
+  S sequences of one player (including the empty one), A actions at an infoset,
   D depth levels, B batch.
 
 Sequences of a player are numbered logically: 0 is the empty sequence, and infoset i
-owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
+has the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
 """
 
 import dataclasses
@@ -29,10 +29,10 @@ from spiel_cr.games.tree.infostate_strings import Strings
 
 # Histories are numbered by int32.
 MAX_HISTORIES = 2**31 - 1
-# As many histories below outcomes of probability zero are looked at.
+# Largest number of histories below outcomes of probability zero that are visited.
 _MOST_IMPOSSIBLE = 1_000_000
-# Strings of a game in a hash: held at a time; the most of which all are made (a few
-# microseconds each); and how many are, evenly spaced, of more.
+# Strings in a hash: number held at a time; largest number for which all strings are
+# computed (a few microseconds each); and number of strings of larger games.
 _STRINGS_AT_ONCE = 1 << 14
 _MOST_STRINGS = 1 << 20
 _SOME_STRINGS = 1 << 12
@@ -40,14 +40,14 @@ _SOME_STRINGS = 1 << 12
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Infosets:
-    """One player's infosets, sorted by the number of own decisions before them.
+    """One player's infosets, sorted by the number of its decisions before them.
 
     Attributes:
-      keys: I information-state strings; those of batched rules are made when they
-        are asked for.
-      decisions: the parent sequence and action count of every infoset.
+      keys: I information-state strings. If the game has batched rules, they are
+        computed on first use.
+      decisions: Parent sequence and number of actions of every infoset.
       actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.
-      history: int32 [I], the first history of each infoset.
+      history: int32 [I], first history of each infoset.
     """
 
     __repr__ = short_repr
@@ -62,12 +62,12 @@ class Infosets:
 
 
 class Impossible(NamedTuple):
-    """What lies below outcomes of probability zero.
+    """Histories below chance outcomes of probability zero, which are not in the tree.
 
     Attributes:
-      states: a state of each information state there, by its string; those that are
-        possible as well are among them.
-      histories: how many lie there.
+      states: One state for each information-state string of these histories, including
+        strings that also occur in the tree.
+      histories: Number of these histories.
     """
 
     states: dict[str, pyspiel.State]
@@ -79,12 +79,12 @@ class GameTree:
     """A two-player zero-sum game with perfect recall as arrays.
 
     Attributes:
-      game: the (sequential) OpenSpiel game.
-      histories: all N histories.
-      infosets: each player's infosets.
-      frontier: bool [N], the histories at which a lookahead tree ends although the game
-        goes on: TERMINAL in these arrays, with a leaf value as utility (see
-        `resolving.lookahead.lookahead_tree`); None: the whole game is there.
+      game: The (sequential) OpenSpiel game.
+      histories: All N histories.
+      infosets: Infosets of each player.
+      frontier: bool [N], histories at which a lookahead tree ends although the game
+        continues: TERMINAL in these arrays, with a leaf value as utility (see
+        `resolving.lookahead.lookahead_tree`); None if the tree is complete.
     """
 
     __repr__ = short_repr
@@ -97,7 +97,7 @@ class GameTree:
 
     @functools.cached_property
     def sequence_form(self) -> layout.SequenceForm:
-        """The same game in sequence form, which is all that full-width solvers need."""
+        """The game in sequence form, which full-width solvers use."""
         histories = self.histories
         over = (histories.player == TERMINAL) & (histories.utility != 0)
         rows, columns = histories.sequence[:, over]
@@ -108,7 +108,7 @@ class GameTree:
 
     @property
     def decisions(self) -> tuple[Decisions, Decisions]:
-        """Both players' decision points."""
+        """Decision points of both players."""
         first, second = (infosets.decisions for infosets in self.infosets)
         return first, second
 
@@ -116,7 +116,8 @@ class GameTree:
     def game_id(self) -> str:
         """A hash of decisions, payoffs (times chance) and information-state strings.
 
-        Of a player with more than a million infosets, some thousand strings are hashed.
+        If a player has more than about a million infosets, only some thousand strings,
+        evenly spaced, are part of the hash.
         """
         digest = hashlib.sha256()
         for decisions in self.decisions:
@@ -130,7 +131,7 @@ class GameTree:
 
     @functools.cached_property
     def decisions_id(self) -> str:
-        """A hash of infosets, legal actions and strings, as many as in `game_id`."""
+        """A hash of infosets, legal actions and the strings that `game_id` uses."""
         digest = hashlib.sha256()
         for infosets in self.infosets:
             for array in (infosets.decisions.parent, infosets.decisions.num_actions):
@@ -141,7 +142,7 @@ class GameTree:
 
     @functools.cached_property
     def _numbers(self) -> tuple[dict[str, int], dict[str, int]]:
-        """For each player the number of each information-state string."""
+        """For each player, the number of each information-state string."""
         first, second = (
             {key: number for number, key in enumerate(infosets.keys)}
             for infosets in self.infosets
@@ -164,6 +165,10 @@ class GameTree:
         count = int(self.decisions[player].num_actions[infoset])
         return self.infosets[player].actions[first - 1 : first - 1 + count]
 
+    def sequence_actions(self, player: int) -> np.ndarray:
+        """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
+        return self.infosets[player].actions
+
     def infoset_of(self, state: pyspiel.State) -> tuple[int, int]:
         """Return the acting player at a state, and the number of its infoset.
 
@@ -177,8 +182,8 @@ class GameTree:
             if infoset is not None:
                 return player, infoset
         raise ValueError(
-            f"state: the actions {state.history()} lead to no decision of {self.game}; "
-            f"give it states of that game"
+            f"state: the actions {state.history()} do not lead to a decision of "
+            f"{self.game}; give a state of that game"
         )
 
     @property
@@ -187,35 +192,36 @@ class GameTree:
 
     @property
     def max_depth(self) -> int:
-        """Moves, chance included, of the longest history."""
+        """Number of moves, including chance, of the longest history."""
         return len(self.histories.level_start) - 2
 
     def state_at(self, history: int) -> pyspiel.State:
-        """A new state of the game at a history."""
+        """Return a new OpenSpiel state at a history."""
         return state_after(self.game, self.histories.actions_to(int(history)))
 
     @functools.cached_property
     def impossible(self) -> Impossible:
-        """What no array holds, but OpenSpiel's tools walk through and ask policies at.
+        """Histories that OpenSpiel's tools visit although their probability is zero.
 
         Raises:
-          GameTooLargeError: it is more than a million histories.
-          InvalidGameError: OpenSpiel refuses a state there, though the game lists it.
+          GameTooLargeError: If there are more than a million of them.
+          InvalidGameError: If OpenSpiel raises an error at such a state, although the
+            game lists the outcome that leads to it.
         """
         try:
             return self._walk_impossible()
         except pyspiel.SpielError as error:
             name = self.game.get_type().short_name
             raise InvalidGameError(
-                f"{name}: OpenSpiel lists outcomes of probability zero and refuses to "
-                f"take them, so that its tools, which walk through them, fail on this "
-                f"game; judge it by spiel_cr instead (spiel-cr solve and resolve: "
-                f"leave --evaluator out), or policies of the signal form by spiel-cr "
-                f"best-response --method exact"
+                f"{name}: OpenSpiel lists outcomes of probability zero but raises an "
+                f"error when they are applied, so its tools, which visit them, fail on "
+                f"this game; evaluate it with spiel_cr instead (spiel-cr solve and "
+                f"resolve: omit --evaluator), or evaluate policies of the public-tree "
+                f"form with spiel-cr best-response --method exact"
             ) from error
 
     def _walk_impossible(self) -> Impossible:
-        """Walks through it by OpenSpiel's states."""
+        """Enumerate the histories below outcomes of probability zero."""
         states: dict[str, pyspiel.State] = {}
         stack: list[pyspiel.State] = []
         for history in self.histories.dropped.tolist():
@@ -228,10 +234,9 @@ class GameTree:
             if count > _MOST_IMPOSSIBLE:
                 raise GameTooLargeError(
                     f"{one_line(self.game)}: more than {_MOST_IMPOSSIBLE:,} histories "
-                    f"lie below "
-                    f"outcomes of probability zero, where OpenSpiel's tools ask for "
-                    f"a policy, too; leave these outcomes out of the game, or judge "
-                    f"by spiel_cr (solve and resolve: --evaluator spiel_cr)"
+                    f"are below outcomes of probability zero, where OpenSpiel's tools "
+                    f"also query the policy; remove these outcomes from the game, or "
+                    f"evaluate with spiel_cr (solve and resolve: --evaluator spiel_cr)"
                 )
             player = state.current_player()
             if player in (0, 1):
@@ -242,9 +247,9 @@ class GameTree:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the game takes, strings of infosets included once there are any.
+        """Size of the tree in bytes, including strings of infosets that are in memory.
 
-        Arrays that are views of others count once.
+        Arrays that are views of the same array count once.
         """
         parts = [
             *vars(self.histories).values(),
@@ -271,14 +276,14 @@ def assemble(
     *,
     lazy: bool = False,
 ) -> GameTree:
-    """A compiled game.
+    """Make a game tree from its parts.
 
     Args:
-      game: a sequential game.
-      histories: all N histories.
-      infosets: both players', without keys.
-      keys: both players' information-state strings.
-      lazy: the sequence form is laid out when it is asked for.
+      game: Sequential game.
+      histories: All N histories.
+      infosets: Infosets of both players, without keys.
+      keys: Information-state strings of both players.
+      lazy: Whether to build the sequence form on first use.
     """
     first, second = (
         dataclasses.replace(part, keys=strings)
@@ -291,7 +296,7 @@ def assemble(
 
 
 def _digest_strings(digest: Any, keys: Sequence[str]) -> None:
-    """Feed strings to a hash, zeros between them; they are not kept in memory."""
+    """Feed strings to a hash, separated by zero bytes, without storing them."""
     strings = keys.once() if isinstance(keys, Strings) else iter(keys)
     if len(keys) > _MOST_STRINGS:
         strings = iter(keys[:: len(keys) // _SOME_STRINGS])

@@ -1,7 +1,7 @@
-"""What a player believes, on OpenSpiel's states: all histories, or particles of them.
+"""Beliefs of a player on OpenSpiel's states: all histories, or particles.
 
-`ParticleFilter.step` follows all histories where they are few. A particle is a
-history that gives the player the view of the match. Sequential importance resampling
+`ParticleFilter.step` follows all histories if they are few. A particle is a history
+that gives the player the same view as the match. Sequential importance resampling
 (Gordon, Salmond and Smith 1993) follows weighted histories from one decision of the
 player to its next one.
 """
@@ -21,19 +21,19 @@ from spiel_cr.policies.rollouts import Answers, moves
 # Continuations that are built and compared with the view in one step, per particle.
 _TRIED = 10
 
-# Histories whose continuations are all looked at, to tell which moves fit the view, and
-# the share of the draws that other moves get.
+# Number of histories whose continuations are all compared with the view, in order to
+# find the moves that fit; and the share of samples of the other moves.
 _LOOKED_AT, _DOUBTED = 3, 0.1
 
-# Below this share of the particles, a step is tried again.
+# With less than this share of the particles, a step is repeated.
 _FEW = 0.05
 
-# How often a step is tried again, and where nothing at all was found.
+# How often a step is repeated, and how often if no particle fits.
 _RETRIES, _MOST_RETRIES = 3, 12
 
 
 class TooManyStatesError(ValueError):
-    """The belief has more histories than were allowed."""
+    """A belief has more histories than the limit."""
 
 
 class Belief(NamedTuple):
@@ -56,29 +56,34 @@ class Belief(NamedTuple):
 
 
 def effective_size(weights: np.ndarray) -> float:
-    """1 / (sum of squares), of probabilities float64 [n] of different histories; 0 for
-    none (Kong, Liu and Wong 1994)."""
+    """Compute the effective sample size, 1 / (sum of squares); 0 without weights.
+
+    See Kong, Liu and Wong 1994.
+
+    Args:
+      weights: Probabilities of different histories, float64 [n].
+    """
     return float(1 / np.square(weights).sum()) if len(weights) else 0.0
 
 
 # A history, its weight, and its place in the view.
 _Placed = tuple[pyspiel.State, float, int]
-# A place among histories, what chance or the opponent does there, and its weight.
+# A place among histories, a move of chance or the opponent, and its weight.
 _Continuation = tuple[int, int, float]
 
 
 class ParticleFilter:
-    """Follows particles from one decision of a player to its next one.
+    """A filter that follows particles from one decision of a player to the next.
 
-    *Step.* All continuations of the particles are weighted with the probabilities that
-    chance and the opponent's policy give them. If they are more than ten times the
-    particles, so many are drawn by weight (systematic sampling). The player often sees
-    which move is made, so that hardly any continuation fits: a few histories are
-    looked at first, and moves that fit the view at none of them get a tenth of the
-    draws (importance sampling). Those that do not fit
-    the view are dropped; of the others at most as many as there are particles are
-    kept, drawn by weight. Each draw keeps the expected weight of every history, so the
-    weights before they are normalised are unbiased.
+    *Step.* All continuations of the particles are weighted with the probabilities of
+    chance and of the opponent's policy. If there are more than ten times the number of
+    particles, that many are sampled by weight (systematic sampling). The player often
+    observes the move, so hardly any continuation fits. Therefore a few histories are
+    examined first, and moves that fit the view at none of them get a tenth of the
+    samples (importance sampling). Continuations that do not fit the view are dropped.
+    Of the others, at most as many as there are particles are kept, sampled by weight.
+    Each sampling keeps the expected weight of every history, so the weights are
+    unbiased before they are normalised.
     """
 
     def __init__(
@@ -90,15 +95,15 @@ class ParticleFilter:
         *,
         between: bool,
     ) -> None:
-        """Follows nothing yet.
+        """Initialise a filter.
 
         Args:
-          game: sequential, two players.
-          player: whose view.
-          answers: the opponent's policy.
-          particles: how many are kept.
-          between: compare strings at every node, not only at the player's decisions,
-            see `StatePosterior`.
+          game: A sequential game of two players.
+          player: The player whose view is compared.
+          answers: The opponent's policy.
+          particles: Largest number of particles.
+          between: Whether strings are compared at every node, and not only at the
+            player's decisions, see `StatePosterior`.
         """
         self._game, self._player, self._answers = game, player, answers
         self._particles, self._between = particles, between
@@ -106,16 +111,16 @@ class ParticleFilter:
     def follow(
         self, belief: Belief, stages: Sequence[Stage], random: np.random.Generator
     ) -> Belief:
-        """From the decision before the last one of a view, or the start, to the last.
+        """Follow particles to the last decision of a view.
 
         Args:
-          belief: at the decision before.
-          stages: the view, its last stage included.
-          random: consumed.
+          belief: The belief at the decision before, or at the start.
+          stages: The view, including its last stage.
+          random: Random numbers.
 
         Returns:
-          The belief at the last decision; without histories where none was found that
-          fits, which does not mean that there is none.
+          The belief at the last decision. It has no histories if no sampled one fits,
+          although there may be others that fit.
         """
         action = stages[-2].action if stages[1:] else None
         new = self.step(belief, action, stages[-1].seen, random=random)
@@ -136,7 +141,7 @@ class ParticleFilter:
         return Belief(states, weights / weights.sum(), new.complete, log_reach)
 
     def start(self) -> Belief:
-        """The root of the game."""
+        """Return the belief at the root of the game."""
         return Belief([self._game.new_initial_state()], np.ones(1), True)
 
     def step(
@@ -149,22 +154,23 @@ class ParticleFilter:
         limit: float = math.inf,
         counts_all: bool = False,
     ) -> Belief:
-        """Histories at the next decision that give the player a view.
+        """Find the histories at the next decision that give the player a view.
 
         Args:
-          belief: at the decision before, or the start; its histories stay as they are.
-          action: what the player did there; None at the start.
-          seen: the strings from there on.
-          random: draws where they are too many, see above; None: all are followed.
-          limit: of histories that are followed side by side, where nothing is drawn.
-          counts_all: of all histories that are looked at instead.
+          belief: The belief at the decision before, or at the start; it is not changed.
+          action: The player's action there; None at the start.
+          seen: The observed strings from there on.
+          random: Random numbers for sampling if there are too many histories. If None,
+            all histories are followed.
+          limit: Largest number of histories that are followed at once without sampling.
+          counts_all: Whether `limit` applies to all examined histories.
 
         Returns:
-          Histories with weights that sum to the probability of what was seen; where
-          they were drawn, to an estimate of it.
+          Histories with weights that sum to the probability of the observation, or to
+          an estimate of it after sampling.
 
         Raises:
-          TooManyStatesError: there are more than `limit`.
+          TooManyStatesError: If there are more than `limit` histories.
         """
         most, complete, looked = self._particles, belief.complete, 0
         front: list[_Placed] = []
@@ -202,7 +208,7 @@ class ParticleFilter:
         return Belief(states, weights, complete, log_reach)
 
     def _continuations(self, moved: Sequence[_Placed]) -> Iterator[_Continuation]:
-        """All that chance and the opponent may do next."""
+        """Yield all possible moves of chance and the opponent."""
         for place, (state, weight, _) in enumerate(moved):
             for move, probability in moves(state, self._answers).items():
                 yield place, move, weight * probability
@@ -210,7 +216,7 @@ class ParticleFilter:
     def _split(
         self, front: list[_Placed], at_decision: list[_Placed], seen: tuple[str, ...]
     ) -> list[_Placed]:
-        """Where chance or the opponent moves; what fits at a decision is appended."""
+        """Return histories at which others move; append those that fit a decision."""
         moved = []
         for entry in front:
             mover = entry[0].current_player()
@@ -228,7 +234,7 @@ class ParticleFilter:
         seen: tuple[str, ...],
         random: np.random.Generator,
     ) -> list[_Continuation]:
-        """As many as are tried, drawn by weight and by what is likely to fit."""
+        """Sample continuations by weight and by how likely they are to fit."""
         share = self._shares(moved, continuations, seen)
         weights = np.array([weight for *_, weight in continuations])
         chosen, drawn = draws.thin(weights * share, _TRIED * self._particles, random)
@@ -241,10 +247,10 @@ class ParticleFilter:
         continuations: Sequence[_Continuation],
         seen: tuple[str, ...],
     ) -> np.ndarray:
-        """float64, by how much each is drawn more or less than by weight.
+        """Return float64, factors of the sampling weights of continuations.
 
-        All moves of a few histories are looked at. A move that fits the view after none
-        of them, for the same mover, is unlikely to fit elsewhere.
+        All moves of a few histories are examined. A move that fits the view at none of
+        them, for the same mover, is unlikely to fit at other histories.
         """
         spread = np.linspace(0, len(moved) - 1, min(_LOOKED_AT, len(moved)))
         looked = set(spread.astype(int).tolist())
@@ -264,7 +270,7 @@ class ParticleFilter:
         return np.where(likely, 1.0, min(1.0, _DOUBTED * most / rest))
 
     def _fits(self, entry: _Placed, move: int, seen: tuple[str, ...]) -> bool:
-        """Whether a history may still give a view after a move."""
+        """Return whether a history may still give a view after a move."""
         state, weight, above = entry
         below = self._fitting(state.child(move), weight, seen, above)
         if not below or below[0][0].current_player() == TERMINAL:
@@ -273,7 +279,7 @@ class ParticleFilter:
         return not acts or self._has_seen(below[0], seen)
 
     def _has_seen(self, entry: _Placed, seen: tuple[str, ...]) -> bool:
-        """Whether a history at the player's decision fits a view there."""
+        """Return whether a history at the player's decision fits a view."""
         if self._between:
             return entry[2] == len(seen) - 1
         return bool(entry[0].information_state_string(self._player) == seen[-1])
@@ -281,7 +287,7 @@ class ParticleFilter:
     def _fitting(
         self, state: pyspiel.State, weight: float, seen: tuple[str, ...], above: int
     ) -> list[_Placed]:
-        """The history with its place in the view; nothing if it does not fit."""
+        """Return the history with its place in the view; empty if it does not fit."""
         if not self._between:
             return [(state, weight, above)]
         if state.current_player() == TERMINAL:
@@ -294,7 +300,7 @@ class ParticleFilter:
 def _kept(
     entries: list[_Placed], most: int, random: np.random.Generator
 ) -> list[_Placed]:
-    """At most so many of the histories, weighted anew."""
+    """Return at most `most` of the histories, with new weights."""
     if len(entries) <= most:
         return entries
     chosen, weights = draws.thin(np.array([w for _, w, _ in entries]), most, random)
@@ -303,7 +309,7 @@ def _kept(
 
 
 def _merged(beliefs: Sequence[Belief]) -> Belief:
-    """The histories of several estimates; equal ones are joined."""
+    """Return the histories of several estimates; equal histories are joined."""
     weights: dict[tuple[int, ...], float] = {}
     states: dict[tuple[int, ...], pyspiel.State] = {}
     for belief in beliefs:

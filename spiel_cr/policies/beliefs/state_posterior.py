@@ -1,7 +1,7 @@
-"""What a player knows of the history, on OpenSpiel states.
+"""Posterior of a player over histories, on OpenSpiel's states.
 
-For games that are too large to compile. A responder knows its own information states
-and actions, and the opponent's policy; this gives it a probability for every history.
+The module serves games whose trees are too large. The player's information states and
+actions and the opponent's policy determine a probability of every history.
 """
 
 import bisect
@@ -24,53 +24,54 @@ from spiel_cr.policies.rollouts import Answers
 
 COMPARISONS = ("auto", "always", "decisions")
 
-# How games refuse strings to a player who does not act, C++ and Python ones.
+# Errors of games of C++ and Python without strings of players that do not act.
 _REFUSALS = (pyspiel.SpielError, NotImplementedError, AssertionError)
 
 
-# Particles of a belief that is too large.
+# Number of particles of a belief that is too large.
 PARTICLES = 500
 
 
 class StatePosterior:
-    """The belief of one player, kept up to date along a match: exact while it fits.
+    """The belief of one player during a match; it is exact if it has few histories.
 
     P(h | s) is proportional to the probability that chance and the opponent's policy
-    play as in h (Bayes; the player's own reach is the same for all histories of s and
-    cancels), over the histories h that give the player the same view as the match.
+    play as in h (Bayes' rule; the player's reach is the same for all histories of s and
+    cancels). Only histories h that give the player the same view as the match count.
 
-    *View.* Two histories are the same to the player if its information-state strings at
-    its decisions are. That is what "decisions" compares; but in a game of cards
-    millions of deals are then followed to the next decision, most of them with cards
-    that the player never saw. "always" compares at every node on the way, where the
-    game gives strings to a player who does not act, and drops a wrong card as soon as
-    it is dealt. What is compared then is the sequence of different strings, not string
-    by string: a player who cannot count hidden moves sees nothing change during one, so
-    its view goes through the same strings however many hidden moves there were.
+    *View.* Two histories have the same view if the player's information state strings
+    at its decisions are equal. The comparison "decisions" uses this definition. In card
+    games it follows millions of deals to the next decision, most of them with cards
+    that the player did not observe. The comparison "always" compares strings at every
+    node on the way, if the game has strings of players that do not act, and drops a
+    wrong card as soon as it is dealt. It compares the sequences of different strings: a
+    player that cannot count hidden moves observes no change during one, so its view has
+    the same strings after any number of hidden moves.
 
-    "always" is right wherever the player's strings at its decisions tell in which steps
-    it learned what it knows. Else its belief is finer than those strings: the histories
-    in which it learned the same, in other steps, are missing (universal_poker forgets
-    the order of its cards, which does no harm). "auto", the default, compares at
-    decisions as long as no more than about `max_histories` histories have to be looked
-    at from one decision to the next, and always from then on. Games that refuse strings
-    to a player who does not act are compared at decisions.
+    "always" is correct if the player's strings at its decisions contain the steps in
+    which the player made its observations. Otherwise the belief is finer than these
+    strings: it lacks the histories with the same observations in other steps. (The
+    strings of universal_poker lack the order of cards, which has no effect.) "auto",
+    the default, compares at decisions while about `max_histories` histories or fewer
+    are examined between two decisions, and at every node from then on. Games without
+    strings of players that do not act are compared at decisions.
 
-    *Particles.* Where the histories are more than `max_histories`, those of the match
-    are followed again from its beginning by a `ParticleFilter`, and the rest of the
-    match with them. Each stage of the view has its own random numbers, so the belief
-    depends on the view, not on the decisions at which it was asked.
+    *Particles.* If there are more histories than `max_histories`, a `ParticleFilter`
+    follows the match from its beginning, and the rest of the match. Each stage of the
+    view has its own random numbers, so the belief depends on the view alone.
 
-    *Impossible observations.* Where the opponent's policy cannot have led to the view,
-    the belief is that of chance and a uniform opponent, from the beginning to the end
-    of the match. With particles that is not known: it is so taken where none was found,
-    and where none is found for a uniform opponent either, there are no histories.
+    *Impossible observations.* If the opponent's policy cannot lead to the view, the
+    belief is that of chance and a uniform opponent, for the full match. With particles
+    this cannot be decided. The view counts as impossible if no particle fits. If none
+    fits for a uniform opponent either, there are no histories.
 
     Attributes:
-      states: the histories; not to be changed. Empty only where no particle was found.
-      weights: float64 [len(states)], their probabilities; sum to 1.
-      log_reach: see `Belief`; where `surprised`, of a uniform opponent.
-      surprised: the opponent's policy cannot have led here, or no particle was found.
+      states: The histories, which must not be changed; empty only if no particle fits.
+      weights: float64 [len(states)], probabilities of the histories; they sum to 1.
+      log_reach: Logarithm of the reach, see `Belief`; that of a uniform opponent if
+        `surprised`.
+      surprised: Whether the opponent's policy cannot lead to the view, or no particle
+        fits.
     """
 
     def __init__(
@@ -84,19 +85,19 @@ class StatePosterior:
         particles: int = PARTICLES,
         seed: int = 0,
     ) -> None:
-        """Knows nothing yet.
+        """Start at the root of the game.
 
         Args:
-          game: sequential, two players.
-          player: the responder, 0 or 1.
-          opponent: its policy; asked at its own information states only.
-          max_histories: of exact beliefs, also on the way.
-          compare: "auto", "always" or "decisions", see above.
-          particles: that are kept of beliefs with more histories.
-          seed: of the particles.
+          game: A sequential game of two players.
+          player: The responder, 0 or 1.
+          opponent: The opponent's policy, which is queried at its information states.
+          max_histories: Largest number of histories of exact beliefs, also on the way.
+          compare: Comparison of views: "auto", "always" or "decisions".
+          particles: Number of particles of beliefs with more histories.
+          seed: Seed of the particles.
 
         Raises:
-          ValueError: a bad player, limit, way to compare, or seed.
+          ValueError: If the player, the limit, the comparison or the seed is invalid.
         """
         check_choice(player, "player", (0, 1))
         check_choice(compare, "compare", COMPARISONS)
@@ -107,14 +108,14 @@ class StatePosterior:
         self._count = check_iterations(particles, name="particles")
         self._seed = check_seed(seed)
         uniform = openspiel_policy.UniformRandomPolicy(game)
-        # Of the opponent's policy, and where that cannot have led to the view.
+        # The second policy is used if the first one cannot lead to the view.
         self._policies = (Answers(opponent, 1 - player), Answers(uniform, 1 - player))
         self.restart()
 
     def restart(self) -> None:
-        """A new match."""
+        """Begin a match."""
         self._stages: list[Stage] = []
-        # Whether particles are followed.
+        # Whether particles are used.
         self._drawn = False
         self.surprised = False
         self._set(self._filter().start())
@@ -130,13 +131,13 @@ class StatePosterior:
             self._ends[-1] = 1.0
 
     def update(self, state: pyspiel.State) -> None:
-        """Takes in what the player has seen since; any match may be given.
+        """Update the belief to a state of the same match or of another one.
 
         Args:
-          state: the player is to act there.
+          state: A state at which the player acts.
 
         Raises:
-          ValueError: the player is not to act.
+          ValueError: If the player does not act.
         """
         try:
             self._update(state)
@@ -163,7 +164,7 @@ class StatePosterior:
         done = len(before)
         if (
             [stage.seen for stage in before] != [stage.seen for stage in stages[:done]]
-            # What was done at the last known decision was not known then.
+            # The action at the last decision was not known then.
             or before[:-1] != stages[: max(done - 1, 0)]
         ):
             self.restart()
@@ -172,10 +173,10 @@ class StatePosterior:
             self._follow(stages, done)
 
     def sample(self, random: np.random.Generator) -> pyspiel.State:
-        """A history, drawn; a copy, which may be changed.
+        """Sample a history; return a copy, which may be changed.
 
         Args:
-          random: consumed, one number.
+          random: Random numbers, of which one is consumed.
         """
         return self.states[bisect.bisect_right(self._ends, random.random())].clone()
 
@@ -186,17 +187,19 @@ class StatePosterior:
 
     @property
     def effective_size(self) -> float:
-        """1 / (sum of squared weights): so many equally likely histories would be as
-        varied. Of particles the effective sample size; at most what the exact belief
-        has, so where that is small, it is, too."""
+        """Effective sample size, 1 / (sum of squared weights).
+
+        It is the number of equally likely histories of the same variety. With particles
+        it does not exceed that of the exact belief.
+        """
         return effective_size(self.weights)
 
     def _follow(self, stages: list[Stage], done: int) -> None:
-        """From the belief at stage `done - 1` to that at the last one."""
+        """Follow the belief from stage `done - 1` to the last stage."""
         before = self._belief
         # Until it is complete, the belief belongs to no match.
         self._stages, self.states = [], []
-        # First by the opponent's policy; where nothing is found, by a uniform one.
+        # The opponent's policy comes first; if no history fits, a uniform one.
         for surprised in sorted({self.surprised, True}):
             self.surprised = surprised
             belief = self._followed(before, stages, done)
@@ -208,7 +211,7 @@ class StatePosterior:
             self._stages = stages
 
     def _followed(self, belief: Belief, stages: list[Stage], done: int) -> Belief:
-        """As `_follow`, by one policy; without histories where none is found."""
+        """Follow the belief by one policy; without histories if none fits."""
         source = self._filter()
         if not done:
             belief = source.start()
@@ -220,7 +223,7 @@ class StatePosterior:
                 random = np.random.default_rng(stream)
                 belief = source.follow(belief, stages[: number + 1], random)
             else:
-                # At the root of the game nobody has acted.
+                # At the root of the game no player has acted.
                 action = stages[number - 1].action if number else None
                 belief = source.step(
                     belief, action, seen, limit=self._limit, counts_all=self._auto
@@ -240,7 +243,7 @@ class StatePosterior:
         return belief
 
     def _filter(self) -> ParticleFilter:
-        """By the opponent's policy, or a uniform one where that is `surprised`."""
+        """Return a filter by the opponent's policy; a uniform one if surprised."""
         answers = self._policies[self.surprised]
         return ParticleFilter(
             self._game, self._player, answers, self._count, between=self._between

@@ -46,6 +46,27 @@ Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str
 _EVERYWHERE = 1e-3
 
 
+def blueprint_behaviour(blueprint: Strategies, tree: GameTree) -> Behaviour:
+    """Return a blueprint, for each player float64 [S], by logical sequence.
+
+    Args:
+      blueprint: Path of a policy file, a policy, or action probabilities.
+      tree: The game tree.
+
+    Raises:
+      OSError: If the file cannot be read.
+      CorruptFileError: If the file was modified since it was written.
+      ValueError: If the blueprint is one for another game.
+    """
+    if isinstance(blueprint, str):
+        blueprint = load_tabular_policy(blueprint, tree)
+    policy = as_policy(blueprint, tree.game, "blueprint")
+    if policy is not None:
+        return query(tree, policy)
+    first, second = (check_behaviour(tree, p, blueprint[p]) for p in range(2))
+    return first, second
+
+
 class Continuations(HistoryValues):
     """Values by the blueprint of one player and k continuations of the other.
 
@@ -80,20 +101,8 @@ class Continuations(HistoryValues):
         return self._cache[1][player][histories]
 
     def behaviour(self, tree: GameTree) -> Behaviour:
-        """The blueprint: for each player float64 [S], by logical sequence.
-
-        Raises:
-          OSError, CorruptFileError: its file cannot be read.
-          ValueError: it is one for another game.
-        """
-        blueprint = self._blueprint
-        if isinstance(blueprint, str):
-            blueprint = load_tabular_policy(blueprint, tree)
-        policy = as_policy(blueprint, tree.game, "blueprint")
-        if policy is not None:
-            return query(tree, policy)
-        first, second = (check_behaviour(tree, p, blueprint[p]) for p in range(2))
-        return first, second
+        """Return the blueprint, see `blueprint_behaviour`."""
+        return blueprint_behaviour(self._blueprint, tree)
 
     def strategies(self, tree: GameTree, player: int) -> list[np.ndarray]:
         """What a player may go on by.

@@ -1,9 +1,9 @@
 """Where a lookahead ends, as configuration: its depth, and leaf values as strings.
 
-Leaf values are of two kinds (docs/leaves.md). *Multi-valued* ones are several numbers
-per history, among which the opponent chooses by its information: `continuations`.
-*Fixed* ones are one number per history: `uniform`; no lookahead that ends in them is
-sound.
+Leaf values are of two kinds (docs/explanation/depth-limits.md). *Multi-valued* ones are
+several numbers per history, among which the opponent chooses by its information:
+`continuations`. *Fixed* ones are one number per history: `uniform`; no lookahead that
+ends in them is sound.
 """
 
 from typing import Any, Literal, get_args
@@ -13,6 +13,7 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.policies.behaviour_files import check_tabular_file
 from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
 from spiel_cr.resolving.leaves.continuations import Continuations
+from spiel_cr.resolving.leaves.playout_values import PlayoutValue
 
 DepthUnit = Literal["moves", "rounds"]
 
@@ -24,8 +25,9 @@ DEFAULT = "uniform"
 KINDS: dict[str, tuple[type[HistoryValues], dict[str, Any]]] = {
     "continuations": (Continuations, {"path": str, "k": int}),
     "uniform": (UniformValue, {}),
+    "rollouts": (PlayoutValue, {"n": int, "seed": int, "path": str}),
 }
-LEAVES = ("continuations(path=FILE,k=4)", "uniform")
+LEAVES = ("continuations(path=FILE,k=4)", "uniform", "rollouts(n=100)")
 
 
 def parse_leaf(leaf: object) -> HistoryValues:
@@ -45,7 +47,7 @@ def parse_leaf(leaf: object) -> HistoryValues:
         if parsed.name in KINDS:
             kind, types = KINDS[parsed.name]
             parameters = parsed.convert(types)
-            if "path" in parameters or "path" not in types:
+            if "path" in parameters or kind is not Continuations:
                 value = kind(**parameters)
                 if "path" in parameters:
                     check_tabular_file(parameters["path"])

@@ -27,7 +27,7 @@ from spiel_cr.resolving.clock import Cost
 # What is added to a biased action's probability before they are normalised, and after
 # all actions had their turn the square of it, and so on. Brown et al. multiply by 5 or
 # 10; that leaves out what a blueprint, near an equilibrium, hardly ever does: measured
-# on 4-card II-goofspiel (docs/partial.md).
+# on 4-card II-goofspiel (docs/explanation/depth-limits.md).
 BIAS = 10.0
 # Rollouts of arrays that are played at a time, about.
 _AT_ONCE = 1 << 16

@@ -64,8 +64,7 @@ def with_choices(
     leaves: np.ndarray,
     values: np.ndarray,
     acting: np.ndarray,
-    label: np.ndarray,
-    observation: np.ndarray,
+    knowledge: tuple[np.ndarray, np.ndarray, np.ndarray],
     chooser: int,
 ) -> TreeRows:
     """Return rows with a decision of the opponent at each history of the frontier.
@@ -75,16 +74,18 @@ def with_choices(
       leaves: Rows of the frontier, int64 [L].
       values: Player 0's utility there, float64 [L, k].
       acting: The player that acts there in the game, int8 [L].
-      label, observation: As in `Nodes`, int32 [L].
+      knowledge: Labels and observations, as in `Nodes`, int32 [L], and the opponent's
+        last steps, see `growth.last_step`, int64 [L].
       chooser: The opponent.
     """
     count, k = len(rows.id), values.shape[1]
+    label, observation, last_step = knowledge
     begins = count + k * np.arange(len(leaves))
     acts = acting == chooser
     information = np.where(acts, label, observation).astype(np.int64)
     kind = np.where(acts, _ACTING, _WAITING)
     missing = information < 0
-    information[missing] = _last_step_of(rows, chooser)[leaves][missing]
+    information[missing] = 1 + last_step[missing]
     kind[missing] = _LAST_STEP
     rows = TreeRows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
@@ -113,22 +114,3 @@ def with_choices(
     rows = rows._replace(label=labels, observation=seen)
     columns = zip(rows, added, strict=True)
     return TreeRows(*(np.append(old, new.astype(old.dtype)) for old, new in columns))
-
-
-def _last_step_of(rows: TreeRows, player: int) -> np.ndarray:
-    """Return numbers for a player's last action and infoset, int64 [n]."""
-    acts = rows.player == player
-    step = np.zeros(len(rows.id), np.int64)
-    below = np.flatnonzero(rows.parent >= 0)
-    parent = rows.parent[below]
-    most = int(rows.action.max(initial=0)) + 1
-    step[below] = np.where(
-        acts[parent],
-        1 + rows.label[parent].astype(np.int64) * most + rows.action[below],
-        0,
-    )
-    order, starts = breadth_first(rows.first, rows.num_children)
-    for begin, end in zip(starts[1:-1], starts[2:], strict=True):
-        level = order[begin:end]
-        step[level] = np.where(step[level] > 0, step[level], step[rows.parent[level]])
-    return step

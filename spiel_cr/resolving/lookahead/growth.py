@@ -118,7 +118,7 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     _, infoset = np.unique(table.infosets(rows), return_inverse=True)
     other = 1 - table.player[rows].astype(np.int64)
     information = np.stack(
-        [other, _last_step(table, rows, other), table.observation[rows]]
+        [other, last_step(table, rows, other), table.observation[rows]]
     )
     _, seen = np.unique(information, axis=1, return_inverse=True)
     shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
@@ -126,7 +126,7 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     return groups(joined[infoset])
 
 
-def _last_step(table: NodeTable, rows: np.ndarray, player: np.ndarray) -> np.ndarray:
+def last_step(table: NodeTable, rows: np.ndarray, player: np.ndarray) -> np.ndarray:
     """Return numbers for a player's last action and infoset, int64 [n]; -1: none.
 
     Args:

@@ -4,7 +4,7 @@ import dataclasses
 
 from open_spiel.python.policy import Policy
 
-from spiel_cr.common.checks import COUNT, check_integer, check_settings
+from spiel_cr.common.checks import COUNT, check_settings
 from spiel_cr.resolving.lookahead.blueprint import check_blueprint
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
@@ -40,7 +40,7 @@ class LookaheadConfig:
     def __post_init__(self) -> None:
         check_settings(self, {"max_histories blueprint_iterations": COUNT})
         check_settings(self, {"k rollouts": COUNT}, optional=True)
-        check_integer(self.warmup_matches, "warmup_matches", 0)
+        check_settings(self, {"warmup_matches": range(2**31)})
         check_blueprint(self.blueprint)
 
     def check(self, resolving: ResolvingConfig) -> None:

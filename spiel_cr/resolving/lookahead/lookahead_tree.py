@@ -298,7 +298,8 @@ class LookaheadTree:
         if table.value.shape[1] == 1:
             rows.utility[leaves] = table.value[leaves, 0]
             return rows
-        return with_choices(
-            *(rows, leaves, table.value[leaves], table.player[leaves]),
-            *(table.label[leaves], table.observation[leaves], 1 - self.player),
-        )
+        chooser = 1 - self.player
+        last_step = growth.last_step(table, leaves, np.full(len(leaves), chooser))
+        knowledge = table.label[leaves], table.observation[leaves], last_step
+        values, acting = table.value[leaves], table.player[leaves]
+        return with_choices(rows, leaves, values, acting, knowledge, chooser)

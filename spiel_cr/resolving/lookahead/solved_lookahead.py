@@ -176,13 +176,12 @@ class SolvedLookahead:
         """Accept a solution if it satisfies all constraints."""
         d, new = self.decomposition, self.behaviour.copy()
         new[self._sequences(game.infosets)] = solver.average_behaviour(self.player)[1:]
-        exceeds = self.responses.exceeds(self.constraints, self.responses.values(new))
-        if self.full_game:
-            self.accepted = not exceeds[-1]
-        else:
-            reach = reach_from_behaviour(d.decisions, self.behaviour)
-            reached = reach[d.decisions.parent[game.infosets]].any()
-            self.accepted = bool(reached and not exceeds[:-1][game.augmented].any())
+        reach = reach_from_behaviour(d.decisions, self.behaviour)
+        # In the complete game there are no augmented infosets, and all is reached.
+        reached = reach[d.decisions.parent[game.infosets]].any()
+        self.accepted = bool(reached) and self.responses.are_satisfied(
+            self.constraints, new, game.augmented
+        )
         if self.accepted:
             self.behaviour = new
 

@@ -1,130 +1,115 @@
-"""Buckets: which infosets play alike, for abstraction and forgetting.
+"""Buckets: sets of infosets that share a strategy, for abstraction and imperfect
+recall.
 
-A map infoset → bucket makes all infosets of a bucket play one strategy. The game itself
-stays as it is: reach, values and NashConv are those of the game with perfect recall;
-only regrets are added up within a bucket (see `shared_regrets.py`).
+A map from infosets to buckets makes all infosets of a bucket play one strategy. The
+game itself does not change: reach, values and NashConv are those of the game with
+perfect recall. Only regrets are summed within a bucket (see `shared_regrets.py`).
 """
 
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from spiel_cr.common import arrays
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import states_at
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import batched_states_at
 from spiel_cr.games.tree.tree import GameTree
 
-# What one player's infosets share: nothing, numbers int [I], or a name for each
-# information-state string (strings that are left out keep buckets of their own).
+# Buckets of one player: None, numbers int [I], or a name for each information-state
+# string (strings that are left out are not shared).
 OneMap: TypeAlias = Mapping[str, Hashable] | Sequence[int] | np.ndarray | None
 Buckets: TypeAlias = tuple[OneMap, OneMap]
 
-# For each player int32 [I], the bucket of each logical infoset, numbered from 0, all in
-# use; None where every infoset is alone.
+# For each player the bucket of each logical infoset, int32 [I], numbered from 0 without
+# gaps; None: infosets are not shared.
 Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
+class BucketedForm(GameForm, Protocol):
+    """A form whose infosets may share regrets."""
+
+    def sequence_actions(self, player: int) -> np.ndarray:
+        """Return OpenSpiel's action of each sequence but the empty one, [S - 1]."""
+
+
 def labels_of(
-    tree: GameTree,
+    form: BucketedForm,
     buckets: Buckets | None = None,
     *,
     imperfect_recall: bool = False,
 ) -> Labels:
-    """Numbers the buckets that somebody asked for.
+    """Number the buckets of both players.
 
     Args:
-      tree: the compiled game.
-      buckets: for each player None, numbers [I] by logical infoset, or a mapping from
-        information-state strings to anything hashable.
-      imperfect_recall: let the game say what players forget, by a method
+      form: A game tree or a public-tree game.
+      buckets: For each player None, numbers [I] by logical infoset, or, for a game
+        tree, a mapping from information-state strings to anything hashable.
+      imperfect_recall: Whether the game itself says what players forget, by a method
         `bucket_key(player)` of its states, or `bucket_key(states, player)` of its
-        batched rules, with integers [n] or [n, k].
+        batched rules, with integers [n] or [n, k]. For game trees only.
 
     Raises:
-      ValueError: both were given, the game has no `bucket_key`, a map does not fit the
-        game, or infosets of one bucket have different legal actions.
+      ValueError: If both are given, the game has no `bucket_key`, a map does not fit
+        the game, or infosets of one bucket have different legal actions.
     """
     if imperfect_recall and buckets is not None:
         raise ValueError(
             "imperfect_recall=True takes the game's own buckets; leave out buckets"
         )
+    maps = (None, None) if buckets is None else buckets
+    if len(maps) != 2:
+        raise ValueError(f"buckets has {len(maps)} entries; give one for each player")
     labels: list[np.ndarray | None] = [None, None]
-    bucket_maps = of_both(buckets)
     for player in range(2):
-        of_user = _of_user(tree, bucket_maps[player], player)
-        player_labels = _of_game(tree, player) if imperfect_recall else of_user
-        if player_labels is not None and len(player_labels):
-            _check_actions(tree, player_labels, player)
+        tree: Any = form  # if the labels depend on information-state strings
+        if imperfect_recall:
+            player_labels = _of_game(tree, player)
+        elif isinstance(maps[player], Mapping):
+            player_labels = _of_mapping(tree, maps[player], player)
+        elif maps[player] is not None:
+            player_labels = _of_numbers(form, maps[player], player)
+        else:
+            continue
+        if len(player_labels):
+            _check_actions(form, player_labels, player)
             labels[player] = player_labels
     return labels[0], labels[1]
 
 
-def of_both(buckets: Buckets | None) -> Buckets:
-    """What somebody asked for, for each player.
-
-    Raises:
-      ValueError: there are not two entries.
-    """
-    bucket_maps = (None, None) if buckets is None else buckets
-    if len(bucket_maps) != 2:
-        raise ValueError(
-            f"buckets has {len(bucket_maps)} entries; give one for each player"
-        )
-    return bucket_maps
-
-
 def digest(labels: Labels) -> str | None:
-    """A hash that tells maps apart, for checkpoints; None where there are none."""
+    """Return a hash of buckets, for checkpoints; None if there are none."""
     if all(row is None for row in labels):
         return None
     parts = (b"" if row is None else row.tobytes() for row in labels)
     return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
-def _of_user(tree: GameTree, buckets: OneMap, player: int) -> np.ndarray | None:
-    """One player's labels from a mapping or from numbers."""
-    infosets = tree.infosets[player]
-    if buckets is None:
-        return None
-    if isinstance(buckets, Mapping):
-        unknown = set(buckets) - set(infosets.keys)
-        if unknown:
-            raise ValueError(
-                f"buckets[{player}] names {min(unknown)!r}, which is no information "
-                f"state of player {player} in {tree.game}"
-            )
-        # Tuples, so that no bucket has the name of an infoset that is left out.
-        keys = [(0, buckets[k]) if k in buckets else (1, k) for k in infosets.keys]
-        return _number(keys)
-    return labels_by_number(
-        buckets, len(infosets), player, ", or a mapping from information-state strings"
-    )
+def _of_mapping(tree: GameTree, buckets: Any, player: int) -> np.ndarray:
+    """Return labels by information-state string, int32 [I]."""
+    keys = tree.infosets[player].keys
+    if unknown := set(buckets) - set(keys):
+        raise ValueError(
+            f"buckets[{player}] names {min(unknown)!r}, which is no information "
+            f"state of player {player} in {tree.game}"
+        )
+    # Tuples, so that no bucket has the name of an infoset that is left out.
+    return _number((0, buckets[key]) if key in buckets else (1, key) for key in keys)
 
 
-def labels_by_number(
-    buckets: Sequence[int] | np.ndarray, infosets: int, player: int, or_else: str = ""
-) -> np.ndarray:
-    """One player's labels from numbers by logical infoset.
-
-    Args:
-      buckets: integers [I].
-      infosets: I.
-      player: whose, for the error.
-      or_else: what might be given instead, for the error.
-
-    Raises:
-      ValueError: they are no such numbers.
-    """
-    numbers = np.asarray(buckets)
+def _of_numbers(form: GameForm, buckets: Any, player: int) -> np.ndarray:
+    """Return labels by logical infoset, int32 [I]."""
+    numbers, infosets = np.asarray(buckets), len(form.decisions[player])
     is_integer = numbers.dtype.kind in "iu" or not numbers.size
     if numbers.shape != (infosets,) or not is_integer:
         raise ValueError(
             f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
-            f"integers [{infosets}], one for each infoset of player {player}{or_else}"
+            f"integers [{infosets}], one for each infoset of player {player}, or, for "
+            f"a game tree, a mapping from information-state strings"
         )
     return arrays.ranks([numbers]) if len(numbers) else np.zeros(0, np.int32)
 
@@ -152,57 +137,55 @@ def _of_game(tree: GameTree, player: int) -> np.ndarray:
 
 
 def _number(keys: Iterable[Hashable]) -> np.ndarray:
-    """int32 [I], equal numbers from 0 for equal keys."""
+    """Return equal numbers from 0 for equal keys, int32 [I]."""
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int32)
 
 
-def _check_actions(tree: GameTree, labels: np.ndarray, player: int) -> None:
-    """Raises ValueError where a bucket holds different legal actions."""
-    infosets = tree.infosets[player]
-    decisions = infosets.decisions
+def _check_actions(form: BucketedForm, labels: np.ndarray, player: int) -> None:
+    """Raise ValueError if a bucket contains infosets with different legal actions."""
+    decisions, actions = form.decisions[player], form.sequence_actions(player)
     owner, first = decisions.owner[1:], decisions.first_sequence
     usual = first_members(labels)[labels]
     other = decisions.num_actions != decisions.num_actions[usual]
     # The action at the same place, as far as there is one.
     place = np.arange(1, decisions.num_sequences) - first[owner]
     sequence = np.minimum(first[usual[owner]] + place, decisions.num_sequences - 1)
-    differs = infosets.actions != infosets.actions[sequence - 1]
-    other |= np.bincount(owner, weights=differs, minlength=len(infosets)) > 0
+    differs = actions != actions[sequence - 1]
+    other |= np.bincount(owner, weights=differs, minlength=len(decisions)) > 0
     if not other.any():
         return
     odd = int(np.flatnonzero(other)[0])
     pair = [
-        f"{infosets.keys[i]!r} "
-        f"{infosets.actions[first[i] - 1 :][: decisions.num_actions[i]].tolist()}"
+        f"{form.label(player, i)!r} {form.actions(player, i).tolist()}"
         for i in (odd, int(usual[odd]))
     ]
     raise ValueError(
-        f"{tree.game}: infosets of player {player} with different legal actions are in "
+        f"{form.game}: infosets of player {player} with different legal actions are in "
         f"one bucket: {pair[0]} and {pair[1]}; put them into buckets of their own"
     )
 
 
 def first_members(labels: np.ndarray) -> np.ndarray:
-    """int64 [B], the first infoset of each bucket."""
+    """Return the first infoset of each bucket, int64 [B]."""
     return np.unique(labels, return_index=True)[1]
 
 
 def pool(decisions: Decisions, labels: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """Adds up reach of sequences over buckets; the average strategy is in proportion.
+    """Sum reach of sequences over buckets; the average strategy is proportional to it.
 
-    A bucket's cumulative strategy is the sum, over iterations and over its infosets, of
-    the infoset's own reach times the strategy. Summing the average sequence form over
-    the infosets of a bucket gives the same. (Lanctot et al. 2012 add up histories, not
-    infosets: there an infoset weighs the more, the more histories it has.)
+    The cumulative strategy of a bucket is the sum, over iterations and over its
+    infosets, of the infoset's own reach times the strategy. The sum of the average
+    sequence form over the infosets of a bucket is the same. (Lanctot et al. 2012 sum
+    over histories instead, so that an infoset with more histories has more weight.)
 
     Args:
-      decisions: of one player.
-      labels: int32 [I], the bucket of each infoset.
-      reach: float64 [S], the average strategy in sequence form.
+      decisions: Decision points of one player.
+      labels: Bucket of each infoset, int32 [I].
+      reach: Average strategy in sequence form, float64 [S].
 
     Returns:
-      float64 [S]: for each sequence the sum over its bucket. Not a sequence form.
+      For each sequence the sum over its bucket, float64 [S]. Not a sequence form.
     """
     owner = decisions.owner[1:]
     action = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]

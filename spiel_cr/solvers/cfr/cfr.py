@@ -21,7 +21,7 @@ from spiel_cr.solvers.cfr import regret_matching, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
-from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver, Start
+from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver, Start, jitted_loop
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # How each player's infosets share regrets; None where they do not.
@@ -215,44 +215,32 @@ def update_regrets(
     )
 
 
-def _iterate(
-    problem: tuple[Trees, Shared],
-    state: CFRState,
-    iterations: jax.Array,
-    *,
-    config: CFRConfig,
+def _step(
+    problem: tuple[Trees, Shared], state: CFRState, *, config: CFRConfig
 ) -> CFRState:
-    trees, shared = ready(problem)
-    return jax.lax.fori_loop(
-        0, iterations, lambda _, s: step(trees, s, config=config, shared=shared), state
-    )
+    trees, shared = problem
+    return step(trees, state, config=config, shared=shared)
 
 
-_run = jax.jit(_iterate, static_argnames="config")
+_loop = functools.partial(jitted_loop, _step, prepare=ready)
+_run = _loop()
 
 
 @functools.cache
 def _run_in_place() -> Any:
-    """`_run` for large games: writes into the arrays of the state that it is given.
+    """Return `_run` for large games: it overwrites the arrays of the state.
 
     By options that compile it in two thirds of the time; measured on Rhode Island
     Hold'em, phantom tic-tac-toe and a turn, it is as fast there, or somewhat faster.
     """
-    return jax.jit(
-        _iterate,
-        static_argnames="config",
-        donate_argnames="state",
-        compiler_options=quick_options(),
-    )
+    return _loop(in_place=True, options=quick_options())
 
 
 @functools.cache
 def _quick_run(how: Compile) -> Any:
-    """`_run` compiled in less time, for programs that run shortly."""
+    """Return `_run` compiled in less time, for runs of few iterations."""
     options = quick_options(optimise=how != "once")
-    if options is None:
-        return _run
-    return jax.jit(_iterate, static_argnames="config", compiler_options=options)
+    return _run if options is None else _loop(options=options)
 
 
 def programs() -> int:

@@ -3,22 +3,22 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import Wanted, check_number, check_settings
+from spiel_cr.common.checks import Wanted, check_settings
 from spiel_cr.solvers.cfr.regret_matching import Rule
 
 
 @dataclasses.dataclass(frozen=True)
 class CFRConfig:
-    """One member of the CFR family.
+    """A member of the CFR family.
 
     Attributes:
-      name: for people; the preset or the string it was made from. Two configurations
-        that differ in name only are equal.
-      rule: what happens to regrets.
-      gamma: iteration t enters the average strategy with weight t^gamma: 0 the plain
-        mean, 1 linear averaging.
-      alternating: player 1 answers player 0's update of the same iteration (as in
-        OpenSpiel's solvers); otherwise both answer the previous iteration.
+      name: Name for messages: the preset or the string it was made from. Configurations
+        that differ only in it are equal.
+      rule: Regret rule.
+      gamma: Exponent of averaging: iteration t has weight t^gamma; 0 is the plain mean,
+        1 linear averaging.
+      alternating: Whether player 1 responds to player 0's update of the same iteration
+        (as in OpenSpiel's solvers); otherwise both respond to the previous iteration.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -27,9 +27,7 @@ class CFRConfig:
     alternating: bool = True
 
     def __post_init__(self) -> None:
-        check_number(
-            self.gamma, "gamma", "[0, inf)", remedy="it is averaging's exponent"
-        )
+        check_settings(self, {"gamma": "[0, inf)"})
 
 
 # What settings of sampled members must be.
@@ -42,38 +40,42 @@ _WANTED: Wanted = {
     "batch": range(1, (1 << 20) + 1),
     "threshold": "[0, inf)",
     "bonus": "(0, inf)",
+    "gamma": "[0, inf)",
+    "epsilon": "(0, 1]",
+    "delta": "[0, 1)",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class MCCFRConfig:
-    """One member of the Monte Carlo CFR family.
+    """A member of the Monte Carlo CFR family.
 
     Attributes:
-      name, rule, gamma, alternating: as in `CFRConfig`; an iteration is one batch for
+      name, rule, gamma, alternating: As in `CFRConfig`; an iteration is one batch for
         each player.
-      scheme: which actions of the updating player a trajectory follows: "outcome" one
+      scheme: Actions of the updating player that a trajectory follows: "outcome" one
         (Lanctot et al. 2009), "external" all (same paper), "average" those that the
         average strategy plays (Gibson et al. 2012).
-      epsilon: outcome sampling: probability of an exploring action at the updating
-        player's infosets; average-strategy sampling: least probability of an action.
-      explore: how outcome sampling explores: "uniform" over actions, or "balanced", in
-        proportion to how many of the player's sequences they lead to, which makes
+      epsilon: Probability of an exploring action at the updating player's infosets in
+        outcome sampling; least probability of an action in average-strategy sampling.
+      explore: Exploration of outcome sampling: "uniform" over actions, or "balanced",
+        in proportion to how many of the player's sequences they lead to, which makes
         deep infosets likelier (Farina et al. 2020, "Stochastic regret minimization in
         extensive-form games").
-      batch: trajectories of an iteration and player, sampled at the same strategies; 1
-        is the textbook algorithm, but for its average (see `averaging`).
-      baseline: control variate, see `baselines.py`.
-      decay: how much of an "average" baseline one sample replaces.
-      averaging: "exact" adds every iterate's whole sequence form to the average;
-        "sampled" adds the visited infosets' only, of games that are not compiled:
-        weighted by own reach over sampling probability (stochastically weighted
-        averaging), in external sampling those where the other player acts.
-      incremental: build the tree as trajectories go: each adds the first infoset that
-        is not yet in it, and below plays on by the current strategies without exploring
-        or updating; infosets that are not in the tree are uniform. Of games that are
-        not compiled.
-      delta: share of targeted trajectories, where a target is given.
+      batch: Number of trajectories per iteration and player, sampled at the same
+        strategies; 1 is the textbook algorithm except for its average (see
+        `averaging`).
+      baseline: Control variate, see `baselines.py`.
+      decay: Share of an "average" baseline that one sample replaces.
+      averaging: "exact" adds every iterate's complete sequence form to the average;
+        "sampled" adds that of visited infosets only, in simulated games: weighted by
+        own reach over sampling probability (stochastically weighted averaging), in
+        external sampling at infosets where the other player acts.
+      incremental: Whether the tree grows with trajectories, in simulated games: each
+        adds the first infoset that is not yet in it. Below, it follows the current
+        strategies without exploring or updating; infosets that are not in the tree are
+        uniform.
+      delta: Share of targeted trajectories, if there is a target.
       threshold, bonus: tau and beta of average-strategy sampling; by default the
         paper's, with which no action is left out before many iterations.
     """
@@ -96,18 +98,12 @@ class MCCFRConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
-        check_number(
-            self.gamma, "gamma", "[0, inf)", remedy="it is averaging's exponent"
-        )
-        check_number(
-            self.epsilon,
-            "epsilon",
-            "(0, 1]",
-            remedy="or some actions are never sampled",
-        )
-        check_number(
-            self.delta, "delta", "[0, 1)", remedy="some trajectories must be free"
-        )
+
+    @property
+    def simulated_only(self) -> list[str]:
+        """Settings that only simulated games support, as "averaging=sampled"."""
+        incremental = ["incremental=true"] if self.incremental else []
+        return incremental + ["averaging=sampled"] * (self.averaging == "sampled")
 
 
 # Published settings. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.
@@ -133,8 +129,8 @@ PRESETS: dict[str, CFRConfig] = {
 # The schemes are published, the batches are ours. `vr-mccfr` and `vr-mccfr+` have the
 # settings of the two algorithms of Schmid et al. 2019 (average baselines of decay 0.5,
 # uniform sampling, the latter with regret matching+ and linear averages), but for what
-# docs/sampling.md says; a sample of theirs updates all private hands of a public state,
-# one of these its trajectory.
+# docs/explanation/sampling.md says; a sample of theirs updates all private hands of a
+# public state, one of these its trajectory.
 # `evr-mccfr`, after its expected-value baselines (Davis et al. 2020), is our own choice
 # of settings: exploration is balanced (Farina et al. 2020), averages weigh t^2 and a
 # batch is large, all of it chosen by measuring on Leduc poker, goofspiel and liar's

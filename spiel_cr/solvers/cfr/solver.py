@@ -6,7 +6,7 @@ number) is here.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common import interrupts, memory
-from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.jax_utils import as_one_function, precision
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
@@ -121,6 +121,51 @@ class Program(NamedTuple):
     first: int = 0
     reader: Reader | None = None
     consumes: bool = False
+
+
+def jitted_loop(
+    step: Callable[..., Any],
+    *,
+    prepare: Callable[[Any], Any] | None = None,
+    fused: bool = False,
+    in_place: bool = False,
+    static: tuple[str, ...] = ("config",),
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return a jitted function that does a number of iterations, see `Program.advance`.
+
+    Args:
+      step: One iteration: from a problem, a state and static settings, by name, to the
+        next state.
+      prepare: Function that is applied to the problem before the first iteration.
+      fused: Whether all iterations are one piece of machine code, see
+        `jax_utils.as_one_function`.
+      in_place: Whether the arrays of the state are overwritten.
+      static: Names of the static settings.
+      options: Compiler options of XLA.
+    """
+
+    def _iterate(
+        problem: Any, state: Any, iterations: jax.Array, **settings: Any
+    ) -> Any:
+        def loop(problem: Any, state: Any, iterations: jax.Array) -> Any:
+            if prepare is not None:
+                problem = prepare(problem)
+            return jax.lax.fori_loop(
+                0, iterations, lambda _, now: step(problem, now, **settings), state
+            )
+
+        if fused:
+            return as_one_function(loop, problem, state, iterations)
+        return loop(problem, state, iterations)
+
+    donated = 1 if in_place else None
+    return jax.jit(
+        _iterate,
+        static_argnames=static,
+        donate_argnums=donated,
+        compiler_options=None if options is None else dict(options),
+    )
 
 
 def _check_state(state: Any, reader: Reader | None) -> None:

@@ -29,33 +29,33 @@ from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep import reservoirs
 from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.outputs import regret_matching
 
 
 class Advantages:
-    """What one player has learned to regret.
+    """The regrets that one player has learned.
 
     Attributes:
-      approximator: of advantages.
-      newest: of the advantages of the last iteration; None where it is not needed.
-      fitted: whether there was a fit; before, the player plays uniformly.
-      loss: of the last fit.
+      approximator: Network or table of advantages.
+      newest: The same of the advantages of the last iteration; None if it is not
+        needed.
+      fitted: Whether there was a fit; before the first one the player plays uniformly.
+      loss: Loss of the last fit.
     """
 
     def __init__(
         self, knowledge: Knowledge, player: int, config: DeepConfig, seed: int
     ) -> None:
-        """Knows nothing.
+        """Start without samples.
 
         Args:
-          knowledge: what rows stand for.
-          player: whose.
-          config: the algorithm.
-          seed: of first weights.
+          knowledge: Meaning of rows.
+          player: The player.
+          config: The algorithm.
+          seed: Seed of the first weights.
         """
-        self._knowledge, self._player, self._config = knowledge, player, config
-        self._seed = seed
+        self._config, self._seed = config, seed
         self._approximator = functools.partial(
             make_approximator, knowledge, player, config
         )
@@ -69,16 +69,17 @@ class Advantages:
         # Of the visits in what the network says, by infoset: before the last iteration,
         # and of it.
         self._weights: np.ndarray | None = None
-        if self.memory is None and isinstance(knowledge, TreeKnowledge):
-            self._weights = np.zeros((2, len(knowledge.legal[player])))
+        self._legal = knowledge.legal[player]
+        if self.memory is None and self._legal is not None:
+            self._weights = np.zeros((2, len(self._legal)))
         self.fitted, self.loss = False, math.nan
         self._iteration = 0
 
     def strategy(self, seen: Seen) -> np.ndarray:
-        """float64 [m, A], what the player plays.
+        """Return the current strategy, float64 [m, A].
 
         Args:
-          seen: what it sees at m decisions.
+          seen: Information of the player at m decisions.
         """
         if not self.fitted:
             return seen.legal / seen.legal.sum(axis=1)[:, None]
@@ -93,15 +94,15 @@ class Advantages:
     def learn(
         self, chunks: Iterable[Targets], iteration: int, random: np.random.Generator
     ) -> None:
-        """Takes in the visits of an iteration, and fits the network.
+        """Learn from the visits of an iteration, and fit the network.
 
-        Strategies stay what they are until the last chunk has come. A reservoir takes
-        in a chunk at a time; else all are held.
+        Strategies do not change until the last chunk was read. A reservoir takes one
+        chunk at a time; otherwise all chunks are kept in memory.
 
         Args:
-          chunks: of visits, one at least, with advantages as targets.
-          iteration: from 1.
-          random: advanced.
+          chunks: Visits, in at least one chunk, with advantages as targets.
+          iteration: Number of the iteration, from 1.
+          random: Random generator, which is advanced.
         """
         config = self._config
         share = 1.0
@@ -113,7 +114,7 @@ class Advantages:
                 self.memory.add(visits, random)
             if not len(self.memory):
                 return  # the player has decided nothing yet, and plays uniformly
-            targets = self._means(self.memory.targets())
+            targets = reservoirs.per_infoset(self.memory.targets(), self._legal)
         else:
             visits = reservoirs.joined(weighed)
             if not len(visits.weight) and (self.memory is None or not self.fitted):
@@ -133,7 +134,7 @@ class Advantages:
     def _exact(
         self, memory: reservoirs.Sums, visits: Targets, iteration: int
     ) -> Targets:
-        """The means per infoset, after the visits of an iteration."""
+        """Return the means per infoset after the visits of an iteration."""
         if self._config.accumulate == "cumulative":
             memory.discount(self._discount(iteration))
         memory.add(visits)
@@ -150,10 +151,10 @@ class Advantages:
     def _bootstrapped(
         self, visits: Targets, iteration: int, random: np.random.Generator
     ) -> Targets:
-        """The visits of an iteration, with what was learned before in the targets."""
+        """Return visits whose targets contain earlier advantages."""
         config = self._config
         plan = FitSchedule(config.steps, config.batch, config.learning_rate)
-        visits = self._means(visits)
+        visits = reservoirs.per_infoset(visits, self._legal)
         if self.newest is not None:
             self.newest.fit(self._balanced(visits), plan, random)
         before = np.zeros(visits.target.shape)
@@ -173,14 +174,14 @@ class Advantages:
 
     @staticmethod
     def _single(visits: Targets, target: np.ndarray) -> Targets:
-        """Visits with other targets, in single precision."""
+        """Return visits with other targets, in single precision."""
         return visits._replace(target=target.astype(np.float32))
 
     def _newest_share(self, rows: np.ndarray) -> np.ndarray:
-        """float64 [m], of the newest advantages in the prediction of the next regrets.
+        """Return the share of the newest advantages in predictions, float64 [m].
 
         Args:
-          rows: m of the player's.
+          rows: m rows of the player.
         """
         after = self._discount(self._iteration + 1)
         if self._weights is None:
@@ -189,20 +190,14 @@ class Advantages:
         total = newest + (kept + newest) * after
         return newest / np.where(total > 0, total, 1)
 
-    def _means(self, visits: Targets) -> Targets:
-        """Per infoset, where the game is compiled."""
-        if isinstance(self._knowledge, TreeKnowledge):
-            return reservoirs.per_infoset(visits, self._knowledge.legal[self._player])
-        return visits
-
     def _balanced(self, targets: Targets) -> Targets:
-        """Weights of the loss."""
-        if not isinstance(self._knowledge, TreeKnowledge):
+        """Return targets with the weights of the loss."""
+        if self._legal is None:
             return targets
         return reservoirs.balanced(targets, self._config.balance)
 
     def _discount(self, iteration: int) -> float:
-        """What keeps of the regrets before an iteration: t' = t - 1, DCFR+."""
+        """Return the discount of regrets before an iteration, DCFR+ with t' = t - 1."""
         past, alpha = iteration - 1, self._config.alpha
         if alpha == math.inf:
             return 1.0
@@ -210,7 +205,7 @@ class Advantages:
         return grown / (grown + 1)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, for `restore`."""
+        """Return all arrays that `restore` needs."""
         arrays = {f"net{k}": leaf for k, leaf in enumerate(self.approximator.leaves())}
         if self.newest is not None:
             for k, leaf in enumerate(self.newest.leaves()):
@@ -224,10 +219,10 @@ class Advantages:
         return {**arrays, "iteration": np.array(self._iteration)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Puts back what `arrays` gave.
+        """Restore the state that `arrays` returned.
 
         Raises:
-          ValueError: it is of other settings.
+          ValueError: If the arrays belong to other settings.
         """
         self._iteration = int(arrays["iteration"])
         self.fitted = self._iteration > 0
@@ -244,7 +239,7 @@ class Advantages:
 
 
 def numbered(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
-    """The arrays name0, name1, ... of a dict, in order."""
+    """Return the arrays name0, name1, ... of a dict, in order."""
     numbered_arrays: list[np.ndarray] = []
     while f"{name}{len(numbered_arrays)}" in arrays:
         numbered_arrays.append(arrays[f"{name}{len(numbered_arrays)}"])
@@ -252,7 +247,7 @@ def numbered(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
 
 
 def within(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The arrays whose names begin with a prefix, without it."""
+    """Return the arrays whose names begin with a prefix, without the prefix."""
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()

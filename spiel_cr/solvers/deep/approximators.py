@@ -1,11 +1,11 @@
-"""What is learned: a number for each action from what is known, by network or table."""
+"""Approximators of a number for each action: a network, or a table."""
 
 import numpy as np
 
 from spiel_cr.common import network_fits, networks
 from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.reservoirs import sums_by_row
 
@@ -16,10 +16,10 @@ _UNIT = 1 / 16
 
 
 class Perceptron:
-    """A network: numbers for each action from rows (see `infosets.Knowledge`).
+    """A network from rows (see `infosets.Knowledge`) to numbers for each action.
 
     Attributes:
-      shape: of the network.
+      shape: Shape of the network.
     """
 
     def __init__(
@@ -31,14 +31,14 @@ class Perceptron:
         scale: float,
         seed: int,
     ) -> None:
-        """Makes a network.
+        """Make a network.
 
         Args:
-          knowledge: what its rows stand for.
-          player: whose infosets it sees; None: joint information.
-          config: says how many hidden units and layers.
-          scale: what its outputs are multiplied with.
-          seed: of its first weights.
+          knowledge: Meaning of its rows.
+          player: The player whose infosets are its input; None: joint information.
+          config: Settings, which contain the numbers of hidden units and layers.
+          scale: Factor of its outputs.
+          seed: Seed of its first weights.
         """
         self._knowledge, self._player, self._scale = knowledge, player, scale
         wide = knowledge.num_features * (2 if player is None else 1)
@@ -46,7 +46,7 @@ class Perceptron:
         self._parameters = networks.make(self.shape.widths, seed)
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
-        """float64 [m, A], in the targets' units."""
+        """Return the outputs in the targets' units, float64 [m, A]."""
         outputs = self._knowledge.outputs(self._parameters, rows, self._player)
         return outputs.astype(np.float64) * self._scale
 
@@ -58,13 +58,13 @@ class Perceptron:
         *,
         ordered: bool = False,
     ) -> float:
-        """Fits it to targets; returns the loss.
+        """Fit the network to targets; return the loss.
 
         Args:
-          targets: what it shall say.
-          plan: steps and loss.
-          random: advanced.
-          ordered: see `network_fits.fit`.
+          targets: Targets of its outputs.
+          plan: Steps and loss.
+          random: Random generator, which is advanced.
+          ordered: See `network_fits.fit`.
         """
         self._parameters, loss = network_fits.fit(
             self._parameters,
@@ -78,34 +78,34 @@ class Perceptron:
         return loss
 
     def leaves(self) -> list[np.ndarray]:
-        """All that it has learned, float32 arrays."""
+        """Return all parameters as float32 arrays."""
         return networks.leaves(self._parameters)
 
     def restore(self, leaves: list[np.ndarray]) -> None:
-        """Puts back what `leaves` gave.
+        """Restore the parameters that `leaves` returned.
 
         Raises:
-          ValueError: it is not of such a network.
+          ValueError: If they belong to another network.
         """
         networks.check_arrays(self.shape.widths, leaves)
         self._parameters = networks.assembled(leaves)
 
 
 class Table:
-    """Numbers of a compiled game's infosets or joint information, as a `Perceptron`'s.
+    """A table of numbers by infoset or joint information, used like a `Perceptron`.
 
-    Its fit is what minimises the squared loss: the weighted mean target. What no target
-    speaks of stays as it is.
+    Its fit minimises the squared loss exactly: it is the weighted mean target. Rows
+    without targets do not change.
 
     Attributes:
-      values: float64 [rows, A].
+      values: Numbers, float64 [rows, A].
     """
 
     def __init__(self, rows: int, actions: int) -> None:
-        """Is zero everywhere.
+        """Make a table of zeros.
 
         Args:
-          rows: infosets, or joint information.
+          rows: Number of infosets, or of rows of joint information.
           actions: A.
         """
         self.values = np.zeros((rows, actions))
@@ -122,7 +122,7 @@ class Table:
         *,
         ordered: bool = False,
     ) -> float:
-        """See `Perceptron.fit`; there is no loss to tell."""
+        """See `Perceptron.fit`; the loss is not computed."""
         weight = np.where(targets.legal, targets.weight[:, None], 0)
         target = np.where(weight > 0, targets.target, 0)
         count = len(self.values)
@@ -132,7 +132,7 @@ class Table:
         return 0.0
 
     def leaves(self) -> list[np.ndarray]:
-        """One float64 array."""
+        """Return one float64 array."""
         return [self.values.copy()]
 
     def restore(self, leaves: list[np.ndarray]) -> None:
@@ -148,19 +148,17 @@ Approximator = Perceptron | Table
 def make_approximator(
     knowledge: Knowledge, player: int | None, config: DeepConfig, seed: int
 ) -> Approximator:
-    """The network or table of a configuration.
+    """Make the network or table of a configuration.
 
     Args:
-      knowledge: what rows stand for.
-      player: whose infosets it sees; None: joint information.
-      config: the algorithm.
-      seed: of first weights.
+      knowledge: Meaning of rows.
+      player: The player whose infosets are the input; None: joint information.
+      config: The algorithm.
+      seed: Seed of the first weights.
     """
     if config.network == "table":
-        assert isinstance(knowledge, TreeKnowledge)
-        rows = len(knowledge.deciders)
-        if player is not None:
-            rows = knowledge.num_infosets[player]
-        return Table(rows, knowledge.num_actions)
+        rows = knowledge.deciders if player is None else knowledge.legal[player]
+        assert rows is not None  # see `DeepConfig.needs_tree`
+        return Table(len(rows), knowledge.num_actions)
     scale = knowledge.scale * (1 if player is None else _UNIT)
     return Perceptron(knowledge, player, config, scale=scale, seed=seed)

@@ -1,4 +1,4 @@
-"""Deep CFR and its successors: the loop around traversals, memories and fits."""
+"""Deep CFR and its successors: the loop of traversals, memories and fits."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,47 +15,48 @@ from spiel_cr.solvers.deep.averages import Networks, RunningReach
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_of
 from spiel_cr.solvers.deep.tensors import Stepped
 from spiel_cr.solvers.deep.traversal import Task, in_chunks
 
-# What random numbers are for: with the seed and the iteration it makes a generator.
+# Purposes of random numbers: each has its own generator in every iteration.
 _SAMPLES, _FITS, _BANK, _CRITIC = range(4)
 
 
 class DeepSolver(Training):
-    """Deep CFR or a successor of it on one game; holds the state between calls.
+    """A solver by deep CFR or a successor of it, with its state between calls.
 
-    Every random number comes from the seed, the iteration, the player and what it is
-    for: the same seed gives the same bits on one machine, resumed or not.
+    Every random number depends on the seed, the iteration, the player and the purpose:
+    the same seed gives bitwise identical results on one machine, resumed or not.
 
     Attributes:
-      source: of histories.
-      knowledge: of what is known at its positions.
-      config: the algorithm.
-      seed: of everything random.
-      iterations: done so far.
-      episodes: trajectories so far, of both players; 0 without sampling.
-      nodes: decisions and ends that these have visited (chance is not counted).
-      seconds: spent on that; what averages take in the end is not counted.
+      source: Simulator of the game.
+      knowledge: Information of the players at the simulator's positions.
+      config: The algorithm.
+      seed: Seed for all random choices.
+      iterations: Number of iterations completed.
+      episodes: Number of trajectories of both players; 0 without sampling.
+      nodes: Number of decisions and terminal nodes that these have visited, without
+        chance.
+      seconds: Time spent iterating, without that of computing averages at the end.
     """
 
     def __init__(
         self, game: GameTree | Stepped, config: DeepConfig | str, *, seed: int = 0
     ) -> None:
-        """Makes networks and empty memories.
+        """Make networks and empty memories.
 
         Args:
-          game: compiled; or one that is stepped, whose source the caller closes.
-          config: the algorithm, or a string such as "sd-cfr(hidden=64)".
-          seed: of everything random.
+          game: A game tree, or a simulated game, whose simulator the caller closes.
+          config: The algorithm, or a string such as "sd-cfr(hidden=64)".
+          seed: Seed for all random choices.
 
         Raises:
-          ValueError: a bad setting or seed; settings that need a compiled game; or the
-            game does not provide the tensors that networks read.
-          ImportError: optax is missing, and networks are asked for.
+          ValueError: If a setting or the seed is invalid, settings need a game tree, or
+            the game does not provide the tensors that networks read.
+          ImportError: If optax is missing and there are networks.
         """
         self.config = config = read_settings(config, PRESETS)
         super().__init__(game, config, seed)
@@ -75,20 +76,20 @@ class DeepSolver(Training):
         ]
         self._banks = [Bank(config.bank) for _ in range(2 if "bank" in kinds else 0)]
         self._reaches: list[RunningReach] = []
-        if "exact" in kinds and isinstance(knowledge, TreeKnowledge):
-            self._reaches = [RunningReach(knowledge.tree, p) for p in range(2)]
+        if "exact" in kinds and self.tree is not None:
+            self._reaches = [RunningReach(self.tree, p) for p in range(2)]
 
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
-        """float64 [m, A], what a player plays now.
+        """Return the current strategy of a player, float64 [m, A].
 
         Args:
           player: 0 or 1.
-          seen: what it sees at m decisions.
+          seen: Information of the player at m decisions.
         """
         return self._advantages[player].strategy(seen)
 
     def _iterate(self) -> None:
-        """Both players in turn, then the critic."""
+        """Update both players in turn, then the critic."""
         iteration = self.iterations + 1
         for player in range(2):
             self._average(player, iteration)
@@ -105,7 +106,7 @@ class DeepSolver(Training):
         self.iterations = iteration
 
     def _traverse(self, player: int, iteration: int) -> Iterator[Targets]:
-        """The visits of an iteration; strategies and moves are taken in."""
+        """Yield the visits of an iteration; store strategies and moves."""
         config, knowledge = self.config, self.knowledge
         random = self._random(iteration, player, _SAMPLES)
         self.episodes += config.traversals
@@ -120,7 +121,7 @@ class DeepSolver(Training):
             yield traversal.advantages
 
     def _average(self, player: int, iteration: int) -> None:
-        """Averages take in what a player plays before it learns."""
+        """Add the strategy of a player before its update to the averages."""
         weight = self._weight(iteration)
         if self._reaches:
             self._reaches[player].add(self.current_behaviour(player), weight)
@@ -133,26 +134,26 @@ class DeepSolver(Training):
             self._banks[player].add(leaves, weight, random)
 
     def _weight(self, iteration: int) -> float:
-        """Of an iteration's strategies in the average."""
+        """Return the weight of an iteration's strategies in the average."""
         return float(iteration) ** self.config.gamma
 
     def _random(self, iteration: int, player: int, purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, iteration, player, purpose])
 
     def _number(self, which: int) -> int:
-        """A seed of its own for each network."""
+        """Return a seed for each network."""
         sequence = np.random.SeedSequence([self.seed, which])
         return int(sequence.generate_state(1)[0] >> 1)
 
     def average(self, kind: str | None = None) -> Networks:
-        """Both players' average strategies, as networks; "exact" ones have none.
+        """Return both players' average strategies as networks; "exact" ones have none.
 
         Args:
-          kind: one of the configuration's averages; None: its first.
+          kind: One of the configuration's averages; None: the first one.
 
         Raises:
-          ValueError: the configuration does not keep such an average, or there was no
-            iteration yet.
+          ValueError: If the configuration does not keep such an average, or there was
+            no iteration yet.
         """
         kind = self._kind(kind)
         config, first = self.config, self._advantages[0].approximator
@@ -172,7 +173,7 @@ class DeepSolver(Training):
         return Networks.single(shape, config.features, fitted)
 
     def _kind(self, kind: str | None) -> str:
-        """One of the configuration's averages, once there was an iteration."""
+        """Return one of the configuration's averages, once there was an iteration."""
         kinds = self.config.averages
         kind = str(check_choice(kinds[0] if kind is None else kind, "kind", kinds))
         if not self.iterations:
@@ -182,13 +183,14 @@ class DeepSolver(Training):
     def average_behaviours(
         self, kind: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Both players' average strategies, float64 [S] each, by logical sequence.
+        """Return both players' average strategies, float64 [S] each, by logical
+        sequence.
 
         Args:
-          kind: as of `average`.
+          kind: See `average`.
 
         Raises:
-          ValueError: as `average`, or the game is not compiled.
+          ValueError: See `average`; or if the game has no tree.
         """
         knowledge = self._compiled()
         if self._kind(kind) == "exact":
@@ -198,7 +200,7 @@ class DeepSolver(Training):
         return first, second
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that the solver needs to go on, for `restore`."""
+        """Return all arrays that `restore` needs."""
         counts = [self.iterations, self.episodes, self.nodes]
         arrays: dict[str, np.ndarray] = {"counts": np.array(counts, np.int64)}
         for name, part in self._parts():
@@ -211,14 +213,14 @@ class DeepSolver(Training):
         return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """Puts back what `arrays` gave; the solver then goes on to the same bits.
+        """Restore the state that `arrays` returned; continue bitwise identically.
 
         Args:
-          arrays: of a solver of the same game, configuration and seed.
-          seconds: time that was spent iterating before.
+          arrays: Arrays of a solver of the same game, configuration and seed.
+          seconds: Time spent iterating before.
 
         Raises:
-          ValueError: these are not of such a solver.
+          ValueError: If the arrays are not those of such a solver.
         """
         try:
             self._restore(arrays)
@@ -246,7 +248,7 @@ class DeepSolver(Training):
         self.iterations, self.episodes, self.nodes = map(int, counts)
 
     def _parts(self) -> list[tuple[str, Any]]:
-        """What has `arrays` and `restore`, by name."""
+        """Return all parts that have `arrays` and `restore`, by name."""
         parts: list[tuple[str, Any]] = []
         for player, advantages in enumerate(self._advantages):
             parts.append((f"advantages{player}", advantages))

@@ -1,7 +1,7 @@
-"""What solvers that train networks have in common, deep CFR and self-play alike."""
+"""Base class of solvers that train networks, by deep CFR or by self-play."""
 
 import abc
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,10 +21,10 @@ from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 
 
 def check_stepped(config: Any) -> None:
-    """Raises ValueError for a setting that only compiled games have.
+    """Raise ValueError if a setting needs a game tree.
 
     Args:
-      config: a `DeepConfig` or a `SelfPlayConfig`.
+      config: A `DeepConfig` or a `SelfPlayConfig`.
     """
     if config.needs_tree:
         raise ValueError(
@@ -34,36 +34,39 @@ def check_stepped(config: Any) -> None:
 
 
 class Training(IterativeSolver):
-    """A solver that samples matches of one game and learns from them.
+    """A solver that samples matches of a game and learns from them.
 
     Attributes:
-      source: of histories.
-      knowledge: of what is known at its positions.
-      seed: of everything random.
-      iterations: done so far.
-      episodes: matches so far.
+      source: Simulator of the game.
+      knowledge: Information of the players at the simulator's positions.
+      tree: The game tree; None: the game is simulated.
+      seed: Seed for all random choices.
+      iterations: Number of iterations completed.
+      episodes: Number of matches sampled.
       nodes: Number of decisions and terminal nodes that these have visited.
     """
 
     iterations: int
 
     def __init__(self, game: GameTree | Stepped, config: Any, seed: int) -> None:
-        """Has done nothing yet.
+        """Prepare; nothing is sampled yet.
 
         Args:
-          game: compiled; or one that is stepped, whose source the caller closes.
-          config: a `DeepConfig` or a `SelfPlayConfig`.
-          seed: of everything random.
+          game: A game tree, or a simulated game, whose simulator the caller closes.
+          config: A `DeepConfig` or a `SelfPlayConfig`.
+          seed: Seed for all random choices.
 
         Raises:
-          ValueError: a bad seed; or settings that need a compiled game.
+          ValueError: If the seed is invalid, or a setting needs a game tree.
         """
         self.seed = check_seed(seed)
         self.source: Simulator
         self.knowledge: Knowledge
+        self.tree: GameTree | None = None
         if isinstance(game, GameTree):
             self.source = TreeSource(game, stratified=config.draws == "stratified")
             self.knowledge = TreeKnowledge(game, config.features)
+            self.tree = game
         else:
             check_stepped(config)
             self.source, self.knowledge = game
@@ -85,21 +88,21 @@ class Training(IterativeSolver):
 
     @abc.abstractmethod
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
-        """float64 [m, A], what a player plays now.
+        """Return the current strategy of a player, float64 [m, A].
 
         Args:
           player: 0 or 1.
-          seen: what it sees at m decisions.
+          seen: Information of the player at m decisions.
         """
 
     def current_behaviour(self, player: int) -> np.ndarray:
-        """float64 [S], what a player plays now, by logical sequence.
+        """Return the current strategy by logical sequence, float64 [S].
 
         Args:
           player: 0 or 1.
 
         Raises:
-          ValueError: the game is not compiled.
+          ValueError: If the game has no tree.
         """
         knowledge = self._compiled()
         return knowledge.behaviour(
@@ -107,13 +110,13 @@ class Training(IterativeSolver):
         )
 
     def _compiled(self) -> TreeKnowledge:
-        """What is known of a compiled game.
+        """Return the knowledge of a game tree.
 
         Raises:
-          ValueError: the game is not compiled.
+          ValueError: If the game has no tree.
         """
-        if isinstance(self.knowledge, TreeKnowledge):
-            return self.knowledge
+        if self.tree is not None:
+            return cast(TreeKnowledge, self.knowledge)
         raise ValueError(
             f"{self.source.game} is not compiled, and has no numbered infosets; "
             f"compile it, or take the networks that average() gives"
@@ -132,14 +135,11 @@ class Training(IterativeSolver):
 
     def identity(self) -> dict[str, Any]:
         """See `IterativeSolver.identity`."""
-        knowledge, form = self.knowledge, "deep"
-        if isinstance(knowledge, TreeKnowledge):
-            form, game_id = "deep, compiled", knowledge.tree.game_id
-        else:
-            game_id = key_making.fingerprint(self.source)
+        tree = self.tree
+        game_id = key_making.fingerprint(self.source) if tree is None else tree.game_id
         return {
             "game": str(self.source.game),
-            "form": form,
+            "form": "deep" if tree is None else "deep, compiled",
             "fingerprint": game_id,
             "config": settings_text(self.config),
             "seed": self.seed,
@@ -148,8 +148,7 @@ class Training(IterativeSolver):
     def outcome(self) -> dict[str, Any]:
         """See `IterativeSolver.outcome`."""
         fields: dict[str, Any] = {"trajectories": self.episodes}
-        if isinstance(self.knowledge, TreeKnowledge):
-            tree = self.knowledge.tree
+        if (tree := self.tree) is not None:
             return fields | {
                 "solved": SolvedForm(tree, tree.sequence_form),
                 "average": self.average_behaviours(),
@@ -160,5 +159,5 @@ class Training(IterativeSolver):
 
     def close(self) -> None:
         """Close the simulator of a game without a tree."""
-        if not isinstance(self.knowledge, TreeKnowledge):
+        if self.tree is None:
             self.source.close()

@@ -1,11 +1,12 @@
-"""What networks are asked about: rows that stand for infosets and joint information.
+"""Inputs of networks: rows that represent infosets and joint information.
 
-Of a compiled game a row is a number (of an infoset, or of a decision with all that both
-players know), networks are asked about all of them once per fit, and a sampler looks up
-the answers. Of other games rows are features, and a network is asked about the
-positions that a batch meets, see `Knowledge`.
+In a game tree a row is a number, of an infoset or of a decision with all that both
+players know. Networks are evaluated at all of them once per fit, and samplers look up
+the results. In other games rows are features, and a network is evaluated at the
+positions that a batch visits, see `Knowledge`.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -20,16 +21,16 @@ from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.tree.tree import GameTree
 
-# Networks per player whose answers are kept.
+# Networks per player whose outputs are kept.
 _KEPT = 2
 
 
 class Seen(NamedTuple):
-    """What the acting players know at m decisions of one player.
+    """Information of the acting players at m decisions of one player.
 
     Attributes:
-      rows: compiled: int64 [m], infosets; else float32 [m, F], features.
-      legal: bool [m, A], by OpenSpiel's actions.
+      rows: Infosets, int64 [m], in a game tree; otherwise features, float32 [m, F].
+      legal: Legal actions, bool [m, A], by OpenSpiel's actions.
     """
 
     rows: np.ndarray
@@ -37,68 +38,80 @@ class Seen(NamedTuple):
 
 
 class Knowledge(Protocol):
-    """What is known at a source's positions, and how networks are asked about it.
+    """Information of the players at a simulator's positions, as input of networks.
 
     `rows` are opaque: arrays that can be indexed along their first axis. A critic sees
-    the *joint* information: what both players know together.
+    the *joint* information: all that both players know together.
     """
 
     @property
     def num_actions(self) -> int:
-        """A, of the whole game: OpenSpiel's `num_distinct_actions`."""
+        """A, of the complete game: OpenSpiel's `num_distinct_actions`."""
 
     @property
     def num_features(self) -> int:
-        """F, what a network sees of an infoset. Joint information has 2 F."""
+        """F, the number of features of an infoset. Joint information has 2 F."""
 
     @property
-    def num_infosets(self) -> tuple[int, int] | None:
-        """Of the players of a compiled game; None: they are not known."""
+    def legal(self) -> Sequence[np.ndarray | None]:
+        """For each player bool [I, A], OpenSpiel's legal actions at its infosets.
+
+        None: infosets are not numbered.
+        """
+
+    @property
+    def deciders(self) -> np.ndarray | None:
+        """The player that decides at each row of joint information, int8 [J].
+
+        None: joint information is not numbered.
+        """
 
     @property
     def scale(self) -> float:
-        """Half of the range of utilities, or 1: networks give utilities over this."""
+        """Half of the range of utilities, or 1; the unit of outputs of networks."""
 
     def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
-        """What a player knows where it decides.
+        """Return the information of a player at its decisions.
 
         Args:
-          positions: of the source.
-          places: int64 [m], indices of decisions of the player.
-          player: whose.
+          positions: Positions of the simulator.
+          places: Indices of decisions of the player, int64 [m].
+          player: The player.
         """
 
     def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
-        """Rows [m, ...] of what both players know.
+        """Return rows of joint information, [m, ...].
 
         Args:
-          positions: of the source.
-          places: int64 [m], indices of decisions.
+          positions: Positions of the simulator.
+          places: Indices of decisions, int64 [m].
         """
 
     def player_rows(self, joint: np.ndarray, player: int) -> np.ndarray:
-        """Rows [m, ...] of what the player who decides knows there.
+        """Return rows of the information of the acting player, [m, ...].
 
         Args:
-          joint: rows from `joint`.
-          player: who decides in all of them.
+          joint: Rows from `joint`.
+          player: The player that acts in all of them.
         """
 
     def outputs(
         self, parameters: Parameters, rows: np.ndarray, player: int | None
     ) -> np.ndarray:
-        """A network's numbers, float32 [m, A].
+        """Return the outputs of a network, float32 [m, A].
 
         Args:
-          parameters: its parameters; answers may be kept as long as they are the same
-            object.
-          rows: of a player's infosets, or joint information.
-          player: whose infosets; None: joint information.
+          parameters: Parameters of the network; results may be kept as long as they are
+            the same object.
+          rows: Rows of a player's infosets, or of joint information.
+          player: The player; None: joint information.
         """
 
     def table(self, player: int | None) -> jax.Array | None:
-        """What rows stand for: float32 [I, F], or [J, 2 F] for None; None:
-        rows are features themselves."""
+        """Return the features of all rows, float32 [I, F], or [J, 2 F] for None.
+
+        The result is None if rows are features themselves.
+        """
 
 
 class TreeKnowledge:
@@ -106,24 +119,21 @@ class TreeKnowledge:
 
     Attributes:
       tree: the game.
-      num_actions, num_features, num_infosets, scale: see `Knowledge`.
-      legal: for each player bool [I, A], by OpenSpiel's actions.
+      num_actions, num_features, legal, deciders, scale: See `Knowledge`.
       sequence: for each player int64 [I, A], the logical sequence of each action; 0
         where it is not legal.
-      deciders: int8 [J], who decides at each row of joint information.
     """
 
     def __init__(self, tree: GameTree, features: str = "information_state") -> None:
-        """Numbers joint information; features are asked for when they are first needed.
+        """Number joint information; features are computed when they are first needed.
 
         Args:
-          tree: the compiled game.
+          tree: The game tree.
           features: "information_state" or "observation".
         """
         self.tree, self._features = tree, features
         game = tree.game
         self.num_actions: int = game.num_distinct_actions()
-        self.num_infosets = (len(tree.infosets[0]), len(tree.infosets[1]))
         self.scale = scale_of(game)
         histories = tree.histories
         self._decisions = np.flatnonzero(histories.player >= 0)
@@ -131,7 +141,8 @@ class TreeKnowledge:
         self._number[self._decisions] = np.arange(len(self._decisions))
         self.deciders = histories.player[self._decisions]
         self._infoset = histories.infoset[self._decisions].astype(np.int64)
-        self.legal, self.sequence = [], []
+        self.legal: list[np.ndarray] = []
+        self.sequence: list[np.ndarray] = []
         for infosets in tree.infosets:
             place = np.zeros((len(infosets), self.num_actions), np.int64)
             owner = infosets.decisions.owner[1:]
@@ -139,8 +150,8 @@ class TreeKnowledge:
             self.sequence.append(place)
             self.legal.append(place > 0)
         self._tables: dict[int | None, jax.Array] = {}
-        # Of each player the answers of the networks that were asked last, the newest
-        # one at the end: of advantages, and of predictions.
+        # For each player the outputs of the networks that were evaluated last, the
+        # newest one at the end: of advantages, and of predictions.
         self._kept: dict[int | None, list[tuple[Any, np.ndarray]]] = {}
 
     @property
@@ -148,7 +159,7 @@ class TreeKnowledge:
         """See `Knowledge`.
 
         Raises:
-          ValueError: the game does not provide these tensors.
+          ValueError: If the game does not provide these tensors.
         """
         return feature_count(self.tree.game, self._features)
 
@@ -158,7 +169,7 @@ class TreeKnowledge:
         return Seen(rows, self.legal[player][rows])
 
     def everywhere(self, player: int) -> Seen:
-        """What a player knows at all of its infosets, in their order."""
+        """Return the information of a player at all of its infosets, in order."""
         legal = self.legal[player]
         return Seen(np.arange(len(legal)), legal)
 
@@ -173,7 +184,7 @@ class TreeKnowledge:
     def outputs(
         self, parameters: Parameters, rows: np.ndarray, player: int | None
     ) -> np.ndarray:
-        """See `Knowledge`; all rows are asked about at once, and kept."""
+        """See `Knowledge`; all rows are evaluated at once, and kept."""
         kept = self._kept.setdefault(player, [])
         places = [k for k, one in enumerate(kept) if one[0] is parameters]
         if places:
@@ -197,7 +208,7 @@ class TreeKnowledge:
         return self._tables[player]
 
     def behaviour(self, player: int, strategy: np.ndarray) -> np.ndarray:
-        """float64 [S], by logical sequence, from a strategy float64 [I, A]."""
+        """Return a strategy, float64 [I, A], by logical sequence, float64 [S]."""
         count = self.tree.infosets[player].decisions.num_sequences
         behaviour = np.ones(count)
         legal = self.legal[player]
@@ -208,7 +219,7 @@ class TreeKnowledge:
         return self._tensors(self._decisions, (0, 1))
 
     def _tensors(self, histories: np.ndarray, players: tuple[int, ...]) -> np.ndarray:
-        """float32 [n, F · players], of each history."""
+        """Return features of histories, float32 [n, F · players]."""
         tensors = np.zeros(
             (len(histories), self.num_features * len(players)), np.float32
         )
@@ -221,6 +232,6 @@ class TreeKnowledge:
 
 
 def scale_of(game: Any) -> float:
-    """Half of the range of a game's utilities; 1 where that is zero or not finite."""
+    """Return half of the range of utilities; 1 if that is zero or not finite."""
     scale = (game.max_utility() - game.min_utility()) / 2
     return float(scale) if 0 < scale < np.inf else 1.0

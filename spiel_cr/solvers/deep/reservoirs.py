@@ -1,4 +1,4 @@
-"""What networks are fitted to: samples of visits, sums per infoset, transitions."""
+"""Training data of networks: samples of visits, sums per infoset, transitions."""
 
 from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Knowledge
 
 # A named tuple of arrays with equally many rows.
 Rows = TypeVar("Rows", bound=Any)
@@ -31,12 +31,13 @@ class Transitions(NamedTuple):
     """Moves that a critic learns from.
 
     Attributes:
-      rows: [n, ...], joint information.
-      action: int32 [n], OpenSpiel's, what was played.
-      utility: float32 [n], player 0's where the game was over then, else 0.
-      player: int8 [n], who decides next; negative: the game was over.
-      next_rows: [n, ...], those after the move; anything where the game was over.
-      next_legal: bool [n, A], there.
+      rows: Joint information, [n, ...].
+      action: OpenSpiel's action that was played, int32 [n].
+      utility: Player 0's utility if the game was over then, else 0, float32 [n].
+      player: The player that decides next, int8 [n]; negative: the game was over.
+      next_rows: Joint information after the move, [n, ...]; arbitrary if the game was
+        over.
+      next_legal: Legal actions there, bool [n, A].
     """
 
     rows: np.ndarray
@@ -48,21 +49,21 @@ class Transitions(NamedTuple):
 
 
 class Kept(Generic[Rows]):
-    """Rows of arrays, so many at most; which ones stay is up to its kinds.
+    """Rows of arrays up to a capacity; subclasses choose which rows stay.
 
     Attributes:
-      capacity: the most rows that are kept.
-      num_seen: rows so far.
+      capacity: Maximum number of rows.
+      num_seen: Number of rows so far.
     """
 
-    # What has the arrays.
+    # Class of the rows.
     kind: type[Rows]
 
     def __init__(self, capacity: int) -> None:
-        """Is empty; room is taken as rows come.
+        """Start empty; memory grows with the rows.
 
         Args:
-          capacity: the most rows that are kept.
+          capacity: Maximum number of rows.
         """
         self.capacity, self.num_seen = capacity, 0
         self._arrays: list[np.ndarray] = []
@@ -71,11 +72,11 @@ class Kept(Generic[Rows]):
         return min(self.num_seen, self.capacity)
 
     def _put(self, rows: Rows, place: np.ndarray) -> None:
-        """Takes in rows; those whose place is below the capacity are kept.
+        """Store rows; those whose place is below the capacity are kept.
 
         Args:
-          rows: n of them.
-          place: int64 [n], of each; of equal places the last one stays.
+          rows: n rows.
+          place: Place of each, int64 [n]; of equal places the last one stays.
         """
         if not self._arrays:
             self._arrays = [array[:0].copy() for array in rows]
@@ -91,27 +92,27 @@ class Kept(Generic[Rows]):
         self.num_seen += len(place)
 
     def targets(self) -> Rows:
-        """All that is kept; views, valid until the next rows come."""
+        """Return all rows; views, valid until the next rows are stored."""
         return self.kind(*(array[: len(self)] for array in self._arrays))
 
     def at(self, places: np.ndarray) -> Rows:
-        """Some of them.
+        """Return some rows.
 
         Args:
-          places: int64 [m], from 0 to below the number of those kept.
+          places: Numbers of rows, int64 [m].
         """
         return self.kind(*(array[places] for array in self._arrays))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, for `restore`."""
+        """Return all arrays that `restore` needs."""
         kept = self.targets()._asdict() if self._arrays else {}
         return {"met": np.array(self.num_seen), **kept}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Puts back what `arrays` gave.
+        """Restore the state that `arrays` returned.
 
         Raises:
-          ValueError: it is not of such a memory.
+          ValueError: If the arrays are not those of such a memory.
         """
         num_seen = int(arrays["met"])
         names = self.kind._fields if num_seen else ()
@@ -137,11 +138,11 @@ class Reservoir(Kept[Targets]):
     kind = Targets
 
     def add(self, visits: Targets, random: np.random.Generator) -> None:
-        """Takes in a batch of visits.
+        """Store a batch of visits.
 
         Args:
-          visits: of it.
-          random: advanced.
+          visits: The visits.
+          random: Random generator, which is advanced.
         """
         count = len(visits.weight)
         if not count:
@@ -156,56 +157,56 @@ class Reservoir(Kept[Targets]):
 
 
 class Sums:
-    """Sums of weight and of weight · target per infoset of a compiled game.
+    """Sums of weight and of weight · target per infoset of a game tree.
 
-    They are sufficient statistics of the squared loss on all visits there ever were.
+    They are sufficient statistics of the squared loss on all visits so far.
 
     Attributes:
-      legal: bool [I, A].
-      total: float64 [I, A], the sum of weight · target.
-      weight: float64 [I], the sum of weights.
+      legal: Legal actions, bool [I, A].
+      total: Sum of weight · target, float64 [I, A].
+      weight: Sum of weights, float64 [I].
     """
 
     def __init__(self, legal: np.ndarray) -> None:
-        """Starts at zero.
+        """Start at zero.
 
         Args:
-          legal: bool [I, A].
+          legal: Legal actions, bool [I, A].
         """
         self.legal = legal
         self.total = np.zeros(legal.shape)
         self.weight = np.zeros(len(legal))
 
     def add(self, visits: Targets, random: np.random.Generator | None = None) -> None:
-        """Adds visits; their rows are infosets. Nothing is drawn."""
+        """Add visits, whose rows are infosets; draws no random numbers."""
         count, target = len(self.weight), np.where(visits.legal, visits.target, 0)
         self.weight += np.bincount(visits.rows, visits.weight, count)
         self.total += sums_by_row(visits.rows, visits.weight[:, None] * target, count)
 
     def discount(self, factor: float) -> None:
-        """Keeps what is positive, times a factor; weights shrink alike."""
+        """Keep positive sums, times a factor; weights shrink alike."""
         self.total = np.maximum(self.total, 0) * factor
         self.weight = self.weight * factor
 
     def mean(self) -> np.ndarray:
-        """float64 [I, A], the weighted mean target; 0 where there was no visit."""
+        """Return the weighted mean target, float64 [I, A]; 0 without visits."""
         safe_weight = np.where(self.weight > 0, self.weight, 1)
         return self.total / safe_weight[:, None]
 
     def targets(self) -> Targets:
-        """A row per infoset."""
+        """Return a row per infoset."""
         rows = np.arange(len(self.weight))
         return Targets(rows, self.legal, self.mean(), self.weight)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, for `restore`."""
+        """Return all arrays that `restore` needs."""
         return {"total": self.total, "weight": self.weight}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Puts back what `arrays` gave.
+        """Restore the state that `arrays` returned.
 
         Raises:
-          ValueError: it is not of such a game.
+          ValueError: If the arrays belong to another game.
         """
         total, weight = arrays["total"], arrays["weight"]
         if total.shape != self.total.shape or weight.shape != self.weight.shape:
@@ -214,32 +215,35 @@ class Sums:
 
 
 def sums_by_row(rows: np.ndarray, numbers: np.ndarray, count: int) -> np.ndarray:
-    """float64 [count, A], numbers [n, A] summed by the rows that they belong to."""
+    """Return numbers [n, A] summed by their rows, float64 [count, A]."""
     columns = [np.bincount(rows, column, count) for column in numbers.T]
     return np.stack(columns, axis=1)
 
 
-def per_infoset(visits: Targets, legal: np.ndarray) -> Targets:
-    """The weighted mean of visits at each infoset of a compiled game.
+def per_infoset(visits: Targets, legal: np.ndarray | None) -> Targets:
+    """Return the weighted mean of visits at each infoset, if infosets are numbered.
 
     The squared loss (and cross-entropy) on the result differs from that on the visits
     by a constant.
 
     Args:
-      visits: their rows are infosets.
-      legal: bool [I, A].
+      visits: Visits, whose rows are infosets if these are numbered.
+      legal: Legal actions of infosets, bool [I, A]; None: visits are returned as they
+        are.
     """
+    if legal is None:
+        return visits
     sums = Sums(legal)
     sums.add(visits)
     return sums.targets()
 
 
 def balanced(targets: Targets, power: float) -> Targets:
-    """Targets whose weights are taken to a power, where anything is known.
+    """Return targets whose positive weights are raised to a power.
 
     Args:
-      targets: a row per infoset of a compiled game.
-      power: of the weights, see `config.DeepConfig.balance`.
+      targets: A row per infoset of a game tree.
+      power: Exponent of the weights, see `config.DeepConfig.balance`.
     """
     has_weight = targets.weight > 0
     weight = np.where(has_weight, targets.weight, 1) ** power * has_weight
@@ -249,36 +253,35 @@ def balanced(targets: Targets, power: float) -> Targets:
 def make_memory(
     knowledge: Knowledge, player: int, config: DeepConfig
 ) -> Reservoir | Sums:
-    """The memory of a configuration, empty.
+    """Return the empty memory of a configuration.
 
     Args:
-      knowledge: what rows stand for.
-      player: whose visits.
-      config: the algorithm.
+      knowledge: Meaning of rows.
+      player: The player whose visits are stored.
+      config: The algorithm.
     """
     if config.memory == "exact":
-        assert isinstance(knowledge, TreeKnowledge)
-        return Sums(knowledge.legal[player])
+        legal = knowledge.legal[player]
+        assert legal is not None  # see `DeepConfig.needs_tree`
+        return Sums(legal)
     return Reservoir(config.capacity)
 
 
 def to_fit(
     samples: Reservoir | Sums, knowledge: Knowledge, player: int, balance: float
 ) -> Targets:
-    """What a network is fitted to: of compiled games means per infoset, balanced.
+    """Return the targets of a fit: in game trees balanced means per infoset.
 
     Args:
-      samples: the memory.
-      knowledge: what its rows stand for.
-      player: whose they are.
-      balance: see `config.DeepConfig`.
+      samples: The memory.
+      knowledge: Meaning of its rows.
+      player: The player.
+      balance: See `config.DeepConfig`.
     """
-    targets = samples.targets()
-    if not isinstance(knowledge, TreeKnowledge):
-        return targets
+    targets, legal = samples.targets(), knowledge.legal[player]
     if isinstance(samples, Reservoir):
-        targets = per_infoset(targets, knowledge.legal[player])
-    return balanced(targets, balance)
+        targets = per_infoset(targets, legal)
+    return targets if legal is None else balanced(targets, balance)
 
 
 class Replay(Kept[Transitions]):
@@ -287,7 +290,7 @@ class Replay(Kept[Transitions]):
     kind = Transitions
 
     def add(self, moves: Transitions) -> None:
-        """Takes in some transitions, instead of the oldest ones."""
+        """Store transitions, in place of the oldest ones."""
         place = (self.num_seen + np.arange(len(moves.action))) % self.capacity
         if len(place):
             self._put(moves, place)

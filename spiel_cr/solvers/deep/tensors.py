@@ -1,9 +1,9 @@
-"""What is known at positions of games that are never compiled: their tensors.
+"""Information at positions of games without a tree: their tensors.
 
-A game's batched rules may give the tensors of many states at once (see
-`games.opening.batched_rules.BatchedRules`); else OpenSpiel's states are stepped, and
-asked one by one. Either way a network is asked about all positions of a depth together,
-in few sizes (`networks.evaluate` pads), so that few programs are compiled.
+A game's batched rules may compute the tensors of many states at once (see
+`games.opening.batched_rules.BatchedRules`); otherwise OpenSpiel's states are queried
+one by one. In both cases a network is evaluated at all positions of a depth together,
+in few sizes (`networks.evaluate` pads), so that few functions are compiled.
 """
 
 from typing import NamedTuple
@@ -23,19 +23,18 @@ from spiel_cr.solvers.deep.infosets import Seen, scale_of
 
 
 class RulesReader:
-    """Reads a source's states, as `Positions.states` has them, by batched rules.
+    """Reader of tensors of states by batched rules.
 
     Attributes:
-      item_bytes: what an entry of a tensor takes; 1 where rules say that all entries
-        are 0 or 1.
+      item_bytes: Bytes of an entry of a tensor; 1 if the rules return entries 0 and 1.
     """
 
     def __init__(self, source: RulesSource, features: str, actions: int) -> None:
-        """Asks for one tensor.
+        """Compute one tensor, to learn its type.
 
         Args:
-          source: whose rules have a method for these tensors.
-          features: as `config.FEATURES`.
+          source: Simulator, whose rules have a method for these tensors.
+          features: Name of the tensors, one of `config.FEATURES`.
           actions: A, OpenSpiel's `num_distinct_actions`.
         """
         self._read = getattr(source.rules, f"{features}_tensor")
@@ -45,38 +44,38 @@ class RulesReader:
         self.item_bytes = int(self._none.dtype.itemsize)
 
     def tensors(self, states: States, player: int) -> np.ndarray:
-        """float32 or bool [m, F], what a player sees at m decisions of either player.
+        """Return tensors of a player at m decisions, float32 or bool [m, F].
 
         Args:
-          states: of these decisions.
-          player: who sees.
+          states: States of decisions of either player.
+          player: The player that observes.
         """
         if not len(states.rows):
             return self._none
         return self._read(states.rows, player)
 
     def legal(self, states: States) -> np.ndarray:
-        """bool [m, A], the legal actions of the player who decides."""
-        # Rules have columns for outcomes of chance, too.
+        """Return the legal actions of the acting player, bool [m, A]."""
+        # Rules also have columns for outcomes of chance.
         some = states.legal[:, : self._actions]
         missing = self._actions - some.shape[1]
         return np.pad(some, ((0, 0), (0, missing))) if missing else some
 
 
 class StateReader:
-    """The same of OpenSpiel's states.
+    """Reader of tensors of OpenSpiel's states.
 
     Attributes:
-      item_bytes: what an entry of a tensor takes; they are single precision.
+      item_bytes: Bytes of an entry of a tensor, in single precision.
     """
 
     item_bytes = 4
 
     def __init__(self, features: str, size: int, actions: int) -> None:
-        """Asks nothing yet.
+        """Store the sizes.
 
         Args:
-          features: as `config.FEATURES`.
+          features: Name of the tensors, one of `config.FEATURES`.
           size: F.
           actions: A.
         """
@@ -106,23 +105,23 @@ Reader = RulesReader | StateReader
 class TensorKnowledge:
     """`infosets.Knowledge` of positions whose infosets have no numbers.
 
-    Rows are tensors, [m, F] of infosets and [m, 2 F] of joint information; bool where
-    rules give them as 0 and 1, so that a memory holds four times as many.
+    Rows are tensors, [m, F] of infosets and [m, 2 F] of joint information; bool if
+    rules return them as 0 and 1, so that a memory holds four times as many.
 
     Attributes:
-      num_actions, num_features, num_infosets, scale: see `infosets.Knowledge`.
-      row_bytes: what the features of an infoset take.
+      num_actions, num_features, legal, deciders, scale: See `infosets.Knowledge`.
+      row_bytes: Bytes of the features of an infoset.
     """
 
-    num_infosets = None
+    legal, deciders = (None, None), None
 
     def __init__(self, game: pyspiel.Game, reader: Reader, num_features: int) -> None:
-        """Asks nothing yet.
+        """Store a reader.
 
         Args:
-          game: a sequential game.
-          reader: of its positions' states.
-          num_features: F, as of `game_checks.feature_count`.
+          game: The sequential game.
+          reader: Reader of its positions' states.
+          num_features: F, see `game_checks.feature_count`.
         """
         self._reader = reader
         self.num_actions: int = game.num_distinct_actions()
@@ -158,11 +157,11 @@ class TensorKnowledge:
 
 
 class Stepped(NamedTuple):
-    """A game that is not compiled, ready to be sampled.
+    """A simulated game that can be sampled.
 
     Attributes:
-      source: of its histories; whoever has it closes it.
-      knowledge: of the source's positions.
+      source: Simulator of the game; its owner closes it.
+      knowledge: Information at the simulator's positions.
     """
 
     source: Simulator
@@ -172,15 +171,15 @@ class Stepped(NamedTuple):
 def stepped(
     opened: Opened, features: str = "information_state", *, use_rules: bool = True
 ) -> Stepped:
-    """A source of histories of a game, and what is known at its positions.
+    """Return a simulator of a game, and the information at its positions.
 
     Args:
-      opened: the game.
-      features: as `config.FEATURES`.
-      use_rules: take the game's batched rules, if they give these tensors.
+      opened: The game.
+      features: Name of the tensors, one of `config.FEATURES`.
+      use_rules: Whether to use the game's batched rules, if they compute these tensors.
 
     Raises:
-      ValueError: the game does not provide these tensors.
+      ValueError: If the game does not provide these tensors.
     """
     game, rules = opened.game, opened.rules if use_rules else None
     size, actions = feature_count(game, features), game.num_distinct_actions()

@@ -1,19 +1,49 @@
-"""First-order methods and their names. What they are tuned by stands with each."""
+"""Names and settings of first-order methods."""
 
 import dataclasses
+
+from spiel_cr.common.checks import check_choice
 
 
 @dataclasses.dataclass(frozen=True)
 class FirstOrderConfig:
-    """A first-order method.
+    """First-order method.
 
     Attributes:
-      name: for people.
-      method: what checkpoints tell it by; "pdhg", see `primal_dual`.
+      name: Name for people.
+      method: Method, also in checkpoints: "pdhg" (`primal_dual`), "egt"
+        (`excessive_gap`) or "smoothing" (`iterated_smoothing`).
     """
 
     name: str = dataclasses.field(default="pdhg", compare=False)
     method: str = dataclasses.field(default="pdhg", metadata={"fixed": True})
 
 
-PRESETS: dict[str, FirstOrderConfig] = {"pdhg": FirstOrderConfig()}
+@dataclasses.dataclass(frozen=True)
+class ExcessiveGapConfig(FirstOrderConfig):
+    """Settings of the excessive gap technique.
+
+    Attributes:
+      name: Name for people.
+      method: "egt".
+      prox: Prox function of the simplices: "euclidean", the squared Euclidean distance,
+        or "entropy".
+      aggressive: Whether steps are as long as the excessive gap condition permits.
+        Otherwise they have at most the theory's length.
+      balancing: Whether each step reduces the larger of both smoothing parameters.
+        Otherwise players alternate.
+    """
+
+    prox: str = "euclidean"
+    aggressive: bool = True
+    balancing: bool = True
+
+    def __post_init__(self) -> None:
+        check_choice(self.prox, "prox", ("euclidean", "entropy"))
+
+
+PRESETS: dict[str, FirstOrderConfig] = {
+    "pdhg": FirstOrderConfig(),
+    "egt": ExcessiveGapConfig("egt", "egt"),
+    "iterated-smoothing": FirstOrderConfig("iterated-smoothing", "smoothing"),
+}

@@ -82,6 +82,11 @@ class PDHGState(NamedTuple):
     restarts: jax.Array
     iteration: jax.Array
 
+    @property
+    def strategies(self) -> tuple[jax.Array, jax.Array]:
+        """The strategies of both players in sequence form."""
+        return self.now.reach
+
 
 def gradient(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
     """The payoff coupling times the opponent's reach.

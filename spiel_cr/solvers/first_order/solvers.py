@@ -1,8 +1,9 @@
-"""Primal-dual steps as a solver: problem and state on the device, one jitted loop."""
+"""First-order methods as solvers: problem and state on the device, one jitted loop."""
 
 import functools
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,61 +17,74 @@ from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import behaviour_from_reach
-from spiel_cr.solvers.cfr.solver import Program, Solver
-from spiel_cr.solvers.first_order import primal_dual
-from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
-from spiel_cr.solvers.first_order.primal_dual import PDHGProblem, PDHGState
+from spiel_cr.solvers.cfr.solver import Program, Solver, jitted_loop
+from spiel_cr.solvers.first_order import (
+    excessive_gap,
+    iterated_smoothing,
+    primal_dual,
+    regularisers,
+)
+from spiel_cr.solvers.first_order.first_order_config import (
+    ExcessiveGapConfig,
+    FirstOrderConfig,
+)
+from spiel_cr.solvers.first_order.primal_dual import PDHGProblem
+from spiel_cr.solvers.first_order.regularisers import SmoothedProblem
+
+Problem: TypeAlias = PDHGProblem | SmoothedProblem
 
 # From so many positions on, a state is written in place.
 _LARGE_STATE = 2_000_000
 
 
-def _iterate(
-    problem: PDHGProblem,
-    state: PDHGState,
-    iterations: jax.Array,
-    *,
-    config: FirstOrderConfig,
-) -> PDHGState:
-    problem = ready(problem)
-    return jax.lax.fori_loop(
-        0, iterations, lambda _, s: primal_dual.step(problem, s), state
-    )
+def _functions(config: FirstOrderConfig) -> tuple[Callable, Callable]:
+    """Return the functions `init` and `step` of a method."""
+    if isinstance(config, ExcessiveGapConfig):
+        return (
+            functools.partial(excessive_gap.init, config=config),
+            functools.partial(excessive_gap.step, config=config),
+        )
+    if config.method == "smoothing":
+        return iterated_smoothing.init, iterated_smoothing.step
+    return primal_dual.init, primal_dual.step
 
 
-def _first(problem: PDHGProblem) -> PDHGState:
-    return primal_dual.init(ready(problem))
+def _first(problem: Problem, *, config: FirstOrderConfig) -> Any:
+    start, _ = _functions(config)
+    return start(ready(problem))
 
 
 class _Programs(NamedTuple):
-    """What begins, and what iterates; both jitted."""
+    """The function that makes the first state, and the one that iterates; jitted."""
 
     begin: Any
     run: Any
 
-    def compile_run(self, problem: PDHGProblem, config: FirstOrderConfig) -> None:
-        """Compiles what iterates, and gives back what that took."""
+    def compile_run(self, problem: Problem, config: FirstOrderConfig) -> None:
+        """Compile the iterating function, and release the memory of the compiler."""
         trim()
-        like, count = jax.eval_shape(_first, problem), np.zeros((), np.int32)
+        like = jax.eval_shape(functools.partial(_first, config=config), problem)
+        count = np.zeros((), np.int32)
         self.run.lower(problem, like, count, config=config).compile()
         trim()
 
 
-_PROGRAMS = _Programs(jax.jit(_first), jax.jit(_iterate, static_argnames="config"))
+def _step(problem: Problem, state: Any, *, config: FirstOrderConfig) -> Any:
+    return _functions(config)[1](problem, state)
+
+
+_PROGRAMS = _Programs(
+    jax.jit(_first, static_argnames="config"), jitted_loop(_step, prepare=ready)
+)
 
 
 @functools.cache
 def large_programs() -> _Programs:
-    """Programs for large games: state written in place, less memory to compile."""
+    """Return functions for large games, which write the state in place."""
     options = quick_options()
     return _Programs(
-        jax.jit(_first, compiler_options=options),
-        jax.jit(
-            _iterate,
-            static_argnames="config",
-            donate_argnames="state",
-            compiler_options=options,
-        ),
+        jax.jit(_first, static_argnames="config", compiler_options=options),
+        jitted_loop(_step, prepare=ready, in_place=True, options=options),
     )
 
 
@@ -82,24 +96,24 @@ def _scale(
 
 
 class _Iterates:
-    """Reads strategies from states."""
+    """Reader of strategies from states."""
 
     def __init__(self, form: SequenceForm) -> None:
         self._form = form
 
-    def positions(self, state: PDHGState, player: int) -> np.ndarray:
-        """float [S], reach by position; what matters are shares at each infoset."""
-        return np.asarray(state.now.reach[player])
+    def positions(self, state: Any, player: int) -> np.ndarray:
+        """Return float [S], reach by position; only shares at infosets matter."""
+        return np.asarray(state.strategies[player])
 
-    def average(self, state: PDHGState, player: int) -> np.ndarray:
+    def average(self, state: Any, player: int) -> np.ndarray:
         by_position = self.positions(state, player)
         return by_position[self._form.layouts[player].sequences].astype(np.float64)
 
-    def current(self, state: PDHGState, player: int) -> np.ndarray:
+    def current(self, state: Any, player: int) -> np.ndarray:
         decisions = self._form.decisions[player]
         return behaviour_from_reach(decisions, self.average(state, player))
 
-    def check(self, state: PDHGState) -> None:
+    def check(self, state: Any) -> None:
         if any((self.positions(state, player) < -1e-3).any() for player in range(2)):
             raise ValueError("the state has a negative strategy")
 
@@ -110,34 +124,30 @@ def make_solver(
     config: FirstOrderConfig,
     dtype: np.typing.DTypeLike = np.float64,
 ) -> Solver:
-    """Puts a game on the device and compiles the program.
+    """Make a solver: put the game on the device and compile its functions.
 
     Args:
-      form: the game.
-      config: the method.
-      dtype: float64 or float32.
+      form: The game in sequence form.
+      config: Method and settings.
+      dtype: Data type of the arithmetic, float64 or float32.
 
     Raises:
-      ValueError: another dtype.
+      ValueError: If the dtype is another one, or the method does not support the game.
     """
     dtype = check_dtype(dtype)
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
-    trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
+    first, second = (treeplex.rescale(tree, exponent) for tree in form.arrays)
     large = sum(layout.size for layout in form.layouts) > _LARGE_STATE
     programs = large_programs() if large else _PROGRAMS
     with precision(dtype):
-        both = jax.device_put(cast_arrays(trees, dtype))
+        problem, compile_seconds = _problem(form, (first, second), config, dtype)
         started = time.perf_counter()
-        _scale.lower(both).compile()
-        compile_seconds = time.perf_counter() - started
-        problem = PDHGProblem(both, *_scale(both))
-        started = time.perf_counter()
-        programs.begin.lower(problem).compile()
+        programs.begin.lower(problem, config=config).compile()
         if large:
             programs.compile_run(problem, config)
         compile_seconds += time.perf_counter() - started
         # In place, arrays of a state must not be one and the same.
-        state = jax.tree.map(jnp.copy, programs.begin(problem))
+        state = jax.tree.map(jnp.copy, programs.begin(problem, config=config))
     return Solver(
         form,
         problem,
@@ -152,3 +162,21 @@ def make_solver(
         ),
         compile_seconds=compile_seconds,
     )
+
+
+def _problem(
+    form: SequenceForm,
+    trees: tuple[treeplex.Treeplex, treeplex.Treeplex],
+    config: FirstOrderConfig,
+    dtype: np.dtype,
+) -> tuple[Problem, float]:
+    """Return the problem on the device, and the seconds of compilation."""
+    if config.method == "pdhg":
+        both = jax.device_put(cast_arrays(trees, dtype))
+        started = time.perf_counter()
+        _scale.lower(both).compile()
+        seconds = time.perf_counter() - started
+        return PDHGProblem(both, *_scale(both)), seconds
+    prox = config.prox if isinstance(config, ExcessiveGapConfig) else "euclidean"
+    problem = regularisers.smoothed_problem(form, trees, prox)
+    return jax.device_put(cast_arrays(problem, dtype)), 0.0

@@ -31,13 +31,14 @@ Table: TypeAlias = jax.Array | tuple[jax.Array, ...] | None
 
 
 class Learning(NamedTuple):
-    """Baselines while a batch is on its way up.
+    """Baselines of a batch on its way up.
 
     Attributes:
-      table: float, the new baselines so far of the level ("expected"), or those before
-        the batch, for the new ones are made at the end ("average"); None without.
-      sums, counts: float, sampled values by entry, and how many ("average"); else None.
-      below: float [B], new expectations at the visits one depth below ("expected").
+      table: The new baselines of the level so far ("expected"), or the ones before the
+        batch, because the new ones are made at the end ("average"); None without
+        baselines.
+      sums, counts: Sampled values by entry and their number ("average"); else None.
+      below: New expectations at the visits one depth below, float [B] ("expected").
     """
 
     table: jax.Array | None
@@ -49,7 +50,7 @@ class Learning(NamedTuple):
 def init(
     kind: str, tree: sample_tree.SampleTree, plan: sample_tree.Plan, dtype: np.dtype
 ) -> Table:
-    """Baselines of zero, numpy arrays."""
+    """Return baselines of zero, as numpy arrays."""
     if kind == "none":
         return None
     if kind == "average":
@@ -59,46 +60,37 @@ def init(
     return tuple(np.zeros(size, dtype) for size in sizes)  # type: ignore[misc]
 
 
-def _places(
-    batch: descent.Batch, level: descent.Level, history: jax.Array
-) -> tuple[jax.Array, int]:
-    """int32 [B], where the baselines of a history's actions begin; how far they are
-    apart."""
-    if batch.config.baseline == "average":
-        return level.row[history], batch.stride
-    return level.first_child[history], 1
+def _places(at_level: descent.LevelBatch, history: jax.Array) -> tuple[jax.Array, int]:
+    """Return the entry of each history's first baseline, int32 [B], and the stride."""
+    if at_level.batch.config.baseline == "average":
+        return at_level.level.row[history], at_level.batch.stride
+    return at_level.level.first_child[history], 1
 
 
 def rows(
-    batch: descent.Batch,
-    level: descent.Level,
-    shape: sample_tree.Depth,
-    table: jax.Array,
-    history: jax.Array,
+    at_level: descent.LevelBatch, table: jax.Array, history: jax.Array
 ) -> jax.Array:
-    """float [A, B], baselines of all actions of visits; 0 beyond the last action.
+    """Return baselines of all actions of visits, float [A, B]; 0 at padding.
 
     Args:
-      batch: the batch.
-      level: the histories of this depth.
-      shape: what is known of them when a program is compiled.
-      table: float, the level's baselines.
-      history: int32 [B], the visits.
+      at_level: The batch at a depth.
+      table: Baselines of the level, float.
+      history: Histories of the visits, int32 [B].
     """
-    first, stride = _places(batch, level, history)
-    guesses = table[consecutive(first, shape.width, stride)]
-    return descent.mask(guesses, descent.look(batch, level, shape, history).legal)
+    first, stride = _places(at_level, history)
+    guesses = table[consecutive(first, at_level.shape.width, stride)]
+    return descent.mask(guesses, descent.look(at_level, history).legal)
 
 
 def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learning:
-    """What is learned before the way up.
+    """Return the state of learning before the way up.
 
     Args:
-      kind: of baseline.
-      table: float, the baselines so far of all levels, or of the next one to come to;
-        None without.
-      below: float [B], the utility at the visits of the last depth, or what is expected
-        at the visits of the level below.
+      kind: Kind of baseline.
+      table: Baselines so far of all levels, or of the next level; None without
+        baselines.
+      below: Utilities at the visits of the last depth, or expectations at the visits of
+        the level below, float [B].
     """
     if kind == "average" and table is not None:
         nothing = jnp.zeros_like(table)
@@ -107,28 +99,24 @@ def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learni
 
 
 def learn(
-    batch: descent.Batch,
-    level: descent.Level,
-    shape: sample_tree.Depth,
+    at_level: descent.LevelBatch,
     visit: descent.Visit,
     learning: Learning,
     estimates: jax.Array,
 ) -> Learning:
-    """Takes in the sampled values one depth below.
+    """Learn from the sampled values one depth below.
 
     Args:
-      batch: the batch.
-      level: the histories of this depth.
-      shape: what is known of them when a program is compiled.
-      visit: the visits of this depth.
-      learning: so far.
-      estimates: float [B], sampled values at the next depth's visits.
+      at_level: The batch at a depth.
+      visit: The visits of this depth.
+      learning: Baselines so far.
+      estimates: Sampled values at the next depth's visits, float [B].
     """
     table = learning.table
     if table is None:
         return learning
-    view = descent.look(batch, level, shape, visit.history)
-    first, stride = _places(batch, level, visit.history)
+    view = descent.look(at_level, visit.history)
+    first, stride = _places(at_level, visit.history)
     entry = first + stride * visit.chosen
     if view.over is not None:
         # Finished trajectories choose something too; the last entry nobody reads.
@@ -138,16 +126,16 @@ def learn(
         return learning._replace(sums=sums, counts=learning.counts.at[entry].add(1))
     assert learning.below is not None
     new = table.at[entry].set(learning.below)
-    fresh = rows(batch, level, shape, new, visit.history)
+    fresh = rows(at_level, new, visit.history)
     expected = treeplex.sum_rows(view.sigma * fresh)
     if view.over is not None:
-        utility = level.utility[visit.history]
+        utility = at_level.level.utility[visit.history]
         expected = jnp.where(view.over, utility, expected)
     return learning._replace(table=new, below=expected)
 
 
 def finish(decay: float, learning: Learning) -> jax.Array | None:
-    """The baselines after the batch, of the level or of all."""
+    """Return the baselines after the batch, of the level or of all levels."""
     if learning.table is None or learning.sums is None or learning.counts is None:
         return learning.table
     # As if the mean of the batch came as often as the entry was visited.

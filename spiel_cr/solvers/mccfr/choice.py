@@ -27,16 +27,11 @@ def visits_only(
       ValueError: settings that need both ways, or neither has.
     """
     branches = config.scheme != "outcome"
-    stepped = {
-        "incremental=true": config.incremental,
-        "averaging=sampled": config.averaging == "sampled",
-    }
-    for setting, holds in stepped.items():
-        if holds:
-            raise ValueError(
-                f"algorithm={config.name!r}: {setting} is for games that are not "
-                f"compiled; leave it out, or give form='simulator' (--form simulator)"
-            )
+    for setting in config.simulated_only:
+        raise ValueError(
+            f"algorithm={config.name!r}: {setting} is for games that are not "
+            f"compiled; leave it out, or give form='simulator' (--form simulator)"
+        )
     alone = {f"scheme={config.scheme}": branches, "a target": targets}
     together = {
         **dict.fromkeys(config.rule.touches_all, True),

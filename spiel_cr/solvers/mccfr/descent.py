@@ -1,57 +1,33 @@
 """The way of sampled trajectories down the histories.
 
 `descend` chooses an action for each trajectory of a batch at one depth, and keeps what
-the way up needs (`Visit`). The mathematics is in `trajectories.py`. Whole games have
-arrays of their own for every depth (`sample_tree`), subgames one set of arrays for all
-depths (`resolving.subgame_sampling`); both are a `Level` here.
+the way up needs (`Visit`). The mathematics is in `trajectories.py`. Game trees have one
+`SampleLevel` for every depth (`sample_tree`), subgames one for all depths
+(`resolving.subgame_sampling`).
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.mccfr.sample_tree import Depth, consecutive, take
+from spiel_cr.solvers.mccfr.sample_tree import Depth, SampleLevel, consecutive, take
 
 # Draws stay below 1 by more than the rounding error of a sum of probabilities.
 BELOW_ONE = 1 - 2.0**-22
 
 
-class Level(Protocol):
-    """Histories that trajectories visit, n of them.
-
-    Attributes:
-      first_child: int32 [n], number of the first child; where the game is over, of a
-        place where it is over, too.
-      row: int32 [n], the first entry of its actions in tables.
-      num_actions: int32 [n], number of actions; 0 where the game is over.
-      player: int32 [n], who acts: 0, 1, 2 chance, 3 nobody.
-      utility: float [n], player 0's utility at terminals, else 0.
-    """
-
-    @property
-    def first_child(self) -> jax.Array: ...
-    @property
-    def row(self) -> jax.Array: ...
-    @property
-    def num_actions(self) -> jax.Array: ...
-    @property
-    def player(self) -> jax.Array: ...
-    @property
-    def utility(self) -> jax.Array: ...
-
-
 class Batch(NamedTuple):
-    """What all depths need; B trajectories, tables of T entries.
+    """A batch of B trajectories, and tables over T entries, for all depths.
 
     Attributes:
-      strategy: float [T], current strategies and chance probabilities.
-      explore: float [T], how the updating player explores; None: uniformly.
-      stride: how far the entries of a history's actions are apart in tables.
-      player: whose values are sampled; int or int32 scalar.
-      config: exploration and baselines.
+      strategy: Current strategies and chance probabilities, float [T].
+      explore: Exploration of the updating player, float [T]; None: uniform.
+      stride: Distance of the entries of a history's actions in tables.
+      player: The player whose values are sampled, int or int32 scalar.
+      config: Settings of exploration and baselines.
     """
 
     strategy: jax.Array
@@ -60,18 +36,33 @@ class Batch(NamedTuple):
     player: int | jax.Array
     config: MCCFRConfig
 
-    def decides_at(self, shape: Depth) -> bool:
-        """Whether the updating player may act at some history of a depth."""
-        return shape.players is None or self.player in shape.players
+
+class LevelBatch(NamedTuple):
+    """A batch at the histories of one level.
+
+    Attributes:
+      batch: The batch.
+      level: Histories of the level.
+      shape: Facts about the level that are known when a function is compiled.
+    """
+
+    batch: Batch
+    level: SampleLevel
+    shape: Depth
+
+    @property
+    def decides(self) -> bool:
+        """Whether the updating player may act at some history of the level."""
+        return self.shape.players is None or self.batch.player in self.shape.players
 
 
 class Front(NamedTuple):
-    """Where B trajectories are on the way down.
+    """Positions of B trajectories on the way down.
 
     Attributes:
-      history: int32 [B], number in the level.
-      weight: float [B], reach of the others over the probability that a trajectory
-        comes here, times its share of the batch.
+      history: Number of the history in its level, int32 [B].
+      weight: Reach of the others over the probability that a trajectory comes here,
+        times the trajectory's share of the batch, float [B].
     """
 
     history: jax.Array
@@ -79,14 +70,13 @@ class Front(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """The visits of B trajectories at one depth.
+    """Visits of B trajectories at one depth.
 
     Attributes:
-      history: int32 [B], number in the level.
-      chosen: int32 [B], the followed action.
-      rho: float [B], the probability that a trajectory here follows it.
-      weight: float [B], reach of the others over the probability that a trajectory
-        comes here, times its share of the batch.
+      history: Number of the history in its level, int32 [B].
+      chosen: The followed action, int32 [B].
+      rho: Probability that a trajectory here follows it, float [B].
+      weight: See `Front`.
     """
 
     history: jax.Array
@@ -96,15 +86,15 @@ class Visit(NamedTuple):
 
 
 class View(NamedTuple):
-    """What there is at the visited histories.
+    """Data of the visited histories.
 
     Attributes:
-      row: int32 [B], the first entry of the actions.
-      entries: int32 [A, B], all of them.
-      sigma: float [A, B], the strategy; 0 beyond the last action.
-      legal: bool [A, B], False beyond the last action; None: all are legal.
-      over: bool [B], whether the game is over there; None: nowhere.
-      is_updating: bool [B], whether the updating player acts.
+      row: Entry of the first action, int32 [B].
+      entries: Entries of all actions, int32 [A, B].
+      sigma: Strategy, float [A, B]; 0 at padding.
+      legal: Whether an action exists, bool [A, B]; None: all do.
+      over: Whether the game is over, bool [B]; None: nowhere.
+      is_updating: Whether the updating player acts, bool [B].
     """
 
     row: jax.Array
@@ -115,8 +105,9 @@ class View(NamedTuple):
     is_updating: jax.Array
 
 
-def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
-    """What there is at some histories, int32 [B], of a level."""
+def look(at_level: LevelBatch, history: jax.Array) -> View:
+    """Return what matters at some histories, int32 [B]."""
+    batch, level, shape = at_level
     row, count = level.row[history], level.num_actions[history]
     entries = consecutive(row, shape.width, batch.stride)
     actions = jnp.arange(shape.width, dtype=jnp.int32)[:, None]
@@ -131,24 +122,21 @@ def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
     )
 
 
-def descend(
-    batch: Batch, level: Level, shape: Depth, front: Front, draw: jax.Array
-) -> tuple[Visit, Front]:
-    """Chooses an action for each trajectory at one depth and moves on to the next.
+def descend(at_level: LevelBatch, front: Front, draw: jax.Array) -> tuple[Visit, Front]:
+    """Choose an action for each trajectory at one depth, and move on to the next depth.
 
     Args:
-      batch: the batch.
-      level: the histories of this depth.
-      shape: what is known of them when a program is compiled.
-      front: the trajectories at this depth.
-      draw: float [B] in [0, 1).
+      at_level: The batch at this depth.
+      front: The trajectories at this depth.
+      draw: Random numbers in [0, 1), float [B].
 
     Returns:
-      What the way up needs, and the trajectories at the next depth.
+      The visits, for the way up, and the trajectories at the next depth.
     """
-    view, history = look(batch, level, shape, front.history), front.history
+    view, history = look(at_level, front.history), front.history
+    batch, level, _ = at_level
     first, rho = level.first_child[history], view.sigma
-    decides = batch.decides_at(shape)
+    decides = at_level.decides
     if decides:
         explored = _explore(batch, view, level.num_actions[history])
         rho = jnp.where(view.is_updating[None], explored, rho)
@@ -167,7 +155,7 @@ def descend(
 
 
 def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
-    """float [A, B], how likely a trajectory follows each own action."""
+    """Return the probabilities that a trajectory follows own actions, float [A, B]."""
     if batch.explore is None:
         even = 1 / jnp.maximum(count, 1).astype(view.sigma.dtype)[None]
     else:
@@ -177,7 +165,12 @@ def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
 
 
 def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
-    """int32 [B], one action of each column of float [A, B], by a draw in [0, 1)."""
+    """Return an action for each column of probabilities, int32 [B].
+
+    Args:
+      probabilities: Probabilities of actions, float [A, B].
+      draw: Random numbers in [0, 1), float [B].
+    """
     draw = jnp.minimum(draw, BELOW_ONE) * treeplex.sum_rows(probabilities)
     chosen = jnp.zeros(draw.shape, jnp.int32)
     below = jnp.zeros_like(draw)
@@ -188,5 +181,5 @@ def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 def mask(rows: jax.Array, where: jax.Array | None) -> jax.Array:
-    """Zero where not."""
+    """Return rows with zeros wherever a mask, if any, is False."""
     return rows if where is None else jnp.where(where, rows, jnp.zeros_like(rows))

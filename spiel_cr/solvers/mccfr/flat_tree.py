@@ -10,9 +10,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.solvers.mccfr.sample_tree import NO_PLAYER, Columns, host, leads_to
+from spiel_cr.solvers.mccfr.sample_tree import NO_PLAYER, Columns, leads_to
 
 
 class FlatTree(NamedTuple):
@@ -79,16 +80,16 @@ def build(
         for p in range(2)
     ]
     return FlatTree(
-        first_child=host(columns.first_child.astype(np.int32)),
-        point=host(point),
-        utility=treeplex.divide(host(tree.histories.utility), exponent),
-        first=host(np.append(first, 0).astype(np.int32)),
-        code=host(code),
-        parent=host(parent),
-        tolerance=treeplex.divide(host(tolerance), exponent),
-        balanced=host(columns.balanced),
-        target=None if target is None else host(leads_to(tree, target)),
-        decides=host(np.array(decides)),
+        first_child=typed(columns.first_child.astype(np.int32)),
+        point=typed(point),
+        utility=treeplex.divide(typed(tree.histories.utility), exponent),
+        first=typed(np.append(first, 0).astype(np.int32)),
+        code=typed(code),
+        parent=typed(parent),
+        tolerance=treeplex.divide(typed(tolerance), exponent),
+        balanced=typed(columns.balanced),
+        target=None if target is None else typed(leads_to(tree, target)),
+        decides=typed(np.array(decides)),
     )
 
 

@@ -26,14 +26,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.checks import check_dtype, check_seed
-from spiel_cr.common.jax_utils import as_one_kernel, cast, spread
+from spiel_cr.common.jax_utils import cast, spread
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr import cfr, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
-from spiel_cr.solvers.cfr.solver import PlayerState, Program, Reader, Solver
+from spiel_cr.solvers.cfr.solver import (
+    PlayerState,
+    Program,
+    Reader,
+    Solver,
+    jitted_loop,
+)
 from spiel_cr.solvers.mccfr import (
     baselines,
     choice,
@@ -47,14 +53,14 @@ from spiel_cr.solvers.mccfr import sobol_draws as draws
 
 
 class Problem(NamedTuple):
-    """A game as sampled solvers take it.
+    """A game as the compiled function uses it.
 
     Attributes:
-      trees: each player's treeplex; only its blocks are used.
-      samples: the histories.
-      points: float [D, B], evenly spread points of which each iteration uses a
-        randomly shifted copy.
-      shared: the players' buckets, None where infosets are alone.
+      trees: Each player's treeplex, of which only the blocks are used.
+      samples: The histories.
+      points: Evenly spread points, of which each iteration uses a randomly shifted
+        copy, float [D, B].
+      shared: The players' buckets; None: infosets are not shared.
     """
 
     trees: cfr.Trees
@@ -67,11 +73,11 @@ class MCCFRState(NamedTuple):
     """State of a sampled solve.
 
     Attributes:
-      players: one PlayerState each.
-      iteration: int scalar, iterations done.
-      weight: float scalar, sum of their averaging weights in units of the last one.
-      key: uint32 [2], of JAX's random numbers to come.
-      baseline: see `baselines.py`.
+      players: State of each player.
+      iteration: Number of iterations completed, int scalar.
+      weight: Sum of their averaging weights in units of the last one, float scalar.
+      key: Key of JAX's future random numbers, uint32 [2].
+      baseline: Baselines, see `baselines.py`.
     """
 
     players: tuple[PlayerState, PlayerState]
@@ -84,13 +90,13 @@ class MCCFRState(NamedTuple):
 def init(
     problem: Problem, plan: sample_tree.Plan, config: MCCFRConfig, *, seed: int
 ) -> MCCFRState:
-    """Uniform strategies, zero regrets and baselines; numpy arrays.
+    """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
     Args:
-      problem: the game, numpy arrays.
-      plan: from `sample_tree.build`.
-      config: algorithm.
-      seed: of all random numbers.
+      problem: The game, numpy arrays.
+      plan: Result of `sample_tree.build`.
+      config: The algorithm.
+      seed: Seed for all random choices.
     """
     full = cfr.init(problem.trees, shared=problem.shared)
     dtype = np.dtype(full.weight.dtype)
@@ -106,13 +112,13 @@ def init(
 def step(
     problem: Problem, state: MCCFRState, *, plan: sample_tree.Plan, config: MCCFRConfig
 ) -> MCCFRState:
-    """One iteration: a batch of trajectories and an update for each player.
+    """Do one iteration: a batch of trajectories and an update for each player.
 
     Args:
-      problem: the game.
-      state: the state to advance.
-      plan: from `sample_tree.build`.
-      config: algorithm.
+      problem: The game.
+      state: The state before.
+      plan: Result of `sample_tree.build`.
+      config: The algorithm.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
@@ -148,11 +154,11 @@ def step(
 
 
 def _draw(points: jax.Array, key: jax.Array) -> jax.Array:
-    """float [D, B] in [0, 1), independent over depths for each trajectory of a batch.
+    """Return random numbers in [0, 1), float [D, B], independent over depths.
 
     Args:
-      points: float [D, B], the first points of a Sobol sequence.
-      key: of JAX's random numbers; consumed.
+      points: First points of a Sobol sequence, float [D, B].
+      key: Key of JAX's random numbers, which is consumed.
     """
     # Randomised quasi-Monte Carlo, a shifted point set (Cranley & Patterson 1976):
     # every trajectory's draws are uniform and independent over depths. In single
@@ -170,12 +176,12 @@ def strategy_table(
     plan: sample_tree.Plan,
     players: tuple[PlayerState, PlayerState],
 ) -> jax.Array:
-    """float [T + A], strategies and chance probabilities by entry.
+    """Return strategies and chance probabilities by entry, float [T + A].
 
     Args:
-      samples: the histories.
-      plan: from `sample_tree.build`.
-      players: both players' states.
+      samples: The histories.
+      plan: Result of `sample_tree.build`.
+      players: Both players' states.
     """
     parts = [
         _by_position(player)[positions]
@@ -195,16 +201,16 @@ def update_player(
     iteration: jax.Array,
     weight: jax.Array,
 ) -> PlayerState:
-    """Regrets, next strategy and averages from sampled values.
+    """Update regrets, strategy and averages of a player by sampled values.
 
     Args:
-      problem: the game.
-      player: whose state it is.
-      state: to advance.
-      sample: of a batch for this player.
-      rule: regret rule.
-      iteration: float scalar, from 1.
-      weight: float scalar, sum of averaging weights, this iteration's included.
+      problem: The game.
+      player: The player.
+      state: The player's state before.
+      sample: Result of a batch for this player.
+      rule: Regret rule.
+      iteration: Number of the iteration from 1, float scalar.
+      weight: Sum of averaging weights, this iteration's included, float scalar.
     """
     samples, tree = problem.samples, problem.trees[player]
     share = 1 / weight
@@ -232,44 +238,31 @@ def update_player(
 
 
 def _by_position(state: PlayerState) -> jax.Array:
-    """float [size], the current strategy; 1 at the empty sequence."""
+    """Return the current strategy, float [size]; 1 at the empty sequence."""
     blocks = [block.reshape(-1) for level in state.strategy for block in level]
     return jnp.concatenate([jnp.ones(1, state.reach.dtype), *blocks])
 
 
-def _program(visiting: bool) -> Any:
-    """A jitted loop.
-
-    Args:
-      visiting: it is one of `visited`, which writes into the state that it is given,
-        and whose `plan` is the number of depths.
-    """
-
-    def run(
-        problem: Any,
-        state: Any,
-        iterations: jax.Array,
-        *,
-        plan: Any,
-        config: MCCFRConfig,
-    ) -> Any:
-        if visiting:
-            iterate = functools.partial(visited.iterate, depths=plan, config=config)
-            return as_one_kernel(iterate, problem, state, iterations)
-        advance = functools.partial(step, problem, plan=plan, config=config)
-        return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
-
-    return jax.jit(
-        run, static_argnames=("plan", "config"), donate_argnums=1 if visiting else None
-    )
+def _visited_step(
+    problem: visited.Problem,
+    state: visited.VisitedState,
+    *,
+    plan: int,
+    config: MCCFRConfig,
+) -> visited.VisitedState:
+    return visited.step(problem, state, depths=plan, config=config)
 
 
-# By whether they are of `visited`.
-_runs = {visiting: _program(visiting) for visiting in (False, True)}
+# Whether only visited infosets are updated; `plan` is then the number of depths.
+_static = ("plan", "config")
+_runs = {
+    False: jitted_loop(step, static=_static),
+    True: jitted_loop(_visited_step, static=_static, fused=True, in_place=True),
+}
 
 
 def programs() -> int:
-    """How many programs this process has compiled for sampled solvers."""
+    """Return how many functions this process has compiled for sampling solvers."""
     return sum(run._cache_size() for run in _runs.values())
 
 
@@ -282,21 +275,21 @@ def make_solver(
     target: np.ndarray | None = None,
     buckets: Labels = (None, None),
 ) -> Solver:
-    """Puts a game on the device and compiles the program.
+    """Put a game on the device and compile the function.
 
     Args:
-      tree: the compiled game.
-      config: the algorithm.
-      dtype: float32 or float64.
-      seed: of all random numbers; the same seed gives the same bits.
-      target: bool [N], histories that a share `config.delta` of the trajectories must
-        pass through; None: they are free.
-      buckets: for each player int32 [I], the bucket of each logical infoset (see
+      tree: The game tree.
+      config: The algorithm.
+      dtype: Arithmetic, float32 or float64.
+      seed: Seed for all random choices; the same seed gives bitwise identical results.
+      target: Histories that a share `config.delta` of the trajectories must pass
+        through, bool [N]; None: trajectories are free.
+      buckets: For each player the bucket of each logical infoset, int32 [I] (see
         `bucket_labels.labels_of`), or None.
 
     Raises:
-      ValueError: another dtype, a bad seed, a target that does not fit the game, or
-        settings that do not go together.
+      ValueError: If the dtype or the seed is invalid, the target does not fit the game,
+        or settings are incompatible.
     """
     dtype, seed = check_dtype(dtype), check_seed(seed)
     columns = sample_tree.columns_of(tree)
@@ -341,13 +334,13 @@ def problem_of(
     dtype: np.typing.DTypeLike = np.float32,
     buckets: Labels = (None, None),
 ) -> tuple[Problem, sample_tree.Plan]:
-    """What `init` and `step` take, numpy arrays, and the plan that both are told.
+    """Return the arguments of `init` and `step`: numpy arrays and a plan.
 
     Args:
-      tree: the compiled game.
-      config: the algorithm.
-      dtype: float32 or float64, in which payoffs are divided by a power of two.
-      buckets: see `make_solver`.
+      tree: The game tree.
+      config: The algorithm.
+      dtype: Arithmetic, float32 or float64; payoffs are divided by a power of two.
+      buckets: See `make_solver`.
     """
     dtype, columns = check_dtype(dtype), sample_tree.columns_of(tree)
     exponent = _exponent(tree)
@@ -365,31 +358,30 @@ def problem_of(
 
 
 def reseed(solver: Solver, seed: int) -> None:
-    """Exchanges the random numbers to come of a solver.
+    """Replace the future random numbers of a solver.
 
     Args:
-      solver: from `make_solver`.
-      seed: of all random numbers from now on.
+      solver: Result of `make_solver`.
+      seed: Seed for all random choices from now on.
     """
     key = jax.random.key_data(jax.random.key(seed))
     solver.state = solver.state._replace(key=jax.device_put(key))
 
 
 def aim(solver: Solver, tree: GameTree, target: np.ndarray | None) -> None:
-    """Moves the target of a solver between iterations.
+    """Move the target of a solver between iterations.
 
     Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
-    follows the match. Where the other player's strategy never goes to the target, the
-    trajectories do not either; the regret rule's `exploration` keeps that from
-    happening.
+    follows the match. If the other player's strategy never leads to the target, the
+    trajectories do not either; the `exploration` of the regret rule prevents that.
 
     Args:
-      solver: from `make_solver`, with a target.
-      tree: its game.
-      target: bool [N], see `make_solver`; None: the whole game.
+      solver: Result of `make_solver` with a target.
+      tree: Its game.
+      target: Target, bool [N], see `make_solver`; None: the complete game.
 
     Raises:
-      ValueError: a target that does not fit the game.
+      ValueError: If the target does not fit the game.
     """
     if target is None:
         target = np.ones(len(tree.histories), bool)

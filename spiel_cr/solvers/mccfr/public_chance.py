@@ -10,28 +10,27 @@ The averages are sums over boards and hands of own reach times the strategy.
 """
 
 import dataclasses
-import json
 import typing
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cr.common.checks import check_settings
-from spiel_cr.common.json_records import read_object
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.solvers.cfr.regret_matching import Rule, discount
+from spiel_cr.solvers.iterative_solver import check_arrays, check_numbers
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 from spiel_cr.solvers.mccfr.table.table_solver import TableSolver
 
 
 @dataclasses.dataclass(frozen=True)
 class PublicChanceConfig:
-    """Public chance sampling.
+    """Settings of public chance sampling.
 
     Attributes:
-      name: for people; two configurations that differ in name only are equal.
+      name: Name for messages; configurations that differ only in it are equal.
       alpha, beta: Discount exponents of positive and negative regrets, as in
         `regret_matching.Rule`; t is the number of boards drawn so far.
       gamma: Exponent of the averaging weights: board t has weight t^gamma.
@@ -54,9 +53,9 @@ class _Board(NamedTuple):
     """A board and the h hands that it leaves.
 
     Attributes:
-      labels: int64 [h] for each round, their buckets.
-      members: float32 [h, B] for each round, 1 in a hand's bucket.
-      held, beats: float32 [h, cards] and [h, h], see `BoardRules`.
+      labels: For each round buckets of the hands, int64 [h].
+      members: For each round 1 in a hand's bucket, float32 [h, B].
+      held, beats: See `BoardRules`, float32 [h, cards] and [h, h].
     """
 
     labels: list[np.ndarray]
@@ -66,24 +65,24 @@ class _Board(NamedTuple):
 
 
 class PublicChanceSolver(TableSolver):
-    """Samples boards of a game whose hands are in buckets.
+    """A solver that samples boards of a game whose hands are in buckets.
 
     Attributes:
-      source: of the game, with `BoardRules`.
-      config: the algorithm.
-      seed: of the boards.
-      iterations: boards so far.
+      source: Simulator of the game, with `BoardRules`.
+      config: The algorithm.
+      seed: Seed of the boards.
+      iterations: Number of boards drawn.
     """
 
     def __init__(
         self, source: RulesSource, config: PublicChanceConfig, *, seed: int
     ) -> None:
-        """Lays the tree of bets out.
+        """Build the tree of bets.
 
         Args:
-          source: its rules have boards.
-          config: the algorithm.
-          seed: of the boards.
+          source: Simulator, whose rules have boards.
+          config: The algorithm.
+          seed: Seed of the boards.
         """
         self.source, self.config, self.seed = source, config, seed
         self._rules = typing.cast(BoardRules, source.rules)
@@ -96,7 +95,7 @@ class PublicChanceSolver(TableSolver):
         self._numbers: np.ndarray | None = None
 
     def _iterate(self) -> None:
-        """Draws a board, and updates player 0, then player 1 on it."""
+        """Draw a board, and update player 0, then player 1 on it."""
         self.iterations += 1
         self.trajectories = self.iterations
         self._average *= np.float32((1 - 1 / self.iterations) ** self.config.gamma)
@@ -109,7 +108,7 @@ class PublicChanceSolver(TableSolver):
                     regret *= np.where(regret > 0, *discounts)
 
     def _board(self) -> _Board:
-        """A board, and what matters of it."""
+        """Draw a board."""
         rules = self._rules
         cards = rules.draw_board(self._random)
         _, left = rules.buckets(cards, len(rules.sizes) - 1)
@@ -133,7 +132,7 @@ class PublicChanceSolver(TableSolver):
         return positive, negative
 
     def _strategy(self, group: Group) -> np.ndarray:
-        """float32 [A, n, B], by regret matching."""
+        """Return the strategy by regret matching, float32 [A, n, B]."""
         positive = self._regret[group.table].reshape(group.shape).clip(min=0)
         total = positive.sum(axis=0)
         uniform = np.float32(1 / group.shape[0])
@@ -142,7 +141,7 @@ class PublicChanceSolver(TableSolver):
         )
 
     def _update(self, player: int, board: _Board) -> None:
-        """Adds a player's regrets on a board, and its reach to the average."""
+        """Add a player's regrets on a board, and its reach to the average."""
         tree, hands = self._tree, len(board.held)
         if self._numbers is None:
             self._numbers = np.empty((4, len(tree.place), hands), np.float32)
@@ -177,18 +176,18 @@ class PublicChanceSolver(TableSolver):
 
     @property
     def num_bytes(self) -> int:
-        """About what it takes while it runs: tables and strategies, hands at places."""
+        """Approximate memory in use: tables and strategies, hands at places."""
         hands, counts = len(self._rules.held), self._rules.counts
         numbers = 4 * len(self._tree.place) * hands + hands * sum(counts)
         return 4 * (4 * len(self._regret) + numbers)
 
     def facts(self) -> dict[str, Any]:
-        """What `TableFacts` tells; all infosets are there from the start."""
+        """Return fields of `TableFacts`; all infosets exist from the start."""
         bytes_of = self._regret.nbytes + self._average.nbytes
         return {"bytes": bytes_of, "limit": bytes_of, "full": False}
 
     def average(self) -> TableStrategy:
-        """The average strategies of both players at all bets and buckets."""
+        """Return the average strategies of both players at all bets and buckets."""
         tables: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for group in self._tree.groups:
             width, nodes, buckets = group.shape
@@ -214,30 +213,19 @@ class PublicChanceSolver(TableSolver):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `IterativeSolver.arrays`."""
-        random = json.dumps(self._random.bit_generator.state).encode()
         return {
             "regret": self._regret,
             "average": self._average,
-            "random": np.frombuffer(random, np.uint8),
+            "random": self.random_array(),
             "seconds": np.array(self.seconds),
             "iterations": np.array(self.iterations),
         }
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
         """See `IterativeSolver.restore`; the arrays contain the time."""
-        for name, array in self.arrays().items():
-            saved = arrays.get(name, np.zeros((0, 0, 0)))
-            same = saved.dtype == array.dtype and saved.ndim == array.ndim
-            if not same or name != "random" and saved.shape != array.shape:
-                raise ValueError(f"its {name} is no array of such a run")
-        for name, least in (("regret", -np.inf), ("average", 0), ("seconds", 0)):
-            # Written so that NaN fails.
-            if not (np.isfinite(arrays[name]) & (arrays[name] >= least)).all():
-                raise ValueError(f"its {name} holds numbers that no run leaves")
+        check_arrays(arrays, self.arrays(), resized=("random",))
+        check_numbers(arrays, {"regret": -np.inf, "average": 0, "seconds": 0})
         self._regret[:], self._average[:] = arrays["regret"], arrays["average"]
-        try:
-            self._random.bit_generator.state = read_object(arrays["random"].tobytes())
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"its random numbers are none: {error!r}") from error
+        self.restore_random(arrays["random"])
         self.seconds = float(arrays["seconds"])
         self.iterations = self.trajectories = int(arrays["iterations"])

@@ -7,12 +7,13 @@ samplers read, by number of history. A batch of trajectories moves down one dept
 time, and has them by depth (`SampleTree`); `flat_tree` is for walks of one.
 """
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -46,6 +47,8 @@ class Columns(NamedTuple):
 
 class SampleLevel(NamedTuple):
     """The n histories of one depth, and one last row for finished trajectories.
+
+    In a subgame, which has one level for all depths, children are in the same level.
 
     Attributes:
       first_child: int32 [n + 1], index of the first child in the next level.
@@ -130,7 +133,7 @@ def build(
       exponent: utilities are the game's over 2^exponent.
     """
     columns = columns or columns_of(tree)
-    utility = np.asarray(treeplex.divide(host(tree.histories.utility), exponent))
+    utility = np.asarray(treeplex.divide(typed(tree.histories.utility), exponent))
     levels, plan, alive = [], [], True
     for level_slice in tree.histories.by_depth:
         counts, players = columns.num_actions[level_slice], columns.player[level_slice]
@@ -144,7 +147,7 @@ def build(
                 row=_row(columns.row[level_slice], 0),
                 num_actions=_row(counts, 0),
                 player=_row(players, NO_PLAYER),
-                utility=host(np.append(utility[level_slice], 0.0)),
+                utility=typed(np.append(utility[level_slice], 0.0)),
             )
         )
         full = alive and width > 0 and bool((counts == width).all())
@@ -155,13 +158,13 @@ def build(
     for p, layout in enumerate(layouts):
         entry = np.full(layout.size, len(columns.balanced), np.int32)
         entry[layout.sequences] = np.arange(size[p], dtype=np.int32) + p * size[0]
-        maps.append(host(entry))
+        maps.append(typed(entry))
     padding = np.zeros(max_width(tuple(plan)))
     samples = SampleTree(
         levels=tuple(levels),
-        chance=host(columns.chance),
-        balanced=host(np.append(columns.balanced, padding)),
-        positions=(host(layouts[0].sequences), host(layouts[1].sequences)),
+        chance=typed(columns.chance),
+        balanced=typed(np.append(columns.balanced, padding)),
+        positions=(typed(layouts[0].sequences), typed(layouts[1].sequences)),
         entries=(maps[0], maps[1]),
     )
     return samples, tuple(plan)
@@ -246,9 +249,4 @@ def _rows(
 
 def _row(values: np.ndarray, last: int) -> jax.Array:
     """int32 with one more row behind."""
-    return host(np.append(values, last).astype(np.int32))
-
-
-def host(array: np.ndarray) -> jax.Array:
-    """Types a numpy array as what it becomes when a solver puts it on a device."""
-    return cast(jax.Array, array)
+    return typed(np.append(values, last).astype(np.int32))

@@ -26,13 +26,13 @@ from spiel_cr.solvers.mccfr.sample_tree import take
 
 
 class Sample(NamedTuple):
-    """What a batch gives.
+    """Result of a batch.
 
     Attributes:
-      values: float [T + A], estimated counterfactual value of each of the updating
-        player's sequences, its own utility, in the tree's units; 0 where not visited.
-      baseline: the baselines after this batch.
-      roots: float [B], each trajectory's estimate of player 0's utility.
+      values: Estimated counterfactual value of each of the updating player's sequences,
+        as its own utility in the tree's units, float [T + A]; 0 if not visited.
+      baseline: Baselines after this batch.
+      roots: Each trajectory's estimate of player 0's utility, float [B].
     """
 
     values: jax.Array
@@ -41,12 +41,12 @@ class Sample(NamedTuple):
 
 
 class Rising(NamedTuple):
-    """What a batch adds up on its way back.
+    """Sums of a batch on its way up.
 
     Attributes:
-      estimate: float [B], player 0's sampled utility at the depth below.
-      values: float [T], counterfactual values of the updating player's actions.
-      learning: what baselines learn.
+      estimate: Player 0's sampled utility at the depth below, float [B].
+      values: Counterfactual values of the updating player's actions, float [T].
+      learning: State of the baselines.
     """
 
     estimate: jax.Array
@@ -62,25 +62,26 @@ def sample(
     draws: jax.Array,
     shares: jax.Array,
 ) -> Sample:
-    """Samples a batch of trajectories for one player's update.
+    """Sample a batch of trajectories for one player's update.
 
     Args:
-      tree: the histories.
-      plan: from `sample_tree.build`.
-      batch: whose values are sampled, and how.
-      baseline: the baselines, see `baselines.py`.
-      draws: float [D, B] in [0, 1), uniform and independent over depths for each
-        trajectory; the last ones are not used. Those of different trajectories may
-        depend on each other.
-      shares: float [B], weight of each trajectory in all sums; 1 / B for means.
+      tree: The histories.
+      plan: Result of `sample_tree.build`.
+      batch: The batch.
+      baseline: Baselines, see `baselines.py`.
+      draws: Random numbers in [0, 1), uniform and independent over depths for each
+        trajectory, float [D, B]; the last row is not used. Those of different
+        trajectories may depend on each other.
+      shares: Weight of each trajectory in all sums, float [B]; 1 / B for means.
     """
     config, last = batch.config, len(plan) - 1
+    levels = [
+        descent.LevelBatch(batch, *one) for one in zip(tree.levels, plan, strict=True)
+    ]
     front = descent.Front(jnp.zeros(shares.shape, jnp.int32), shares)
     visits: list[descent.Visit] = []
     for depth in range(last):
-        visit, front = descent.descend(
-            batch, tree.levels[depth], plan[depth], front, draws[depth]
-        )
+        visit, front = descent.descend(levels[depth], front, draws[depth])
         visits.append(visit)
     estimate = tree.levels[-1].utility[front.history]
     flat = None if isinstance(baseline, tuple) else baseline
@@ -96,7 +97,7 @@ def sample(
                 config.baseline, baseline[depth], rising.learning.below
             )
             rising = rising._replace(learning=learning)
-        rising = climb(batch, tree.levels[depth], plan[depth], visits[depth], rising)
+        rising = climb(levels[depth], visits[depth], rising)
         if rising.learning.table is not None:
             tables.append(rising.learning.table)
     learned: baselines.Table = tuple(reversed(tables))
@@ -105,28 +106,21 @@ def sample(
     return Sample(rising.values, learned, rising.estimate)
 
 
-def climb(
-    batch: descent.Batch,
-    level: descent.Level,
-    shape: sample_tree.Depth,
-    visit: descent.Visit,
-    rising: Rising,
-) -> Rising:
-    """Values of one depth from those of the next.
+def climb(at_level: descent.LevelBatch, visit: descent.Visit, rising: Rising) -> Rising:
+    """Compute the values of one depth from those of the next depth.
 
     Args:
-      batch: the batch.
-      level: the histories of this depth.
-      shape: what is known of them when a program is compiled.
-      visit: the visits of this depth.
-      rising: so far; its estimates are those of the next depth's visits.
+      at_level: The batch at this depth.
+      visit: The visits of this depth.
+      rising: Sums so far; its estimates are those of the next depth's visits.
     """
-    view = descent.look(batch, level, shape, visit.history)
+    batch, level, _ = at_level
+    view = descent.look(at_level, visit.history)
     # At this depth baselines are still those from before the batch.
     table, base = rising.learning.table, jnp.zeros_like(rising.estimate)
     guess = None
     if table is not None:
-        guess = baselines.rows(batch, level, shape, table, visit.history)
+        guess = baselines.rows(at_level, table, visit.history)
         base = take(guess, visit.chosen)
     # u(h, a) - b(h, a) is zero but for the followed action.
     excess = (rising.estimate - base) / visit.rho
@@ -137,13 +131,11 @@ def climb(
         utility = level.utility[visit.history]
         expected = jnp.where(view.over, utility, expected)
     values = rising.values
-    if batch.decides_at(shape):
+    if at_level.decides:
         weight = jnp.where(view.is_updating, visit.weight * (1 - 2 * batch.player), 0)
         entry = view.row + batch.stride * visit.chosen
         values = values.at[entry].add(weight * excess)
         if guess is not None:
             values = values.at[view.entries].add(weight[None] * guess)
-    learning = baselines.learn(
-        batch, level, shape, visit, rising.learning, rising.estimate
-    )
+    learning = baselines.learn(at_level, visit, rising.learning, rising.estimate)
     return Rising(expected, values, learning)

@@ -35,16 +35,16 @@ from spiel_cr.solvers.mccfr.walk import Sums, at, put
 # Averaging weights are (t / _UNIT)^gamma: see `choice` for why.
 _UNIT = 65536.0
 
-# Baselines, the visits so far by depth, and what is left for the update.
+# Baselines, the visits so far by depth, and the input of the update.
 _Walked: TypeAlias = tuple[jax.Array | None, jax.Array, walk.Scratch]
 
 
 class Problem(NamedTuple):
-    """A game as this solver takes it.
+    """A game as this solver uses it.
 
     Attributes:
-      tree: the histories.
-      roots: int32 [2], the entries of the players' empty sequences.
+      tree: The histories.
+      roots: Entries of the players' empty sequences, int32 [2].
     """
 
     tree: FlatTree
@@ -55,14 +55,14 @@ class VisitedState(NamedTuple):
     """State of a solve.
 
     Attributes:
-      strategy: float [T], current strategies and chance probabilities, by entry.
-      regrets: float [T], cumulative.
-      average: two float [T], S, as far as it is settled.
-      taken: two float [P], S of an infoset's parent sequence when it was last settled.
-      baseline: float [T] ("average") or [N] ("expected"); None without.
-      scratch: empty.
-      iteration: int32 scalar, iterations done.
-      key: uint32 [2], of JAX's random numbers to come.
+      strategy: Current strategies and chance probabilities by entry, float [T].
+      regrets: Cumulative regrets, float [T].
+      average: S as far as it is settled, two float [T].
+      taken: S of an infoset's parent sequence when it was last settled, two float [P].
+      baseline: Baselines, float [T] ("average") or [N] ("expected"); None without.
+      scratch: Lists and sums of a batch; empty between iterations.
+      iteration: Number of iterations completed, int32 scalar.
+      key: Key of JAX's future random numbers, uint32 [2].
     """
 
     strategy: jax.Array
@@ -78,14 +78,15 @@ class VisitedState(NamedTuple):
 def init(
     tree: FlatTree, chance: np.ndarray, config: MCCFRConfig, dtype: np.dtype, seed: int
 ) -> VisitedState:
-    """Uniform strategies, zero regrets and baselines; numpy arrays.
+    """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
     Args:
-      tree: the histories, numpy arrays.
-      chance: float64 [C], probabilities of chance outcomes, the last entries.
-      config: algorithm.
-      dtype: of all numbers.
-      seed: of all random numbers.
+      tree: The histories, numpy arrays.
+      chance: Probabilities of chance outcomes, float64 [C]; their entries are the last
+        ones.
+      config: The algorithm.
+      dtype: Type of all numbers.
+      seed: Seed for all random choices.
     """
     first, code = np.asarray(tree.first), np.asarray(tree.code)
     entries, points = len(tree.tolerance), len(first)
@@ -113,29 +114,16 @@ def init(
     )
 
 
-def iterate(
-    problem: Problem,
-    state: VisitedState,
-    iterations: jax.Array,
-    *,
-    depths: int,
-    config: MCCFRConfig,
-) -> VisitedState:
-    """Some iterations, see `step`."""
-    advance = functools.partial(step, problem, depths=depths, config=config)
-    return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
-
-
 def step(
     problem: Problem, state: VisitedState, *, depths: int, config: MCCFRConfig
 ) -> VisitedState:
-    """One iteration: a batch of trajectories and an update for each player.
+    """Do one iteration: a batch of trajectories and an update for each player.
 
     Args:
-      problem: the game.
-      state: the state to advance.
-      depths: D, of the game.
-      config: algorithm.
+      problem: The game.
+      state: The state before.
+      depths: D, the number of depths of the game.
+      config: The algorithm.
     """
     iteration = state.iteration + 1
     dtype = state.strategy.dtype
@@ -194,7 +182,7 @@ def _walk_one(
     b: jax.Array,
     s: _Walked,
 ) -> _Walked:
-    """Walks trajectory b, with column b of the draws, float [D, n]."""
+    """Walk trajectory b, with column b of the random numbers, float [D, n]."""
     numbers = drawn[:, b]
     targeted = None if inputs.tree.target is None else numbers[-1] < config.delta
     inputs = inputs._replace(draws=numbers[:-1], targeted=targeted)
@@ -213,14 +201,15 @@ def _past(
     player: jax.Array,
     t: jax.Array,
 ) -> walk.Past | None:
-    """What a player played in the iterations before, for average-strategy sampling.
+    """Return the past play of a player, for average-strategy sampling.
 
     Args:
-      problem: the game.
-      config: algorithm.
-      state: with iteration t credited to the empty sequences, and nowhere else.
-      player: int32 scalar.
-      t: float scalar, the iteration, from 1.
+      problem: The game.
+      config: The algorithm.
+      state: State in which iteration t is credited to the empty sequences, and nowhere
+        else.
+      player: The player, int32 scalar.
+      t: Number of the iteration from 1, float scalar.
     """
     if config.scheme != "average":
         return None
@@ -234,13 +223,13 @@ def _past(
 def _update(
     problem: Problem, config: MCCFRConfig, t: jax.Array, state: VisitedState
 ) -> VisitedState:
-    """Averages, regrets and next strategies of the listed infosets; empties the list.
+    """Update averages, regrets and strategies of the listed infosets; empty the list.
 
     Args:
-      problem: the game.
-      config: algorithm.
-      t: float scalar, the iteration, from 1.
-      state: after a batch.
+      problem: The game.
+      config: The algorithm.
+      t: Number of the iteration from 1, float scalar.
+      state: State after a batch.
     """
 
     def one(i: jax.Array, state: VisitedState) -> VisitedState:
@@ -253,15 +242,16 @@ def _update(
 
 
 class _Infoset(NamedTuple):
-    """An infoset before its update, all scalars.
+    """An infoset before its update, scalars.
 
     Attributes:
-      point: int32, its number.
-      first: int32, the entry of its first action.
-      actions: int32, how many there are.
-      missing: float, what the sums of its actions lack, in units of their strategy.
-      above: the sum of its parent sequence.
-      mean: float, what is to be taken from pending values to make them regrets.
+      point: Number of the infoset, int32.
+      first: Entry of its first action, int32.
+      actions: Number of its actions, int32.
+      missing: Missing part of the sums of its actions, in units of their strategy,
+        float.
+      above: Sum of its parent sequence.
+      mean: Number to subtract from pending values to get regrets, float.
     """
 
     point: jax.Array
@@ -275,7 +265,7 @@ class _Infoset(NamedTuple):
 def _infoset(
     problem: Problem, config: MCCFRConfig, state: VisitedState, point: jax.Array
 ) -> _Infoset:
-    """Reads what the update of an infoset needs."""
+    """Read the data that the update of an infoset needs."""
     tree = problem.tree
     first, count = at(tree.first, point), at(tree.code, point) >> 2
     above = _sums_at(state.average, at(tree.parent, point))
@@ -294,7 +284,7 @@ def _change(
     infoset: _Infoset,
     t: jax.Array,
 ) -> tuple[VisitedState, jax.Array]:
-    """Averages and regrets of an infoset, and the sum of its positive regrets."""
+    """Update averages and regrets of an infoset; return the sum of positive regrets."""
     point, first, count, missing, above, mean = infoset
     zero = jnp.zeros_like(t)
 
@@ -342,13 +332,13 @@ def _change(
 def _match(
     rule: Rule, state: VisitedState, infoset: _Infoset, total: jax.Array
 ) -> VisitedState:
-    """The next strategy at an infoset, by regret matching.
+    """Update the strategy at an infoset by regret matching.
 
     Args:
-      rule: regret rule.
-      state: with the new regrets.
-      infoset: which one.
-      total: float scalar, the sum of its positive regrets.
+      rule: Regret rule.
+      state: State with the new regrets.
+      infoset: The infoset.
+      total: Sum of its positive regrets, float scalar.
     """
     even = 1 / infoset.actions.astype(total.dtype)
     share = (1 - rule.exploration) / jnp.where(total > 0, total, 1)
@@ -365,7 +355,7 @@ def _match(
 
 
 class _Entry(NamedTuple):
-    """What one entry holds, all scalars."""
+    """Numbers of one entry, scalars."""
 
     regret: jax.Array
     average: Sums
@@ -373,12 +363,12 @@ class _Entry(NamedTuple):
 
 
 class _Changing(NamedTuple):
-    """What the update of an infoset writes.
+    """Arrays that the update of an infoset writes.
 
     Attributes:
-      total: float scalar, the sum of positive regrets so far.
-      entry: what the next entry holds. It was read before: what a loop writes it must
-        not read in the same turn, or XLA copies the array.
+      total: Sum of positive regrets so far, float scalar.
+      entry: Numbers of the next entry. They are read before they are needed: if a turn
+        of a loop reads an array that it writes, XLA copies the array.
     """
 
     regrets: jax.Array
@@ -402,7 +392,9 @@ def _sums_at(sums: Sums, index: jax.Array) -> Sums:
 def _mean(
     strategy: jax.Array, values: jax.Array, first: jax.Array, count: jax.Array
 ) -> jax.Array:
-    """float scalar, what a strategy expects at the infoset with these entries."""
+    """Return the expected value of a strategy at the infoset with these entries,
+    scalar.
+    """
 
     def take(a: jax.Array, total: jax.Array) -> jax.Array:
         return total + at(strategy, first + a) * at(values, first + a)
@@ -411,13 +403,13 @@ def _mean(
 
 
 def _kept(rule: Rule, regret: jax.Array, tolerance: jax.Array) -> jax.Array:
-    """A regret, or zero where rounding alone or regret matching+ makes it so."""
+    """Return a regret, or zero if it is rounding or negative in regret matching+."""
     size = regret if rule.beta == -jnp.inf else jnp.abs(regret)
     return jnp.where(size > tolerance, regret, 0)
 
 
 def increased(sums: Sums, value: jax.Array) -> Sums:
-    """One sum and a value; what rounding takes from `high` goes to `low`."""
+    """Return a sum plus a value; the rounding error of `high` is added to `low`."""
     high = sums.high + value
     back = high - sums.high
     low = sums.low + (sums.high - (high - back)) + (value - back)
@@ -427,7 +419,7 @@ def increased(sums: Sums, value: jax.Array) -> Sums:
 
 
 def _credit(problem: Problem, average: Sums, weight: jax.Array) -> Sums:
-    """Adds an iteration's weight to both empty sequences."""
+    """Add an iteration's weight to both empty sequences."""
 
     def one(player: jax.Array, s: tuple[Sums, Sums]) -> tuple[Sums, Sums]:
         average, at_root = s
@@ -442,16 +434,15 @@ def _credit(problem: Problem, average: Sums, weight: jax.Array) -> Sums:
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """Reads the strategies of a state.
+    """Reader of the strategies of a state.
 
     Attributes:
-      roots: the entries of the players' empty sequences.
-      ends: one past the entries of each player's last sequence.
-      levels: for each number of own decisions before, the points of infosets with so
-        many.
-      parent: int32 [P], see `FlatTree`.
-      first: int32 [P], likewise.
-      counts: int32 [P], numbers of actions.
+      roots: Entries of the players' empty sequences.
+      ends: One past the entries of each player's last sequence.
+      levels: For each number of own decisions before, the points of those infosets.
+      parent: See `FlatTree`, int32 [P].
+      first: See `FlatTree`, int32 [P].
+      counts: Numbers of actions, int32 [P].
     """
 
     roots: tuple[int, int]
@@ -462,7 +453,7 @@ class Reader:
     counts: np.ndarray
 
     def average(self, state: VisitedState, player: int) -> np.ndarray:
-        """float64 [S], weighted mean of the iterates in sequence form."""
+        """Return the weighted mean of the iterates in sequence form, float64 [S]."""
         sums, taken = _total(state.average), _total(state.taken)
         strategy = np.asarray(state.strategy, float)
         for points in self.levels:
@@ -475,13 +466,14 @@ class Reader:
         return player_sums / total if total > 0 else player_sums
 
     def current(self, state: VisitedState, player: int) -> np.ndarray:
-        """float64 [S], the current strategy's action probabilities; 1 at the empty
-        sequence."""
+        """Return the current strategy's probabilities, float64 [S]; 1 at the empty
+        sequence.
+        """
         strategy = np.asarray(state.strategy, np.float64)
         return strategy[self.roots[player] : self.ends[player]].copy()
 
     def check(self, state: VisitedState) -> None:
-        """Raises ValueError where numpy arrays hold what no solve leaves."""
+        """Raise ValueError if numpy arrays contain numbers that no solve leaves."""
         played = np.asarray(state.strategy)
         # Sums of rounded shares may be above 1 by a few units in the last place.
         if (played < 0).any() or (played > 1 + 1e-3).any():
@@ -496,11 +488,11 @@ class Reader:
 
 
 def reader(tree: GameTree, arrays: FlatTree) -> Reader:
-    """What reads the strategies of a solve of this game.
+    """Return a reader of the strategies of solves of this game.
 
     Args:
-      tree: the compiled game.
-      arrays: its histories, numpy arrays.
+      tree: The game tree.
+      arrays: Its histories, numpy arrays.
     """
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
     number = np.full(len(arrays.tolerance), -1, np.int64)
@@ -522,5 +514,5 @@ def reader(tree: GameTree, arrays: FlatTree) -> Reader:
 
 
 def _total(sums: Sums) -> np.ndarray:
-    """float64, a new array."""
+    """Return a new array of sums, float64."""
     return np.add(sums.high, sums.low, dtype=np.float64)

@@ -70,7 +70,9 @@ def test_what_is_no_count_is_refused(game):
     unit = game.payoff_matrices[-1].coordinates().values
     fine = with_last(game, np.abs(unit).min() * np.array([1.0, 2 / 3]))
     assert gameshrink.count(fine).payoff_matrices[-1].sum() == 5
-    with pytest.raises(InvalidGameError, match="the chances of round 2 are no multip"):
+    with pytest.raises(
+        InvalidGameError, match="probabilities of round 2 are not multip"
+    ):
         gameshrink.count(with_last(game, np.abs(unit).min() * np.array([1.0, np.pi])))
 
 

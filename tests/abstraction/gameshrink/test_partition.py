@@ -127,12 +127,12 @@ def changed(partition, player, round, labels):
 def test_refusals(game):
     fine = alone(game)
     fine.check(game)
-    with pytest.raises(ValueError, match="give one label per signal"):
+    with pytest.raises(ValueError, match="give one label for each"):
         gameshrink.coarsen(game, changed(fine, 1, 1, np.arange(3)))
     gaps = 2 * np.arange(game.num_private_states(0)[2])
     with pytest.raises(ValueError, match="player 0 in round 2; number its classes"):
         gameshrink.difference(game, changed(fine, 0, 2, gaps))
-    with pytest.raises(ValueError, match="player 1 in round 2 whose signals refine"):
+    with pytest.raises(ValueError, match="player 1 in round 2 whose private"):
         gameshrink.lift(game, changed(fine, 1, 2, 0 * gaps), [np.ones(1)] * 2)
     with pytest.raises(ValueError, match="behaviour of player 0 has the shape"):
         gameshrink.lift(game, fine, [np.ones(1)] * 2)
@@ -151,10 +151,9 @@ def test_the_reference_agrees_with_exact_best_responses(game):
         assert found == pytest.approx(expected, abs=1e-10)
 
 
-def test_the_example_of_the_docs(capsys):
-    page = pathlib.Path(__file__).parents[3] / "docs" / "public-tree.md"
-    section = page.read_text("utf-8").split("\n## GameShrink\n")[1]
-    code = section.split("```python\n")[1].split("```")[0]
-    exec(compile(code, "public-tree.md", "exec"), {"__name__": "docs"})
-    counts, nothing, rows = capsys.readouterr().out.splitlines()
-    assert f"# {counts}\n" in code and nothing == "None" and int(rows) > 0
+def test_the_example_of_the_documentation(capsys):
+    page = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "abstraction.md"
+    code = page.read_text("utf-8").split("```python\n")[1].split("```")[0]
+    exec(compile(code, "abstraction.md", "exec"), {"__name__": "docs"})
+    counts, nothing = capsys.readouterr().out.splitlines()
+    assert f"# {counts}: classes" in code and nothing == "None"

@@ -4,7 +4,7 @@ import pytest
 
 from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
-from spiel_cr.solvers import network_makers
+from spiel_cr.solvers.deep import deep_footprint
 from tests.support.commands import told
 
 SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
@@ -59,6 +59,6 @@ def test_a_game_without_tensors_is_missing(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("offers no information_state_tensor")
 
-    monkeypatch.setattr(network_makers.deep_footprint, "check_tree", refuse)
+    monkeypatch.setattr(deep_footprint, "check_tree", refuse)
     with pytest.raises(MissingError, match="information_state_tensor"):
         registry.find("sd-cfr").make(GameInstance("kuhn_poker"), 0)

@@ -136,7 +136,7 @@ def test_a_game_whose_players_forget_says_so():
     bots = [spiel_cr.load_bot(string, "uniform", seat) for seat in range(2)]
     match = play_match(string, bots, np.random.default_rng(0))
     found = review.Reviewer(pyspiel.load_game(string)).review(match, 1, bots[0])
-    assert found["notes"][0].endswith("the game's players forget something.")
+    assert found["notes"][0].endswith("the game has imperfect recall.")
 
 
 def test_a_story_names_everybody():

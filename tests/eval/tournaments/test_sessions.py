@@ -168,8 +168,8 @@ def test_a_folder_is_of_one_kind_of_tournament(tmp_path):
     [
         ("", "stack and rounds must be given"),
         ("stack=80", "session='stack=80': rounds must be given"),
-        ("80,10", "session='80,10' cannot be read"),
-        ("stack=80,rounds=10)", "cannot be read; write, for instance, stack=80"),
+        ("80,10", "session='80,10': cannot be parsed"),
+        ("stack=80,rounds=10)", "cannot be parsed; write, for instance, stack=80"),
         ("stack=80,rounds=1.5", "rounds=1.5 must be a whole number"),
         ("stack=80,rounds=0", "rounds=0 must be a whole number"),
         ("stack=0,rounds=3", "stack=0.0 must be"),

@@ -386,7 +386,7 @@ def test_a_game_too_large_for_a_bot_is_refused_at_once(tmp_path, capsys, bot):
 
 
 def test_memory_limit_is_passed_on(tmp_path):
-    with pytest.raises(ValueError, match="memory_limit='much' is no size"):
+    with pytest.raises(ValueError, match="memory_limit='much' is not a size"):
         play(tmp_path, memory_limit="much")
     with pytest.raises(ValueError, match="bot='resolving.*memory_limit is 0.41 GB"):
         play(

@@ -26,7 +26,7 @@ def test_few_moves_are_held_at_a_time_and_expectations_stay(monkeypatch):
             start, None, 1, answers, limit=4, number=lambda: 0.3
         )
         weights = [w for some in followed.decisions.values() for _, w in some]
-        assert sum(weights) == pytest.approx(1, abs=1e-12) and not followed.whole
+        assert sum(weights) == pytest.approx(1, abs=1e-12) and not followed.complete
         found.append(max(sizes))
         sizes.clear()
     # Four first cards are left of six; each has five second ones.

@@ -110,7 +110,7 @@ def test_jumps_and_rewards_give_the_exact_values(game, player):
             for node, p in zip(arrays.member[members], odds, strict=True):
                 edge = arrays.edge[node] + a
                 below = slice(*arrays.start[edge : edge + 2])
-                each = np.diff(arrays.odds[below], prepend=0.0)
+                each = np.diff(arrays.probabilities[below], prepend=0.0)
                 next_values = exact[arrays.infoset[below]]
                 value += p * arrays.going[edge] * (each @ next_values)
             values.append(value)

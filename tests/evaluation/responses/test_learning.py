@@ -13,7 +13,7 @@ pytest.importorskip("optax")
 import jax  # noqa: E402
 
 from spiel_cr.common import networks  # noqa: E402
-from spiel_cr.evaluation import best_response  # noqa: E402
+from spiel_cr.evaluation import response_matches  # noqa: E402
 from spiel_cr.evaluation.best_response import played_strategy, respond  # noqa: E402
 from spiel_cr.evaluation.opponent import open_opponent  # noqa: E402
 from spiel_cr.evaluation.response_config import (
@@ -190,7 +190,7 @@ def test_the_network_helps_a_short_search_on_leduc():
 
 def test_a_learned_response_is_judged_exactly_on_a_compiled_game(monkeypatch):
     quick = functools.partial(dataclasses.replace, QUICK)
-    monkeypatch.setattr(best_response, "LearningConfig", quick)
+    monkeypatch.setattr(response_matches, "LearningConfig", quick)
     tree = games.compiled("kuhn")
     config = ResponseConfig("learned", SearchConfig(20), rounds=2, matches=10)
     seat = respond(open_opponent("always_call", tree), 1, config)

@@ -37,7 +37,7 @@ def test_payoffs_are_held_to_the_largest_one():
         comparison.check_tree(dataclasses.replace(game, terms=terms), tree)
 
     compare(1 + 5e-13)
-    with pytest.raises(InvalidGameError, match="as a signal game and"):
+    with pytest.raises(InvalidGameError, match="in the public-tree game and"):
         compare(1 + 2e-12)
 
 
@@ -75,5 +75,7 @@ class Constant:
 
 def test_signals_that_nobody_has_are_named():
     game = loading.public_tree_game(LEDUC)
-    with pytest.raises(InvalidGameError, match="never has signal 1 after actions"):
+    with pytest.raises(
+        InvalidGameError, match="never has private state 1 after actions"
+    ):
         check(dataclasses.replace(game, reader=Constant()))

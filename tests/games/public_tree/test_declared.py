@@ -445,7 +445,7 @@ def test_games_that_nobody_declares():
     assert loading.declared(open_game(LIARS.format(1, 3)))
     for string in ("kuhn_poker", "phantom_ttt", "python_ii_goofspiel"):
         assert not loading.declared(open_game(string))
-        with pytest.raises(ValueError, match="nobody has declared its signals"):
+        with pytest.raises(ValueError, match="does not declare private states"):
             loading.public_tree_game(string)
 
 
@@ -661,11 +661,11 @@ def test_no_line_of_bets_meets_all_rounds():
 
 def test_the_example_of_the_documentation(capsys):
     """It goes on from the example of batched rules."""
-    docs = pathlib.Path(__file__).parents[3] / "docs"
+    docs = pathlib.Path(__file__).parents[3] / "docs" / "how-to"
     names = {"__name__": "example"}
     for page, section, end in (
         ("batched-rules.md", "## A complete example", "# Put this into"),
-        ("public-tree.md", "## Declaring a game", None),
+        ("representations.md", "## Declare a public tree", None),
     ):
         text = (docs / page).read_text("utf-8").split(section)[1]
         code = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)[0]

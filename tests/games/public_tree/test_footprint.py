@@ -21,7 +21,7 @@ def test_sizes_are_those_of_the_form():
 
 
 def test_the_estimate_is_near_measured_peaks():
-    """What processes took that solved it: docs/measurements; 30 % is promised."""
+    """Peaks of processes: the lab note on public trees; 30% is promised."""
     signals = public_tree_game(_GAME)
     assert footprint.peak_bytes(signals, np.float32) == pytest.approx(639e6, rel=0.3)
 

@@ -36,18 +36,18 @@ def with_entry(part, value):
 
 
 BROKEN = {
-    "node 0 is no root": lambda: changed("betting", "round", 0, 1),
+    "node 0 is not a root": lambda: changed("betting", "round", 0, 1),
     "before its parent": lambda: changed("betting", "parent", 1, 3),
     "not 0, 1 or TERMINAL": lambda: changed("betting", "player", 0, -1),
-    "taken after an end": lambda: changed("betting", "parent", 7, 3),
+    "terminal node has actions": lambda: changed("betting", "parent", 7, 3),
     "a decision has no actions": lambda: changed("betting", "player", 3, 1),
     "actions do not ascend": lambda: changed("betting", "action", 2, 0),
     "round ends before it begins": lambda: changed("betting", "round", 3, -1),
-    "node's round has no signals": lambda: changed("betting", "round", 8, 1),
-    "entries of unknown signals": lambda: with_entry("rows", 3),
+    "node's round has no private states": lambda: changed("betting", "round", 8, 1),
+    "has unknown private states": lambda: with_entry("rows", 3),
     "entries that are not finite": lambda: with_entry("values", np.nan),
-    "leaf is no public node": lambda: changed("terms", "leaf", 0, -6),
-    "matrix is none": lambda: changed("terms", "matrix", 0, -2),
+    "leaf is not a public node": lambda: changed("terms", "leaf", 0, -6),
+    "payoff matrix does not exist": lambda: changed("terms", "matrix", 0, -2),
     "a payoff is at a decision": lambda: changed("terms", "leaf", 0, 1),
     "a stake is not finite": lambda: changed("terms", "stake", 0, np.inf),
 }
@@ -64,7 +64,7 @@ def test_signals_that_refine_none_are_refused():
     game = kuhn()
     wrong = (np.array([0, 0, 1], np.int32),)
     broken = dataclasses.replace(game, parents=(wrong, game.parents[1]))
-    with pytest.raises(InvalidGameError, match="refines none"):
+    with pytest.raises(InvalidGameError, match="has an invalid parent"):
         spiel_cr.solve(broken, goal=1)
 
 

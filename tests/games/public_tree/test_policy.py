@@ -80,7 +80,7 @@ def test_public_nodes_are_found_by_actions():
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])
 def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
-    monkeypatch.setattr("spiel_cr.policies.form_policy._CHUNK", chunk)
+    monkeypatch.setattr("spiel_cr.policies.conversions._CHUNK", chunk)
     FormPolicy(kuhn(), equilibrium())
     wrong = equilibrium()
     wrong[0][1 + 6 + 2] += 0.25  # after pass and bet, with a queen

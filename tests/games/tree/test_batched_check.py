@@ -89,7 +89,7 @@ def test_the_contract_compares_whole_trees():
 
 
 def test_the_example_of_the_documentation(capsys):
-    page = pathlib.Path(__file__).parents[3] / "docs" / "batched-rules.md"
+    page = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "batched-rules.md"
     (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     names = {"__name__": "example"}
     exec(compile(code, page.name, "exec"), names)

@@ -442,21 +442,21 @@ def test_same_seed_same_bits(kuhn):
     assert first.decisions == other.decisions
     for name, one in first.arrays().items():
         np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
-    with pytest.raises(ValueError, match="learner 0"):
+    with pytest.raises(ValueError, match="its learner0"):
         SelfPlay(kuhn, "mmd(hidden=3)").restore(first.arrays())
 
 
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        ("episodes", None, "counts of such a solver.*'episodes'"),
-        ("episodes", np.array(-1), "counts of such a solver.*'episodes'"),
-        ("episodes", np.array([2]), "counts of such a solver.*'episodes'"),
-        ("episodes", np.array(1.5), "counts of such a solver.*'episodes'"),
-        ("unit", None, "unit of values"),
-        ("unit", np.array(-1.0), "unit of values"),
-        ("unit", np.array(np.inf), "unit of values"),
-        ("unit", np.array(1), "unit of values"),
+        ("episodes", None, "its episodes is no array"),
+        ("episodes", np.array(-1), "its episodes holds numbers"),
+        ("episodes", np.array([2]), "its episodes is no array"),
+        ("episodes", np.array(1.5), "its episodes is no array"),
+        ("unit", None, "its unit is no array"),
+        ("unit", np.array(-1.0), "its unit holds numbers"),
+        ("unit", np.array(np.inf), "its unit holds numbers"),
+        ("unit", np.array(1), "its unit is no array"),
     ],
 )
 def test_numbers_that_are_none(kuhn, name, wrong, said):

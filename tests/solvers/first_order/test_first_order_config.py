@@ -18,7 +18,9 @@ def test_where_they_do_not_belong():
         find("pdhg", families=(CFR,))
     with pytest.raises(ValueError, match="unknown parameter 'gamma'; pdhg takes none"):
         find("pdhg(gamma=1)")
-    with pytest.raises(ValueError, match="no algorithm 'egt'; choose one of auto"):
-        find("egt")
+    with pytest.raises(ValueError, match="prox='l1' must be one of euclidean, entropy"):
+        find("egt(prox=l1)")
+    with pytest.raises(ValueError, match="pdhg takes none|smoothing takes none"):
+        find("iterated-smoothing(prox=entropy)")
     with pytest.raises(ValueError, match="no regrets"):
         solve_with("kuhn_poker", "pdhg", 1, buckets=(None, None))

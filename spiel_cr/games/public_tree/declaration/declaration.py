@@ -1,6 +1,7 @@
 """A signal game from batched rules that declare their signals.
 
-docs/public-tree.md has a complete example. What is checked of a declaration, and how:
+docs/how-to/representations.md has a complete example. What is checked of a
+declaration, and how:
 
 - legal actions, who acts, odds of deals and signals do not depend on the other side,
   that is, on deals or on bets: on 2 to 1024 random deals, each through the whole
@@ -97,7 +98,7 @@ def build(
         raise GameTooLargeError(
             f"{game}: {classes:,} leaves of its public tree may all pay differently, "
             f"and to compare them would take long; give its batched rules a method "
-            f"payoff_key (docs/public-tree.md)"
+            f"payoff_key (docs/how-to/representations.md)"
         )
     samples = deals(classes, _FEWEST_COMPARED)
     num_deals = _expected_deals(tree, samples, every)

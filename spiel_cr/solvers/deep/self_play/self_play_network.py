@@ -1,9 +1,9 @@
-"""Policies of self-play, what they learn from, and the critic that says it.
+"""Policies of self-play, their losses, and the critic.
 
-A policy is a perceptron or a table. A perceptron sees features and gives A logits; a
-table has the same numbers for each infoset. Of compiled games decisions are numbers of
-infosets, of others they are features. Legend for shapes: n decisions, F features, A
-actions of the game, I infosets, M rows of a batch, T steps of the optimiser.
+A policy is a perceptron or a table. A perceptron maps features to A logits; a table
+stores these numbers for each infoset. In game trees decisions are numbers of infosets,
+in other games they are features. Legend for shapes: n decisions, F features, A actions
+of the game, I infosets, M rows of a batch, T steps of the optimiser.
 """
 
 import functools
@@ -16,7 +16,7 @@ import numpy as np
 from spiel_cr.common import network_fits, networks
 from spiel_cr.common.arrays import padded_size
 
-# As many decisions at least, and at most, are asked for together.
+# Minimum and maximum number of decisions that are evaluated together.
 _LEAST, _MOST = 64, 1 << 16
 
 
@@ -24,11 +24,11 @@ class Rows(NamedTuple):
     """Decisions of one network that was played with.
 
     Attributes:
-      seen: bool or float32 [n, F], features; or int32 [n], places.
-      legal: bool [n, A].
-      before: float32 [n, A], log probabilities of the policy that played.
-      advantage: float32 [n, A], of each action; 0 where it is not legal.
-      weight: float32 [n], 1; 0 where the row is padding.
+      seen: Features, bool or float32 [n, F]; or row numbers, int32 [n].
+      legal: Legal actions, bool [n, A].
+      before: Log probabilities of the policy that played, float32 [n, A].
+      advantage: Advantage of each action, float32 [n, A]; 0 if it is illegal.
+      weight: Weight of the row, float32 [n]: 1, or 0 for padding.
     """
 
     seen: Any
@@ -39,14 +39,14 @@ class Rows(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """How far steps go, float32 scalars.
+    """Lengths of steps, float32 scalars.
 
     Attributes:
-      temperature: weight of the magnet.
-      proximity: weight of the policy that played.
-      rate: the learning rate.
-      magnet: how far the magnet moves.
-      mean: how far the mean of parameters moves.
+      temperature: Weight of the magnet.
+      proximity: Weight of the policy that played.
+      rate: Learning rate.
+      magnet: Share by which the magnet moves.
+      mean: Share by which the mean of parameters moves.
     """
 
     temperature: Any
@@ -57,7 +57,7 @@ class Rates(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Means over decisions; see `loss`."""
+    """Means of the parts of `loss` over decisions."""
 
     total: Any
     gain: Any
@@ -69,12 +69,12 @@ class Learner(NamedTuple):
     """A network in training.
 
     Attributes:
-      parameters: of the policy.
-      magnet: parameters of the magnet.
-      mean: of the parameters that there were, of which the last ones count most.
-      optimiser: Adam's state.
+      parameters: Parameters of the policy.
+      magnet: Parameters of the magnet.
+      mean: Mean of the parameters so far, with most weight on the last ones.
+      optimiser: State of Adam.
 
-    A critic is one, too, without magnet and mean.
+    A critic is a learner without magnet and mean.
     """
 
     parameters: Any
@@ -84,23 +84,23 @@ class Learner(NamedTuple):
 
 
 def table(num_infosets: int, num_actions: int) -> jax.Array:
-    """Parameters of a table, float32 [I, A]: zeros, the uniform policy.
+    """Return the parameters of a uniform table, float32 [I, A]: zeros.
 
     Args:
-      num_infosets: I; of a critic, the decisions of the game.
+      num_infosets: I; for a critic, the number of decisions of the game.
       num_actions: A.
     """
     return jnp.zeros((num_infosets, num_actions), jnp.float32)
 
 
 def outputs(features: jax.Array | None, parameters: Any, seen: jax.Array) -> jax.Array:
-    """A network's numbers, float32 [n, A].
+    """Return the outputs of a network, float32 [n, A].
 
     Args:
-      features: float32 [I, F] of all that a perceptron may be asked about, by place;
-        None: it is given features, or is a table.
-      parameters: of a perceptron with A outputs, or from `table`.
-      seen: bool or float32 [n, F], features; or int32 [n], places.
+      features: Features of all possible inputs of a perceptron, by row number, float32
+        [I, F]; None: its inputs are features, or it is a table.
+      parameters: Parameters of a perceptron with A outputs, or from `table`.
+      seen: Features, bool or float32 [n, F]; or row numbers, int32 [n].
     """
     if isinstance(parameters, tuple):
         rows = seen if features is None else features[seen]
@@ -111,7 +111,7 @@ def outputs(features: jax.Array | None, parameters: Any, seen: jax.Array) -> jax
 def apply(
     features: jax.Array | None, parameters: Any, seen: jax.Array, legal: jax.Array
 ) -> jax.Array:
-    """What a network plays, as `networks.log_policy` of its `outputs`."""
+    """Return the policy of a network, as `networks.log_policy` of its `outputs`."""
     numbers = outputs(features, parameters, seen)
     return networks.log_policy(numbers, legal)
 
@@ -125,15 +125,15 @@ def evaluate(
     seen: np.ndarray,
     legal: np.ndarray | None = None,
 ) -> np.ndarray:
-    """As `apply`, for any number of decisions, by few programs.
+    """Evaluate `apply` at any number of decisions, with few compiled functions.
 
     Numbers of decisions are padded to powers of two.
 
     Args:
-      features: see `outputs`.
-      parameters: see `outputs`.
-      seen: see `outputs`.
-      legal: bool [n, A]; None: what is asked for are `outputs`, of a critic.
+      features: See `outputs`.
+      parameters: See `outputs`.
+      seen: See `outputs`.
+      legal: Legal actions, bool [n, A]; None: return the `outputs` of a critic.
     """
     if legal is not None and not len(legal):
         return np.zeros(legal.shape, np.float32)
@@ -156,7 +156,7 @@ def loss(
     rows: Rows,
     rates: Rates,
 ) -> tuple[jax.Array, Losses]:
-    """What is minimised: minus the expected advantage, and two divergences.
+    """Compute the loss: minus the expected advantage, and two divergences.
 
         - sum new A + temperature KL(new | magnet) + proximity KL(new | old)
 
@@ -165,11 +165,11 @@ def loss(
     approach.
 
     Args:
-      features: see `apply`.
-      parameters: of the network.
-      magnet: parameters of the magnet.
-      rows: M of them.
-      rates: the weights of the divergences.
+      features: See `apply`.
+      parameters: Parameters of the network.
+      magnet: Parameters of the magnet.
+      rows: M decisions.
+      rates: Weights of the divergences.
 
     Returns:
       The loss, and its parts, as means by the rows' weights.
@@ -193,14 +193,14 @@ def loss(
 
 
 def begin(parameters: Any, norm: float) -> Learner:
-    """Before the first step; magnet and mean begin where the network does.
+    """Return a learner before its first step; magnet and mean start at the network.
 
     Args:
-      parameters: of the network.
-      norm: that gradients are clipped to.
+      parameters: Parameters of the network.
+      norm: Maximum norm of gradients.
 
     Raises:
-      ImportError: optax is missing.
+      ImportError: If optax is missing.
     """
     optimiser = _optimiser(1.0, norm).init(parameters)
     return Learner(parameters, parameters, parameters, optimiser)
@@ -216,15 +216,15 @@ def advance(
     *,
     norm: float,
 ) -> tuple[Learner, Losses]:
-    """Steps of Adam, one for each batch; then magnet and mean move.
+    """Do a step of Adam for each batch; then move magnet and mean.
 
     Args:
-      features: see `apply`.
-      learner: to go on with.
-      rows: n of them, padding included.
-      batches: int32 [T, M], rows of each step.
-      rates: of the steps.
-      norm: that gradients are clipped to.
+      features: See `apply`.
+      learner: The learner before.
+      rows: n decisions, padding included.
+      batches: Decisions of each step, int32 [T, M].
+      rates: Lengths of the steps.
+      norm: Maximum norm of gradients.
 
     Returns:
       The learner after T steps, and the mean losses.
@@ -234,31 +234,38 @@ def advance(
         batch = Rows(*(array[chosen] for array in rows))
         return loss(features, parameters, learner.magnet, batch, rates)
 
-    (parameters, optimiser), losses = network_fits.descend(
-        objective,
-        _optimiser(rates.rate, norm),
-        (learner.parameters, learner.optimiser),
-        batches,
-    )
-    magnet = _towards(learner.magnet, parameters, rates.magnet)
-    mean = _towards(learner.mean, parameters, rates.mean)
+    learner, losses = _steps(objective, learner, batches, rates.rate, norm)
+    magnet = _towards(learner.magnet, learner.parameters, rates.magnet)
+    mean = _towards(learner.mean, learner.parameters, rates.mean)
     means = Losses(*(part.mean() for part in losses))
-    return Learner(parameters, magnet, mean, optimiser), means
+    return learner._replace(magnet=magnet, mean=mean), means
+
+
+def _steps(
+    objective: Any, learner: Learner, batches: np.ndarray, rate: Any, norm: float
+) -> tuple[Learner, Any]:
+    """Return a learner after steps of Adam, and what the objective reported."""
+    start = learner.parameters, learner.optimiser
+    (parameters, optimiser), reports = network_fits.descend(
+        objective, _optimiser(rate, norm), start, batches
+    )
+    return learner._replace(parameters=parameters, optimiser=optimiser), reports
 
 
 def _towards(old: Any, new: Any, share: Any) -> Any:
-    """Parameters that go a share of the way to others."""
+    """Return parameters that are moved by a share towards others."""
     return jax.tree.map(lambda one, other: one + share * (other - one), old, new)
 
 
 class Moves(NamedTuple):
-    """What a critic learns from.
+    """Samples for a critic.
 
     Attributes:
-      joint: bool or float32 [n, 2 F], what both players knew; or int32 [n], places.
-      action: int32 [n], OpenSpiel's action that was taken.
-      target: float32 [n], what the critic is to say of it.
-      weight: float32 [n], 1; 0 where the row is padding.
+      joint: Features of joint information, bool or float32 [n, 2 F]; or row numbers,
+        int32 [n].
+      action: OpenSpiel's action that was played, int32 [n].
+      target: Target of the critic, float32 [n].
+      weight: Weight of the row, float32 [n]: 1, or 0 for padding.
     """
 
     joint: Any
@@ -277,15 +284,15 @@ def advance_critic(
     *,
     norm: float,
 ) -> tuple[Learner, jax.Array]:
-    """Steps of Adam on squared errors, one for each batch.
+    """Do a step of Adam on squared errors for each batch.
 
     Args:
-      features: see `outputs`.
-      critic: to go on with.
-      moves: n of them, padding included.
-      batches: int32 [T, M], moves of each step.
-      rate: the learning rate.
-      norm: that gradients are clipped to.
+      features: See `outputs`.
+      critic: The critic before.
+      moves: n samples, padding included.
+      batches: Samples of each step, int32 [T, M].
+      rate: Learning rate.
+      norm: Maximum norm of gradients.
 
     Returns:
       The critic after T steps, and its mean squared error in each.
@@ -299,17 +306,11 @@ def advance_critic(
         mean = wrong / jnp.maximum(some.weight.sum(), 1)
         return mean, mean
 
-    (parameters, optimiser), errors = network_fits.descend(
-        objective,
-        _optimiser(rate, norm),
-        (critic.parameters, critic.optimiser),
-        batches,
-    )
-    return critic._replace(parameters=parameters, optimiser=optimiser), errors
+    return _steps(objective, critic, batches, rate, norm)
 
 
 def padded(rows: Any, count: int) -> Any:
-    """`Rows` or `Moves`, and as many of weight 0 as are missing up to a number."""
+    """Return `Rows` or `Moves`, padded to a number of rows with rows of weight 0."""
     return type(rows)(*(networks.padded(array, count) for array in rows))
 
 

@@ -1,4 +1,4 @@
-"""Self-play by mirror descent: play, estimate advantages, learn, again."""
+"""Self-play by mirror descent: play, estimate advantages, learn."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
@@ -34,29 +34,30 @@ from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     policy_of,
 )
 from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.iterative_solver import check_arrays, check_numbers
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
 # up to the double, so that there are few programs.
 _LEAST, _SIZES = 64, 8
-# Networks are asked about all infosets at once, if there are no more.
+# Networks are evaluated at all infosets at once if there are at most this many.
 _MOST_INFOSETS = 1 << 14
-# What is counted, and kept in a checkpoint.
+# Counts that a checkpoint contains.
 _COUNTS = ("iterations", "episodes", "decisions")
 
 
 class SelfPlay(Training):
-    """Two players who learn from playing each other.
+    """A solver of two players that learn from playing each other.
 
-    The result is what the mean of the last iterates' parameters plays.
+    The result is the policy of the mean of the last iterates' parameters.
 
     Attributes:
-      source: of histories.
-      knowledge: of what is known at its positions.
-      config: the algorithm.
-      seed: of everything random.
-      iterations: done so far.
-      episodes: matches so far.
-      decisions: of both players in them.
+      source: Simulator of the game.
+      knowledge: Information of the players at the simulator's positions.
+      config: The algorithm.
+      seed: Seed for all random choices.
+      iterations: Number of iterations completed.
+      episodes: Number of matches played.
+      decisions: Number of decisions of both players in them.
     """
 
     def __init__(
@@ -66,24 +67,25 @@ class SelfPlay(Training):
         *,
         seed: int = 0,
     ) -> None:
-        """Makes the networks.
+        """Make the networks.
 
         Args:
-          game: compiled; or one that is stepped, whose source the caller closes.
-          algorithm: a preset with settings, or a configuration.
-          seed: of everything; the same seed gives the same bits on one machine.
+          game: A game tree, or a simulated game, whose simulator the caller closes.
+          algorithm: A preset with settings, or a configuration.
+          seed: Seed for all random choices; the same seed gives bitwise identical
+            results on one machine.
 
         Raises:
-          ValueError: a bad setting or seed; a table for a game that is not compiled; or
-            the game does not provide the tensors that networks read.
-          ImportError: optax is missing.
+          ValueError: If a setting or the seed is invalid, a table is requested for a
+            simulated game, or the game does not provide the tensors that networks read.
+          ImportError: If optax is missing.
         """
         self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
         super().__init__(game, config, seed)
         self.decisions = 0
         # The unit of values, in utilities; 0: nothing was paid yet.
         self._unit = 0.0
-        # Answers of the networks as they are, at all infosets.
+        # Outputs of the current networks at all infosets.
         self._cached_policies: dict[int, np.ndarray] = {}
         with precision(np.dtype(np.float32)):
             initial = [self._make(n, seed) for n in range(3)]
@@ -94,15 +96,15 @@ class SelfPlay(Training):
         self._critic = critic._replace(magnet=None, mean=None)
 
     def _make(self, number: int, seed: int) -> tuple[jax.Array | None, Any]:
-        """Features and parameters of a player's network, or the critic's (2).
+        """Return features and parameters of a player's network, or the critic's (2).
 
         See `network.outputs`.
         """
         config, knowledge = self.config, self.knowledge
         if config.network == "table":
-            assert isinstance(knowledge, TreeKnowledge)
-            count = (*knowledge.num_infosets, len(knowledge.deciders))[number]
-            return None, network.table(max(count, 1), knowledge.num_actions)
+            rows = (*knowledge.legal, knowledge.deciders)[number]
+            assert rows is not None  # see `SelfPlayConfig.needs_tree`
+            return None, network.table(max(len(rows), 1), knowledge.num_actions)
         seen, table = knowledge.num_features, number if number < 2 else None
         wide = seen if number < 2 else 2 * seen
         shape = Shape(wide, knowledge.num_actions, config.hidden, config.layers)
@@ -111,7 +113,7 @@ class SelfPlay(Training):
         return knowledge.table(table), networks.make(shape.widths, int(network_seed))
 
     def _iterate(self) -> None:
-        """Matches, and steps of the optimiser on their decisions."""
+        """Play matches, and do steps of the optimiser on their decisions."""
         config = self.config
         with precision(np.dtype(np.float32)):
             random = np.random.default_rng([self.seed, self.iterations])
@@ -136,16 +138,16 @@ class SelfPlay(Training):
         self.iterations += 1
 
     def run_to(self, decisions: int) -> None:
-        """Iterates until both players have made so many decisions in all, or more.
+        """Iterate until both players have made at least a number of decisions.
 
         Args:
-          decisions: in all.
+          decisions: Total number of decisions.
         """
         while self.decisions < decisions:
             self.run(1)
 
     def _joint(self, positions: Positions, at: np.ndarray) -> np.ndarray:
-        """What both players know at decisions: features, or places in a table."""
+        """Return joint information at decisions: features, or rows of a table."""
         return self._places(self.knowledge.joint(positions, at))
 
     def _learn(
@@ -155,7 +157,7 @@ class SelfPlay(Training):
         gains: np.ndarray,
         random: np.random.Generator,
     ) -> None:
-        """Steps of the optimiser for one network."""
+        """Do steps of the optimiser for one network."""
         config, rate = self.config, self.config.rate_after(self.decisions)
         rows = self._rows(number, episodes, gains)
         if not len(rows.weight):
@@ -178,7 +180,7 @@ class SelfPlay(Training):
     def _learn_values(
         self, episodes: Episodes, targets: np.ndarray, random: np.random.Generator
     ) -> None:
-        """Steps of the optimiser for the critic."""
+        """Do steps of the optimiser for the critic."""
         target_values, weight = (
             targets.astype(np.float32),
             np.ones(len(targets), np.float32),
@@ -195,7 +197,7 @@ class SelfPlay(Training):
     def _batches(
         self, rows: Any, random: np.random.Generator
     ) -> tuple[Any, np.ndarray]:
-        """`Rows` or `Moves`, padded, and those of each step, int32 [T, M]."""
+        """Return padded `Rows` or `Moves`, and the rows of each step, int32 [T, M]."""
         config, count = self.config, len(rows.weight)
         size = batch_size(-(-count // config.minibatches))
         rows = network.padded(rows, size * config.minibatches)
@@ -203,7 +205,7 @@ class SelfPlay(Training):
         return rows, np.concatenate(orders).astype(np.int32).reshape(-1, size)
 
     def _rows(self, number: int, episodes: Episodes, gains: np.ndarray) -> Rows:
-        """What a network learns from."""
+        """Return the rows that a network learns from."""
         chosen, answer = np.flatnonzero(episodes.player == number), episodes.answer
         return Rows(
             *(answer.seen[chosen], answer.legal[chosen], answer.log_policy[chosen]),
@@ -211,27 +213,25 @@ class SelfPlay(Training):
         )
 
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
-        """Asks a player's network; see `self_play_rollouts.Actor`."""
+        """Evaluate a player's network; see `self_play_rollouts.Actor`."""
         seen = self.knowledge.seen(positions, at, player)
         return Answer(self._places(seen.rows), seen.legal, self.ask(seen, player))
 
     def _places(self, rows: np.ndarray) -> np.ndarray:
-        """What a network is given: features, or where they are in a table."""
-        compiled = self.knowledge.num_infosets is not None
-        return rows.astype(np.int32) if compiled else rows
+        """Return the input of a network: features, or row numbers."""
+        return rows if self.tree is None else rows.astype(np.int32)
 
     def ask(self, seen: Seen, player: int) -> np.ndarray:
-        """A player's policy.
+        """Return the log probabilities of a player, float32 [m, A].
+
+        They are very low for illegal actions.
 
         Args:
-          seen: what it sees at m decisions, see `knowledge`.
+          seen: Information of the player at m decisions, see `knowledge`.
           player: 0 or 1.
-
-        Returns:
-          float32 [m, A], log probabilities, very low where not legal.
         """
-        counts = self.knowledge.num_infosets
-        if counts is None or counts[player] > _MOST_INFOSETS:
+        legal = self.knowledge.legal[player]
+        if legal is None or len(legal) > _MOST_INFOSETS:
             return self._evaluate(seen, player, self._learners[player].parameters)
         if player not in self._cached_policies:
             everything = self._compiled().everywhere(player)
@@ -249,28 +249,30 @@ class SelfPlay(Training):
             )
 
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
-        """float64 [m, A], what a player plays now.
+        """Return the current strategy of a player, float64 [m, A].
 
         Args:
           player: 0 or 1.
-          seen: what it sees at m decisions.
+          seen: Information of the player at m decisions.
         """
         return self._policy(player, seen, self._learners[player].parameters)
 
     def _policy(self, player: int, seen: Seen, parameters: Any) -> np.ndarray:
-        """float64 [m, A], what a player's network plays with these parameters."""
+        """Return the policy of a player's network with given parameters, float64 [m,
+        A].
+        """
         log_policy = self._evaluate(seen, player, parameters)
         policy = policy_of(seen.legal, log_policy)
         return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
-        """What the means of parameters play.
+        """Return the policies of the means of parameters.
 
         Returns:
-          Of each player float64 [S], action probabilities by logical sequence.
+          For each player action probabilities by logical sequence, float64 [S].
 
         Raises:
-          ValueError: the game is not compiled.
+          ValueError: If the game has no tree.
         """
         knowledge = self._compiled()
         first, second = (
@@ -282,7 +284,7 @@ class SelfPlay(Training):
         return first, second
 
     def average(self) -> Networks:
-        """What the means of parameters play, for files; a table has none."""
+        """Return the means of parameters as networks; a table has none."""
         knowledge, config = self.knowledge, self.config
         assert config.network == "mlp"
         shape = Shape(
@@ -297,7 +299,7 @@ class SelfPlay(Training):
         return Networks.single(shape, config.features, both)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, for `restore`: numbers and arrays, no objects."""
+        """Return all arrays that `restore` needs."""
         arrays = {
             f"learner{number}.{place}": np.asarray(leaf)
             for number, learner in enumerate([*self._learners, self._critic])
@@ -309,55 +311,35 @@ class SelfPlay(Training):
         return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """Goes on where another one was; from there on both give the same bits.
+        """Restore the state that `arrays` returned; continue bitwise identically.
 
         Args:
-          arrays: from `arrays` of a solver of the same game, settings and seed.
-          seconds: time that was spent before.
+          arrays: Arrays of a solver of the same game, settings and seed.
+          seconds: Time spent iterating before.
 
         Raises:
-          ValueError: they are of another game, or of other settings, or no counts.
+          ValueError: If the arrays are not those of such a solver.
         """
-        counts = [np.asarray(arrays.get(name, "missing")) for name in _COUNTS]
-        if any(n.shape or n.dtype.kind not in "iu" or n < 0 for n in counts):
-            invalid_counts = dict(
-                zip(_COUNTS, (n.tolist() for n in counts), strict=True)
-            )
-            raise ValueError(
-                f"arrays: the counts of such a solver are whole numbers, not "
-                f"{invalid_counts}; give all that `arrays` gave"
-            )
-        unit = np.asarray(arrays.get("unit", np.nan))
-        if unit.shape or unit.dtype.kind != "f" or not 0 <= unit < np.inf:
-            raise ValueError(
-                f"arrays: the unit of values is a number of at least 0, not "
-                f"{unit.tolist()}; give all that `arrays` gave"
-            )
+        check_arrays(arrays, self.arrays())
+        check_numbers(arrays, dict.fromkeys((*_COUNTS, "unit"), 0.0))
         restored = []
         for number, learner in enumerate([*self._learners, self._critic]):
             leaves, structure = jax.tree.flatten(learner)
             names = [f"learner{number}.{place}" for place in range(len(leaves))]
-            shapes = [np.shape(arrays[name]) for name in names if name in arrays]
-            if shapes != [np.shape(leaf) for leaf in leaves]:
-                raise ValueError(
-                    f"arrays: those of learner {number} have the shapes {shapes}, "
-                    f"which are of another game or other settings; give those of a "
-                    f"solver that was made like this one"
-                )
             with precision(np.dtype(np.float32)):
                 leaves_on_device = [jnp.asarray(arrays[name]) for name in names]
             restored.append(jax.tree.unflatten(structure, leaves_on_device))
         *self._learners, self._critic = restored
-        self._unit = float(unit)
+        self._unit = float(arrays["unit"])
         self._cached_policies.clear()
-        for name, count in zip(_COUNTS, counts, strict=True):
-            setattr(self, name, int(count))
+        for name in _COUNTS:
+            setattr(self, name, int(arrays[name]))
         self.nodes = self.decisions + self.episodes
         self.seconds, self.is_complete = seconds, True
 
 
 def batch_size(count: int) -> int:
-    """The least of a few sizes that is not below a count."""
+    """Return the smallest of a few sizes that is at least a count."""
     count = max(count, _LEAST)
     unit = padded_size(count) // (2 * _SIZES)
     return -(-count // unit) * unit

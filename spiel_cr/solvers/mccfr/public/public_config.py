@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import Wanted, check_number, check_settings
+from spiel_cr.common.checks import Wanted, check_settings
 from spiel_cr.solvers.cfr.regret_matching import Rule
 
 _WANTED: Wanted = {
@@ -11,26 +11,28 @@ _WANTED: Wanted = {
     "baseline": ("none", "average"),
     "epsilon_other": "[0, 1]",
     "decay": "(0, 1]",
+    "gamma": "[0, 5]",
+    "epsilon": "(0, 1]",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class PublicConfig:
-    """One member of the family. An iteration is a trajectory and an update per player.
+    """A member of the family. An iteration has a trajectory and an update per player.
 
     Attributes:
-      name: for people; two configurations that differ in name only are equal.
-      rule: what happens to regrets: `alpha` infinite, `beta` -inf (regret matching+) or
-        inf, not predictive.
-      gamma: iteration t enters the average strategy with weight t^gamma.
-      scheme: which public actions of the updating player a trajectory follows:
-        "outcome" one, "external" all.
-      epsilon: outcome sampling: share of uniform sampling at the updating player's
-        decisions; else an action is drawn as often as the player's hands play it.
-      epsilon_other: the same at the other player's decisions.
+      name: Name for messages; configurations that differ only in it are equal.
+      rule: Regret rule: `alpha` infinite, `beta` -inf (regret matching+) or inf, not
+        predictive.
+      gamma: Exponent of averaging: iteration t has weight t^gamma.
+      scheme: Public actions of the updating player that a trajectory follows: "outcome"
+        one, "external" all.
+      epsilon: Share of uniform sampling at the updating player's decisions in outcome
+        sampling; otherwise an action is drawn as often as the player's hands play it.
+      epsilon_other: The same at the other player's decisions.
       baseline: "average": the mean of sampled values per unit of what is at stake, for
-        each public action, public card and hand (Schmid et al. 2019); "none".
-      decay: how much of a baseline one sample replaces.
+        each public action, public card and hand (Schmid et al. 2019); or "none".
+      decay: Share of a baseline that one sample replaces.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -44,13 +46,6 @@ class PublicConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
-        check_number(self.gamma, "gamma", "[0, 5]", remedy="it is averaging's exponent")
-        check_number(
-            self.epsilon,
-            "epsilon",
-            "(0, 1]",
-            remedy="or some actions are never sampled",
-        )
         if changed := self.rule.touches_all:
             raise ValueError(
                 f"{changed[0]}: public sampling updates visited infosets only, so old "

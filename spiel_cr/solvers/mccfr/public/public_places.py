@@ -1,19 +1,20 @@
-"""The public tree with its boards as flat arrays: where trajectories are walked.
+"""The public tree with its boards as flat arrays, on which trajectories are walked.
 
-A *place* is a public node and a board, or a deal of the next public cards. Places are
-numbered so that the children of one lie side by side, after it.
+A *place* is a public node with a board, or a deal of the next public cards. Places are
+numbered so that the children of a place are contiguous, after it.
 
 Legend for shapes: X places, Y decisions among them, A actions, h hands on a board, M
 boards of all rounds, U pairs of a board and an earlier round.
 """
 
 import dataclasses
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -69,13 +70,14 @@ class Places(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The places of a game, and what is where.
+    """Places of a game, and their relation to its logical sequences.
 
     Attributes:
-      places: numpy arrays.
-      entries: for each player int64 [S], the entry of each logical sequence of the
-        signal form in a vector [Y · A · h + 2]; -1: an infoset that no deal leads to.
-      levels: for each number of own decisions before, the rows of decisions.
+      places: The places, numpy arrays.
+      entries: For each player the entry of each logical sequence of the public-tree
+        form in a vector [Y · A · h + 2], int64 [S]; -1: an infoset that no deal leads
+        to.
+      levels: For each number of own decisions before, the rows of decisions.
     """
 
     places: Places
@@ -84,7 +86,7 @@ class Layout:
 
 
 class _Builder:
-    """Numbers places group by group: the children of all places of a public node."""
+    """A builder that numbers places in groups: the children of all places of a node."""
 
     def __init__(self, game: PublicTreeGame, boards: Boards) -> None:
         self.game, self.boards = game, boards
@@ -110,7 +112,7 @@ class _Builder:
         probability: np.ndarray | float,
         maps: np.ndarray | int,
     ) -> np.ndarray:
-        """Numbers of new places; all arguments of one length, or numbers."""
+        """Return numbers of new places; arguments have one length, or are numbers."""
         count = len(above)
         for part, values in (
             (self.kind, kind),
@@ -125,7 +127,7 @@ class _Builder:
         return np.arange(self.size - count, self.size)
 
     def first_map(self, before: int, later: int) -> int:
-        """The rows of `up` for deals that lead from one round to another."""
+        """Return the first row of `up` for deals between two rounds."""
         if (before, later) not in self.maps:
             part, hands = self.boards.rounds[later], self.boards.hands
             table = np.zeros((2, part.size, hands), np.int32)
@@ -140,19 +142,19 @@ class _Builder:
         return self.maps[before, later]
 
     def board_above(self, later: int, before: int) -> np.ndarray:
-        """int [B], the board of an earlier round (-1: none) below which each lies."""
+        """Return the board of an earlier round above each board, int [B]; -1: none."""
         board = np.arange(self.boards.rounds[later].size)
         for number in range(later, max(before, 0), -1):
             board = self.boards.rounds[number].above[board]
         return board if before >= 0 else np.zeros_like(board)
 
     def deal(self, node: int, places: np.ndarray, before: int) -> None:
-        """The places of a public node below deals.
+        """Add the places of a public node below deals.
 
         Args:
-          node: the public node.
-          places: the deals, by boards of the round before.
-          before: that round; -1: the beginning.
+          node: The public node.
+          places: The deals, by boards of the round before.
+          before: The round before; -1: the start.
         """
         later = int(self.game.betting.round[node])
         board = self.board_above(later, before)
@@ -175,11 +177,11 @@ class _Builder:
 
 
 def build(game: PublicTreeGame, boards: Boards) -> Layout:
-    """Lays out a game's public tree with its boards.
+    """Build the places of a game's public tree with its boards.
 
     Args:
-      game: the game.
-      boards: from `boards.find`.
+      game: The game.
+      boards: Result of `boards.find`.
     """
     betting, make = game.betting, _Builder(game, boards)
     first = boards.first
@@ -188,10 +190,8 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
         make.at[0] = root
     else:
         make.deal(0, make.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
-    order = np.argsort(betting.parent[1:], kind="stable") + 1
-    bounds = np.searchsorted(betting.parent[order], np.arange(len(betting) + 1))
     for node in range(len(betting)):
-        children = order[bounds[node] : bounds[node + 1]]
+        children = game.finder.children(node)
         if not len(children):
             continue
         positions = make.at[node]
@@ -281,25 +281,22 @@ def _finish(make: _Builder) -> Layout:
 
 
 def _integers(array: np.ndarray) -> jax.Array:
-    """Of the type that `Places` has; a numpy array until a device takes it."""
-    return cast(jax.Array, array.astype(np.int32))
+    """Return an array as int32, typed as on a device."""
+    return typed(array.astype(np.int32))
 
 
 def _number(array: np.ndarray) -> jax.Array:
-    """The same for float64."""
-    return cast(jax.Array, array.astype(np.float64))
+    """Return an array as float64, typed as on a device."""
+    return typed(array.astype(np.float64))
 
 
 def _parent_entries(
     make: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """`Places.parent` and `Layout.levels`."""
+    """Return `Places.parent` and `Layout.levels`."""
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
-    order = np.argsort(betting.parent[1:], kind="stable") + 1
-    rank = np.empty(len(betting), np.int64)
-    rank[order] = ranges(0, np.unique(betting.parent[1:], return_counts=True)[1])
     parent = np.zeros((rows, hands), np.int64)
     level = np.zeros(rows, np.int64)
     depth = np.zeros(len(betting), np.int64)
@@ -319,7 +316,7 @@ def _parent_entries(
         before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
         slot = boards.rounds[earlier].slot[player][before]
         at = make.at[up][boards.rounds[earlier].board[player][before]]
-        entry = (row[at] * width + rank[below]) * hands + slot
+        entry = (row[at] * width + int(betting.index[below])) * hands + slot
         empty_sequence = rows * width * hands + player
         parent[rows_of_node, : signals.shape[1]] = np.where(
             signals < 0, empty_sequence, entry
@@ -334,10 +331,9 @@ def _parent_entries(
 def _entries(
     make: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `Layout`."""
+    """Return `Layout.entries`."""
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
-    counts = np.bincount(betting.parent[1:], minlength=len(betting))
     rows = int(row.max())
     entries = []
     for player in range(2):
@@ -346,7 +342,7 @@ def _entries(
             part = boards.rounds[int(betting.round[node])]
             board, slot = part.board[player], part.slot[player]
             at = row[make.at[node][np.maximum(board, 0)]]
-            entry = (at * width)[:, None] + np.arange(counts[node])
+            entry = (at * width)[:, None] + np.arange(betting.num_actions[node])
             entry = entry * hands + slot[:, None]
             parts.append(np.where(board[:, None] < 0, -1, entry).ravel())
         entries.append(np.concatenate(parts))
@@ -354,12 +350,12 @@ def _entries(
 
 
 def most_visits(places: Places, player: int, follow: str) -> int:
-    """The most places that one trajectory can visit.
+    """Return the maximum number of places that one trajectory can visit.
 
     Args:
-      places: the game, numpy arrays or a device's.
-      player: whose values are estimated.
-      follow: see `public_walk.Rates`.
+      places: The places, numpy arrays or a device's.
+      player: The player whose values are estimated.
+      follow: See `public_walk.Rates`.
     """
     kind, count = np.asarray(places.kind), np.asarray(places.children)
     above = np.full(len(kind), -1)

@@ -1,10 +1,10 @@
 """Monte Carlo CFR by public trajectories: all private hands of a public state at once.
 
-An iteration walks one trajectory for each player (`walk.py`) and updates the player's
-decisions that it visited, and nothing else: regrets, next strategy, average. Averages
-are exact nevertheless; what an infoset's strategy, constant between its visits, adds to
-them is settled when it is next visited (see `solvers.mccfr.visited`, whose sums these
-are).
+An iteration walks one trajectory for each player (`public_walk.py`) and updates only
+the player's decisions that it visited: regrets, next strategy, average. Averages are
+exact nevertheless: the strategy of an infoset is constant between its visits, and its
+contribution since then is added at the next visit (see `solvers.mccfr.visited`, whose
+sums these are).
 """
 
 import dataclasses
@@ -17,13 +17,13 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.common.checks import check_dtype, check_seed
-from spiel_cr.common.jax_utils import as_one_kernel, cast
+from spiel_cr.common.jax_utils import cast
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.solvers.cfr import regret_matching
-from spiel_cr.solvers.cfr.solver import Program, Solver
+from spiel_cr.solvers.cfr.solver import Program, Solver, jitted_loop
 from spiel_cr.solvers.mccfr.public import boards
 from spiel_cr.solvers.mccfr.public import public_places as places
 from spiel_cr.solvers.mccfr.public import public_walk as walk
@@ -40,15 +40,15 @@ class PublicState(NamedTuple):
     """State of a solve.
 
     Attributes:
-      strategy: float [Y + 1, A, h], current strategies; 0 at illegal actions.
-      regrets: float [Y, A, h], cumulative.
-      average: two float [Y · A · h + 2], weighted sums of own reach by sequence, as far
-        as they are settled; the empty sequences last.
-      taken: two float [Y, h], the sum of an infoset's parent sequence when it was last
-        settled.
-      baseline: for each player float [X, h], or None.
-      iteration: int32 scalar, iterations done.
-      key: uint32 [2], of JAX's random numbers to come.
+      strategy: Current strategies, float [Y + 1, A, h]; 0 at illegal actions.
+      regrets: Cumulative regrets, float [Y, A, h].
+      average: Weighted sums of own reach by sequence, as far as they are settled, two
+        float [Y · A · h + 2]; the empty sequences last.
+      taken: Sum of an infoset's parent sequence when it was last settled, two float [Y,
+        h].
+      baseline: For each player float [X, h], or None.
+      iteration: Number of iterations completed, int32 scalar.
+      key: Key of JAX's future random numbers, uint32 [2].
     """
 
     strategy: jax.Array
@@ -63,13 +63,13 @@ class PublicState(NamedTuple):
 def init(
     tree: places.Places, config: PublicConfig, dtype: np.dtype, *, seed: int
 ) -> PublicState:
-    """Uniform strategies, zero regrets and baselines; numpy arrays.
+    """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
     Args:
-      tree: the public tree.
-      config: algorithm.
-      dtype: of all numbers.
-      seed: of all random numbers.
+      tree: The public tree.
+      config: The algorithm.
+      dtype: Type of all numbers.
+      seed: Seed for all random choices.
     """
     strategy = uniform(tree).astype(dtype)
     shape, hands = strategy[:-1].shape, strategy.shape[2]
@@ -88,7 +88,7 @@ def init(
 
 
 def uniform(tree: places.Places) -> np.ndarray:
-    """float64 [Y + 1, A, h], the uniform strategy."""
+    """Return the uniform strategy, float64 [Y + 1, A, h]."""
     legal = np.asarray(tree.legal)
     even = legal / legal.sum(axis=1, keepdims=True)
     return np.repeat(even[:, :, None], tree.mass.shape[1], axis=2)
@@ -101,13 +101,13 @@ def step(
     capacity: tuple[int, int],
     config: PublicConfig,
 ) -> PublicState:
-    """One iteration: a trajectory and an update for player 0, then for player 1.
+    """Do one iteration: a trajectory and an update for player 0, then for player 1.
 
     Args:
-      tree: the public tree.
-      state: the state to advance.
-      capacity: for each player the most visits of a trajectory.
-      config: algorithm.
+      tree: The public tree.
+      state: The state before.
+      capacity: For each player the maximum number of visits of a trajectory.
+      config: The algorithm.
     """
     dtype = state.strategy.dtype
     iteration = state.iteration + 1
@@ -152,15 +152,15 @@ def _update(
     t: jax.Array,
     config: PublicConfig,
 ) -> PublicState:
-    """Averages, regrets and next strategies of the decisions that were visited.
+    """Update averages, regrets and strategies of the visited decisions.
 
     Args:
-      tree: the public tree.
-      state: to advance.
-      visits: of a trajectory.
-      player: whose values they estimate.
-      t: float scalar, the iteration, from 1.
-      config: algorithm.
+      tree: The public tree.
+      state: The state before.
+      visits: Visits of a trajectory.
+      player: The player whose values they estimate.
+      t: Number of the iteration from 1, float scalar.
+      config: The algorithm.
     """
     width, hands = state.regrets.shape[1:]
     capacity, size = len(visits.place), width * hands
@@ -207,9 +207,10 @@ def _update(
 
 
 class _Rows(NamedTuple):
-    """What the visited decisions' rows become, by visit; names as in `PublicState`.
+    """New rows of the visited decisions, by visit; names as in `PublicState`.
 
-    A loop that read the tables it writes to would copy them.
+    They are collected first, because XLA copies a table that a loop both reads and
+    writes.
     """
 
     strategy: jax.Array
@@ -225,7 +226,7 @@ def _write(
     player: int,
     rows: _Rows,
 ) -> PublicState:
-    """Puts the rows of a player's decisions into the tables."""
+    """Write the rows of a player's decisions into the tables."""
     size = rows.strategy[0].size
 
     def write(i: jax.Array, s: PublicState) -> PublicState:
@@ -252,12 +253,12 @@ def _write(
 
 
 def learn(table: jax.Array, visits: walk.Visits, decay: float) -> jax.Array:
-    """The baselines after a trajectory: what was followed takes its sampled value in.
+    """Return the baselines after a trajectory, which move towards sampled values.
 
     Args:
-      table: float [X, h], utility per unit of what is at stake.
-      visits: of the trajectory.
-      decay: share of the new value.
+      table: Utility per unit of what is at stake, float [X, h].
+      visits: Visits of the trajectory.
+      decay: Share of the new value.
     """
 
     def compute(i: jax.Array, rows: jax.Array) -> jax.Array:
@@ -276,18 +277,18 @@ def learn(table: jax.Array, visits: walk.Visits, decay: float) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """Reads the strategies of a state; see `solvers.cfr.solver.Reader`.
+    """Reader of the strategies of a state; see `solvers.cfr.solver.Reader`.
 
     Attributes:
-      layout: of the game.
-      num_actions: for each player int32 [I].
+      layout: Places of the game.
+      num_actions: For each player int32 [I].
     """
 
     layout: places.Layout
     num_actions: tuple[np.ndarray, np.ndarray]
 
     def average(self, state: PublicState, player: int) -> np.ndarray:
-        """float64 [S], the mean of the iterates in sequence form."""
+        """Return the mean of the iterates in sequence form, float64 [S]."""
         sums = np.add(state.average.high, state.average.low, dtype=np.float64)
         taken = np.add(state.taken.high, state.taken.low, dtype=np.float64)
         strategy = np.asarray(state.strategy, np.float64)
@@ -301,7 +302,7 @@ class Reader:
         return reach / reach[0] if reach[0] > 0 else reach
 
     def current(self, state: PublicState, player: int) -> np.ndarray:
-        """float64 [S], the last iterate's action probabilities."""
+        """Return the last iterate's action probabilities, float64 [S]."""
         flat = np.asarray(state.strategy, np.float64)[:-1].reshape(-1)
         probabilities = self._read(np.append(flat, (1, 1)), player)
         actions = self.num_actions[player]
@@ -313,7 +314,7 @@ class Reader:
         return np.where(entries < 0, 0, vector[entries])
 
     def check(self, state: PublicState) -> None:
-        """Raises ValueError where numpy arrays hold what no solve leaves."""
+        """Raise ValueError if numpy arrays contain numbers that no solve leaves."""
         played = np.asarray(state.strategy)
         if (played < 0).any() or (played > 1 + 1e-3).any():
             raise ValueError("the state has probabilities outside of [0, 1]")
@@ -321,30 +322,7 @@ class Reader:
             raise ValueError("the state has a negative average strategy")
 
 
-def _program() -> Any:
-    """A jitted loop that writes into the state that it is given."""
-
-    def run(
-        tree: places.Places,
-        state: PublicState,
-        iterations: jax.Array,
-        *,
-        capacity: tuple[int, int],
-        config: PublicConfig,
-    ) -> PublicState:
-        def some(
-            tree: places.Places, state: PublicState, count: jax.Array
-        ) -> PublicState:
-            advance = functools.partial(step, tree, capacity=capacity, config=config)
-            return jax.lax.fori_loop(0, count, lambda _, s: advance(s), state)
-
-        new_state: PublicState = as_one_kernel(some, tree, state, iterations)
-        return new_state
-
-    return jax.jit(run, static_argnames=("capacity", "config"), donate_argnums=1)
-
-
-_run = _program()
+_run = jitted_loop(step, static=("capacity", "config"), fused=True, in_place=True)
 
 
 def make_solver(
@@ -356,19 +334,19 @@ def make_solver(
     seed: int = 0,
     memory_limit: memory.Limit = None,
 ) -> Solver:
-    """Puts a signal game on the device and compiles the program.
+    """Put a public-tree game on the device and compile the function.
 
     Args:
-      game: the game.
-      form: the same in sequence form, whose logical sequences the solver has.
-      algorithm: settings, or a string such as "public-vr(decay=0.3)".
-      dtype: float32 or float64.
-      seed: of all random numbers; the same seed gives the same bits.
-      memory_limit: as for `build_tree`.
+      game: The game.
+      form: The same in sequence form, whose logical sequences the solver uses.
+      algorithm: Settings, or a string such as "public-vr(decay=0.3)".
+      dtype: Arithmetic, float32 or float64.
+      seed: Seed for all random choices; the same seed gives bitwise identical results.
+      memory_limit: Memory limit, as for `build_tree`.
 
     Raises:
-      ValueError: an algorithm, dtype or seed that there is not.
-      GameTooLargeError: the game's tables do not fit.
+      ValueError: If the algorithm, dtype or seed is invalid.
+      GameTooLargeError: If the game's tables do not fit.
     """
     config = read_settings(algorithm, PRESETS)
     dtype, seed = check_dtype(dtype), check_seed(seed)

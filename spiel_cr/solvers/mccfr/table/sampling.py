@@ -58,33 +58,19 @@ from spiel_cr.solvers.mccfr.table.table import Table
 _MOST_WEIGHT, _MOST_GAIN = 2.0**64, 2.0**96
 
 
-class Counts(NamedTuple):
-    """What a batch met.
-
-    Attributes:
-      decisions: decisions of the updating player, with more than one action.
-      hits: those among them whose infoset was in the table before.
-      narrowed: whether external sampling has followed one action only somewhere.
-    """
-
-    decisions: int
-    hits: int
-    narrowed: bool
-
-
 class _Front(NamedTuple):
-    """All visits at one depth, n of them, ended ones included.
+    """All visits at one depth, n of them, finished matches included.
 
     Attributes:
-      positions: of the visits.
-      weight: float64 [n], w(h) / B.
-      player_reach: float64 [n], own reach over the probability that both players'
-        draws lead here, / B; None but for sampled averages of outcome sampling.
-        (Chance's share is the same in all iterations, and divided out in the end.)
-      sequence: int64 [n], the entry of the updating player's last action.
-      depth: int64 [n], rows of the updating player on the way.
-      in_tree: bool [n], False below an infoset that the trajectory has added; None
-        where all are added.
+      positions: Positions of the visits.
+      weight: w(h) / B, float64 [n].
+      player_reach: Own reach over the probability that both players' draws lead here, /
+        B, float64 [n]; None unless averages of outcome sampling are sampled. (Chance's
+        share is the same in all iterations, and cancels in the end.)
+      sequence: Entry of the updating player's last action, int64 [n].
+      depth: Number of rows of the updating player before, int64 [n].
+      in_tree: False below an infoset that the trajectory has added, bool [n]; None: all
+        infosets are added.
     """
 
     positions: Positions
@@ -132,9 +118,9 @@ class _Followed(NamedTuple):
     """The k actions that are followed at one depth, in the order of the next front.
 
     Attributes:
-      parent: int64 [k], the decision that each comes from.
-      action: int64 [k].
-      rho: float64 [k], how likely it was followed.
+      parent: Decision of each action, int64 [k].
+      action: The action, int64 [k].
+      rho: Probability with which it was followed, float64 [k].
     """
 
     parent: np.ndarray
@@ -143,7 +129,7 @@ class _Followed(NamedTuple):
 
 
 class Trajectories:
-    """A batch on its way."""
+    """A batch of trajectories."""
 
     def __init__(
         self,
@@ -203,7 +189,7 @@ class Trajectories:
         self._ends = front.positions.utility
 
     def _look_up(self, front: _Front) -> _Decisions:
-        """Finds the rows of all decisions, inserts those missing, matches regrets."""
+        """Find the rows of all decisions, insert missing ones, match regrets."""
         table, positions = self._table, front.positions
         live = np.flatnonzero(positions.player >= 0)
         is_updating_player = positions.player[live] == self._player
@@ -244,7 +230,7 @@ class Trajectories:
         )
 
     def _take_in(self, front: _Front, decisions: _Decisions) -> None:
-        """Averages of the infosets that are updated."""
+        """Update averages of the infosets that are updated."""
         table, updated = self._table, decisions.updated
         rows = decisions.row[updated]
         places = decisions.live[updated]
@@ -279,7 +265,7 @@ class Trajectories:
         table.taken[rows] = reach
 
     def _follow(self, decisions: _Decisions) -> _Followed:
-        """Draws actions; external sampling follows all where regrets are updated."""
+        """Draw actions; external sampling follows all at updated infosets."""
         config, sigma, updated = self._config, decisions.sigma, decisions.updated
         mixed = (1 - config.epsilon) * sigma + config.epsilon / decisions.num_actions
         rho = np.where(decisions.tried & decisions.legal, mixed, sigma)
@@ -297,7 +283,7 @@ class Trajectories:
         return _Followed(parent, action, rho[action, parent])
 
     def _holds(self, visits: int) -> bool:
-        """Whether so many visits, and all below if none branches again, are held."""
+        """Return whether a number of visits, and all visits below them, fit."""
         left = max(1, self._source.game.max_game_length() - len(self._way))
         fits = visits * left <= self._most_visits
         self._narrowed |= not fits
@@ -306,7 +292,7 @@ class Trajectories:
     def _advance(
         self, front: _Front, decisions: _Decisions, followed: _Followed
     ) -> _Front:
-        """Plays the followed actions."""
+        """Play the followed actions."""
         parent, action, rho = followed
         places = decisions.live[parent]
         is_updating_player = decisions.is_updating_player[parent]
@@ -330,11 +316,13 @@ class Trajectories:
             in_tree=in_tree,
         )
 
-    def climb(self) -> Counts:
-        """Adds regrets, and teaches baselines, from the ends to the start.
+    def climb(self) -> tuple[int, int, bool]:
+        """Add regrets, and teach baselines, from the ends to the start.
 
         Returns:
-          What the batch has met.
+          The number of decisions of the updating player with more than one action; the
+          number of those whose infoset was in the table before; and whether external
+          sampling has followed only one action somewhere.
         """
         estimate, sign = self._ends, 1 - 2 * self._player
         learned: list[tuple[np.ndarray, np.ndarray]] = []
@@ -356,10 +344,10 @@ class Trajectories:
         if learned:
             entries, samples = zip(*learned, strict=True)
             self._learn(np.concatenate(entries), np.concatenate(samples))
-        return Counts(self._num_decisions, self._num_hits, self._narrowed)
+        return (self._num_decisions, self._num_hits, self._narrowed)
 
     def _baselines(self, decisions: _Decisions) -> np.ndarray:
-        """float64 [A, m], guesses of player 0's utility after each action."""
+        """Return estimates of player 0's utility after each action, float64 [A, m]."""
         table = self._table.baseline
         if not len(table):
             return np.zeros(decisions.sigma.shape)
@@ -367,13 +355,13 @@ class Trajectories:
         return np.where(has, table.take(decisions.entries), 0).astype(np.float64)
 
     def _add_regrets(self, gains: list[np.ndarray]) -> None:
-        """Adds to regrets what all visits of an infoset have gained together.
+        """Add the gains of all visits of an infoset to its regrets.
 
-        A batch has many visits of the same infoset, each of which gains little: they
-        are added up in float64 first.
+        A batch has many visits of the same infoset with small gains: they are summed in
+        float64 first.
 
         Args:
-          gains: float64 [A, u] for each depth, of what is to be updated there.
+          gains: Gains of the updated infosets at each depth, float64 [A, u].
         """
         table, way = self._table, self._way
         if not way:  # every match of the batch was over before a decision
@@ -396,7 +384,7 @@ class Trajectories:
         table.regret[entry] = regret
 
     def _learn(self, entries: np.ndarray, values: np.ndarray) -> None:
-        """Baselines move towards the means of the batch's samples."""
+        """Move baselines towards the means of the batch's samples."""
         entry, group, count = _groups(entries)
         mean = np.bincount(group, values) / count
         share = 1 - (1 - self._config.decay) ** count
@@ -405,18 +393,18 @@ class Trajectories:
 
 
 def _groups(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The different numbers of int64 [n], which one each is, and how often each is."""
+    """Return the different numbers of int64 [n], the group of each, and group sizes."""
     return np.unique(numbers, return_inverse=True, return_counts=True)
 
 
 def _flat(
     decisions: _Decisions, some: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The strategies of some decisions in one row.
+    """Return the strategies of some decisions in one row.
 
     Args:
-      decisions: at one depth.
-      some: int64 [k], decisions that have rows.
+      decisions: Decisions at one depth.
+      some: Decisions that have rows, int64 [k].
 
     Returns:
       The entries, the decisions that they belong to, and probabilities.

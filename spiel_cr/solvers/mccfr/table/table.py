@@ -11,12 +11,14 @@ player 1, which no row has. An infoset is inserted after the player's infosets b
 it, so a row's parent entry always lies before its own.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from absl import logging
 
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.solvers.iterative_solver import check_numbers
 from spiel_cr.solvers.mccfr.table import index
 
 # The empty sequences of both players.
@@ -32,19 +34,23 @@ _ROWS = {
 }
 _ENTRIES = {"regret": np.dtype(np.float32), "average": np.dtype(np.float32)}
 _BASELINE = {"baseline": np.dtype(np.float32)}
+# Columns with numbers of any sign, which are at least -inf.
+_UNBOUNDED = dict.fromkeys(("regret", "baseline"), -np.inf)
+# Rows of a checkpoint that are checked together.
+_CHECKED = 1 << 16
 # A finished strategy (`strategy.of_table`) takes probabilities besides, an index, where
 # rows begin, and a copy of visits.
 _FINISHED_ENTRY, _FINISHED_ROW = 4, index.ROW_BYTES + 8
 
 
 def row_bytes() -> int:
-    """Of one row without its entries, what the finished strategy takes included."""
+    """Return the bytes of a row without its entries, for table and final strategy."""
     columns = sum(dtype.itemsize for dtype in _ROWS.values())
     return columns + index.ROW_BYTES + _FINISHED_ROW
 
 
 def entry_bytes(*, baselines: bool) -> int:
-    """Of one entry: columns, and the finished strategy's probability."""
+    """Return the bytes of an entry: columns, and the final strategy's probability."""
     columns = _ENTRIES | (_BASELINE if baselines else {})
     return sum(dtype.itemsize for dtype in columns.values()) + _FINISHED_ENTRY
 
@@ -53,36 +59,36 @@ class Table:
     """Rows of infosets, found by key.
 
     Attributes:
-      rows: how many there are.
-      entries: how many there are, the empty sequences included.
-      full: whether a row was refused because the memory is used up.
-      key: uint64 [rows, 2], see `keys.py`.
-      first: uint32 [rows], the row's first entry.
-      count: uint16 [rows], its entries.
-      parent: uint32 [rows], the entry of the player's last action before.
-      depth: uint16 [rows], how many rows of the player lie before.
-      visits: uint32 [rows], how often the row was updated.
-      taken: float32 [rows], the parent's average as far as the row's own average has
-        taken it in (see `sampling.py`).
-      regret: float32 [entries], cumulative counterfactual regrets, the acting player's.
-      average: float32 [entries], the average strategy in sequence form, unnormalised.
-      baseline: float32 [entries], guesses of player 0's utility after the action; empty
-        if the table was made without.
+      rows: Number of rows.
+      entries: Number of entries, the empty sequences included.
+      full: Whether a row was left out because the memory is used up.
+      key: Keys, uint64 [rows, 2], see `keys.py`.
+      first: The row's first entry, uint32 [rows].
+      count: Number of its entries, uint16 [rows].
+      parent: Entry of the player's last action before, uint32 [rows].
+      depth: Number of rows of the player before, uint16 [rows].
+      visits: Number of updates of the row, uint32 [rows].
+      taken: The parent's average as far as the row's own average contains it (see
+        `sampling.py`), float32 [rows].
+      regret: Cumulative counterfactual regrets of the acting player, float32 [entries].
+      average: Average strategy in sequence form, unnormalised, float32 [entries].
+      baseline: Estimates of player 0's utility after the action, float32 [entries];
+        empty without baselines.
 
-    The columns have room for more; what lies behind `rows` and `entries` is 0.
+    The columns have room for more; they are 0 after `rows` and `entries`.
     """
 
     def __init__(self, max_bytes: int, max_actions: int, *, baselines: bool) -> None:
-        """Lays out the columns.
+        """Allocate the columns.
 
         Args:
-          max_bytes: what all rows may take, with what a strategy takes that is made of
-            them in the end.
-          max_actions: the most actions of a row.
-          baselines: whether there is a column of baselines.
+          max_bytes: Memory for all rows, and for the strategy that is made of them at
+            the end.
+          max_actions: Maximum number of actions of a row.
+          baselines: Whether there is a column of baselines.
 
         Raises:
-          GameTooLargeError: not even one row fits.
+          GameTooLargeError: If not even one row fits.
         """
         self._row, self._entry = row_bytes(), entry_bytes(baselines=baselines)
         self._max_bytes = int(max_bytes) - ROOTS * self._entry
@@ -93,7 +99,7 @@ class Table:
                 f"max_bytes={max_bytes} does not hold one row of the table, which "
                 f"takes {smallest} bytes; allow more"
             )
-        # Rows are read as if all had `max_actions` entries.
+        # Rows are read as if each had `max_actions` entries.
         most = min(self._max_bytes // self._entry, 2**32 - 1)
         self._most_entries = most - max_actions
         self.entries, self.full = ROOTS, False
@@ -117,39 +123,41 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many infosets there are."""
+        """Number of infosets."""
         return self._index.rows
 
     @property
     def nbytes(self) -> int:
-        """What the rows take now, with a strategy that is made of them in the end."""
+        """Memory of the rows, and of the strategy that is made of them at the end."""
         return self.rows * self._row + self.entries * self._entry
 
     @property
     def limit(self) -> int:
-        """What `nbytes` may become."""
+        """Maximum of `nbytes`."""
         return self._max_bytes + ROOTS * self._entry
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """int64 [n], the rows of keys, uint64 [n, 2]; -1 where there is none."""
+        """Return the rows of keys, int64 [n], -1 if there is none; keys are uint64 [n,
+        2].
+        """
         return self._index.find(keys)
 
     def insert(
         self, keys: np.ndarray, count: np.ndarray, parent: np.ndarray, depth: np.ndarray
     ) -> np.ndarray:
-        """Takes in keys that are not in the table; equal ones get one row.
+        """Insert keys that are not in the table; equal ones get one row.
 
-        Where the memory is used up, rows are refused, from then on all of them, which
-        is said once.
+        If the memory is used up, this and all later rows are left out, with one
+        warning.
 
         Args:
-          keys: uint64 [n, 2].
-          count: integers [n], legal actions.
-          parent: integers [n], the entry of the player's last action.
-          depth: integers [n], rows of the player before.
+          keys: Keys, uint64 [n, 2].
+          count: Numbers of legal actions, integers [n].
+          parent: Entries of the player's last actions, integers [n].
+          depth: Numbers of rows of the player before, integers [n].
 
         Returns:
-          int64 [n], the rows; -1 where they were refused.
+          The rows, int64 [n]; -1 if they were left out.
         """
         if self.full or not len(keys):
             return np.full(len(keys), -1)
@@ -179,15 +187,15 @@ class Table:
         return np.where(group < taken, begin + group, -1)
 
     def scale_averages(self, power: int) -> None:
-        """Multiplies averages, and what rows have taken of them, by a power of two.
+        """Multiply averages, and the parts of them in `taken`, by a power of two.
 
-        Strategies stay as they are, but for sums that become too small for float32.
+        Strategies do not change, except for sums that become too small for float32.
         """
         for column in (self.average[: self.entries], self.taken[: self.rows]):
             np.ldexp(column, power, out=column)
 
     def state(self) -> dict[str, np.ndarray]:
-        """All columns up to the last row: views, which the next batch changes."""
+        """Return all columns up to the last row: views that the next batch changes."""
         rows = {name: getattr(self, name)[: self.rows] for name in _ROWS}
         entries = {
             name: getattr(self, name)[: self.entries] for name in _ENTRIES | _BASELINE
@@ -195,14 +203,14 @@ class Table:
         return {**rows, **entries, "full": np.array(self.full)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Puts back what `state` gave, in place of all rows.
+        """Restore what `state` returned, in place of all rows.
 
         Args:
-          state: its columns are taken out one by one, so that no two copies of the
-            table are held at once.
+          state: Columns, which are removed one by one, so that no two copies of the
+            table exist at once.
 
         Raises:
-          ValueError: the rows do not fit into this table, or the columns are others.
+          ValueError: If the rows do not fit into this table, or the columns are others.
         """
         rows, entries = len(state["key"]), len(state["average"])
         if rows > self._most_rows or entries > self._most_entries:
@@ -231,3 +239,34 @@ class Table:
         self.entries, self.full = entries, bool(state["full"])
         self._index = index.Index(self.key)
         self._index.extend(rows)
+
+
+def check_state(state: Mapping[str, np.ndarray], max_actions: int) -> None:
+    """Raise ValueError if a state is none that `Table.state` returns.
+
+    Args:
+      state: Arrays of the right types and numbers of dimensions.
+      max_actions: Maximum number of actions of a row.
+    """
+    rows, entries = len(state["count"]), len(state["average"])
+    shapes = {name: (rows, *state[name].shape[1:]) for name in _ROWS}
+    shapes |= {"key": (rows, 2)} | dict.fromkeys(_ENTRIES, (entries,))
+    for name, shape in shapes.items():
+        if state[name].shape != shape:
+            raise ValueError(f"its {name} has the shape {state[name].shape}")
+    end = ROOTS
+    for start in range(0, rows, _CHECKED):
+        some = slice(start, start + _CHECKED)
+        count = state["count"][some].astype(np.int64)
+        if (count < 1).any() or (count > max_actions).any():
+            raise ValueError(f"its rows do not have from 1 to {max_actions} actions")
+        first = end + np.cumsum(count) - count
+        end += int(count.sum())
+        if (state["first"][some] != first).any():
+            raise ValueError("its rows do not lie one after another")
+        behind = state["parent"][some] >= first
+        if behind.any() or (state["depth"][some] > rows).any():
+            raise ValueError("its rows do not lie behind those that lead there")
+    if entries != end:
+        raise ValueError("its rows do not lie one after another")
+    check_numbers(state, {"average": 0, "taken": 0} | _UNBOUNDED)

@@ -163,6 +163,20 @@ class TablePolicy(StatePolicy):
         return row
 
 
+def as_table(policy: Any) -> TablePolicy | None:
+    """Return a policy if it is a `TablePolicy`, otherwise None."""
+    return policy if isinstance(policy, TablePolicy) else None
+
+
+def table_queries(policy: openspiel_policy.Policy | None) -> tuple[int, int] | None:
+    """Return the numbers of queries of a table, and of those at unvisited infosets.
+
+    None if the policy is not a table.
+    """
+    table = as_table(policy)
+    return None if table is None else (table.asked, table.unmet)
+
+
 def arrays_of(strategy: TableStrategy) -> dict[str, np.ndarray]:
     """Return the arrays of a strategy by their names in files."""
     return {name: getattr(strategy, name) for name in _TYPES}

@@ -1,4 +1,4 @@
-"""Monte Carlo CFR on games that are never compiled: drives batches, keeps the state."""
+"""Monte Carlo CFR on games without a tree: the driver of batches, and its state."""
 
 import abc
 import dataclasses
@@ -20,16 +20,20 @@ from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.policies.result import TableFacts
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
-from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
+from spiel_cr.solvers.iterative_solver import (
+    IterativeSolver,
+    check_arrays,
+    check_numbers,
+    settings_text,
+)
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
-from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
-# What a visit takes until the way up: numbers, and those for each action.
+# Bytes of a visit until the way up, and for each action.
 _VISIT, _VISIT_ACTION = 200, 40
-# Of outcome sampling, unless the user says otherwise.
+# Default batch of outcome sampling.
 _BATCH = 4096
-# Where a batch is mostly overhead, which is said.
+# Batches below this size are mostly overhead, so that there is a warning.
 SMALL_BATCH = 64
 # Averages hold float32, below 2^128. Weights stay below 2^32, their sum below that
 # times the iterations; what trajectories are weighed by may take the rest.
@@ -48,24 +52,24 @@ PRESETS: dict[str, MCCFRConfig] = {
     )
     for name, preset in SAMPLED_PRESETS.items()
 }
-# Settings that only compiled games have, and what to choose instead.
+# Settings that only game trees support, and alternatives.
 _NEEDS_TREE = {
     "scheme=average": "outcome or external sampling",
     "explore=balanced": "explore=uniform",
     "baseline=expected": "baseline=average or none",
 }
-# What share of the memory the visits of external sampling may take.
+# Share of the memory for the visits of external sampling.
 BRANCHES = 0.25
 
 
 def read_config(algorithm: str | MCCFRConfig) -> MCCFRConfig:
-    """Reads a sampled algorithm.
+    """Read a sampling algorithm for simulated games.
 
     Args:
-      algorithm: one of `PRESETS` with parameters, or settings.
+      algorithm: One of `PRESETS` with parameters, or settings.
 
     Raises:
-      ValueError: a setting that only compiled games have.
+      ValueError: If a setting needs a game tree.
     """
     config: MCCFRConfig = read_settings(algorithm, PRESETS)
     plain = dict.fromkeys(
@@ -87,15 +91,15 @@ def read_config(algorithm: str | MCCFRConfig) -> MCCFRConfig:
 
 
 def _weight(iteration: int, gamma: float) -> tuple[float, int]:
-    """What an iteration's strategies weigh in averages, t^gamma in units that grow.
+    """Return the weight of an iteration in averages, t^gamma in units that grow.
 
     Args:
       iteration: t, from 1.
-      gamma: the exponent.
+      gamma: The exponent.
 
     Returns:
-      The weight, from 1 to below 2^33, and by how many powers of two the unit is
-      larger than that of the iteration before.
+      The weight, from 1 to below 2^33, and the number of powers of two by which the
+      unit is larger than that of the iteration before.
     """
 
     def unit(time: int) -> int:
@@ -108,12 +112,12 @@ def _weight(iteration: int, gamma: float) -> tuple[float, int]:
 
 
 def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
-    """What the trajectories of a batch take, besides the table.
+    """Return the memory of the trajectories of a batch, without the table.
 
     Args:
-      config: the algorithm.
-      max_actions: the most legal actions of a decision.
-      max_length: the most decisions of a match.
+      config: The algorithm.
+      max_actions: Maximum number of legal actions of a decision.
+      max_length: Maximum number of decisions of a match.
     """
     visit = _VISIT + _VISIT_ACTION * max_actions
     return config.batch * max_length * visit
@@ -146,6 +150,7 @@ class TableSolver(IterativeSolver):
     source: Simulator
     seed: int
     iterations: int
+    _random: np.random.Generator
     keys: str = "strings"
     limits: Mapping[str, int] = MappingProxyType({})
     trajectories: int
@@ -157,6 +162,18 @@ class TableSolver(IterativeSolver):
     @abc.abstractmethod
     def facts(self) -> dict[str, Any]:
         """Return fields of `TableFacts`."""
+
+    def random_array(self) -> np.ndarray:
+        """Return the state of the random numbers, uint8, for checkpoints."""
+        state = json.dumps(self._random.bit_generator.state).encode()
+        return np.frombuffer(state, np.uint8)
+
+    def restore_random(self, array: np.ndarray) -> None:
+        """Restore what `random_array` returned; raise ValueError if it is invalid."""
+        try:
+            self._random.bit_generator.state = read_object(array.tobytes())
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"its random numbers are none: {error!r}") from error
 
     def nash_conv(self) -> float:
         """Raise ValueError, because NashConv needs the game tree."""
@@ -195,18 +212,18 @@ class TableSolver(IterativeSolver):
 
 
 class SampledTableSolver(TableSolver):
-    """Samples a game that is not compiled.
+    """A solver that samples histories of a game without a tree.
 
     Attributes:
-      source: where histories come from.
-      config: the algorithm, as it runs (see `read_config`).
-      seed: of all random numbers; the same seed gives the same bits.
-      table: both players' infosets.
-      iterations: batches done so far, for each player.
-      trajectories: sampled so far, `2 * batch` in an iteration.
-      seconds: spent on that.
-      decisions: decisions of updating players on trajectories so far.
-      hits: those among them whose infoset was in the table before.
+      source: Simulator of the game.
+      config: The algorithm for simulated games (see `read_config`).
+      seed: Seed of all random numbers; the same seed gives bitwise identical results.
+      table: Both players' infosets.
+      iterations: Number of batches per player.
+      trajectories: Number of trajectories, `2 * batch` per iteration.
+      seconds: Time spent iterating.
+      decisions: Number of decisions of updating players on trajectories.
+      hits: Number of those whose infoset was in the table before.
     """
 
     def __init__(
@@ -218,21 +235,21 @@ class SampledTableSolver(TableSolver):
         max_bytes: float,
         branch_bytes: float | None = None,
     ) -> None:
-        """Lays out an empty table.
+        """Make an empty table.
 
         Args:
-          source: of histories; the caller closes it.
-          config: the algorithm.
-          seed: of all random numbers.
-          max_bytes: for table, batch, and the strategy in the end; not for the process
-            besides, nor for the source's own.
-          branch_bytes: how much of it the visits of a batch may take where external
-            sampling follows all actions, states included; None: a quarter. Where that
-            is less than what is followed, bits depend on it.
+          source: Simulator of the game; the caller closes it.
+          config: The algorithm.
+          seed: Seed for all random choices.
+          max_bytes: Memory for table, batch, and the strategy at the end, without the
+            rest of the process and the simulator's own.
+          branch_bytes: Part of it for the visits of a batch if external sampling
+            follows all actions, states included; None: a quarter. If it is too small to
+            follow all actions, results depend on it.
 
         Raises:
-          ValueError: settings that need the compiled game, or a bad seed.
-          GameTooLargeError: the memory does not hold what one trajectory meets.
+          ValueError: If settings need a game tree, or the seed is invalid.
+          GameTooLargeError: If the memory does not hold the infosets of one trajectory.
         """
         self.source, self.config = source, read_config(config)
         self.seed = check_seed(seed)
@@ -265,7 +282,7 @@ class SampledTableSolver(TableSolver):
         self._shown = 0, 0
 
     def progress_counts(self) -> dict[str, Any]:
-        """See `IterativeSolver`; with the share of known infosets."""
+        """See `IterativeSolver`; contains the share of known infosets."""
         decisions = self.decisions - self._shown[0]
         hits = self.hits - self._shown[1]
         self._shown = self.decisions, self.hits
@@ -277,7 +294,7 @@ class SampledTableSolver(TableSolver):
         }
 
     def facts(self) -> dict[str, Any]:
-        """What `TableFacts` tells."""
+        """Return fields of `TableFacts`."""
         return {
             "bytes": self.table.nbytes,
             "limit": self.table.limit,
@@ -287,7 +304,7 @@ class SampledTableSolver(TableSolver):
         }
 
     def average(self) -> strategy.TableStrategy:
-        """The average strategies of both players; the solver stays as it is."""
+        """Return the average strategies of both players; the solver does not change."""
         return strategy.of_table(
             self.table,
             exact=self.config.averaging == "exact",
@@ -296,10 +313,9 @@ class SampledTableSolver(TableSolver):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `IterativeSolver.arrays`; those of the table are views."""
-        random = json.dumps(self._random.bit_generator.state).encode()
         return {
             **self.table.state(),
-            "random": np.frombuffer(random, np.uint8),
+            "random": self.random_array(),
             "mass": np.array(self._mass),
             "seconds": np.array(self.seconds),
             "counts": np.array(
@@ -319,19 +335,19 @@ class SampledTableSolver(TableSolver):
         Raises:
           ValueError: If the arrays are not those of such a solver.
         """
-        check_state(arrays, self.arrays(), max_actions=self.source.max_actions)
-        try:
-            self.table.restore(arrays)
-            self._random.bit_generator.state = read_object(arrays["random"].tobytes())
-            self._mass, self.seconds = float(arrays["mass"]), float(arrays["seconds"])
-            counts = [int(count) for count in arrays["counts"]]
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"its random numbers are none: {error!r}") from error
-        self.iterations, self.trajectories, self.decisions, self.hits = counts
+        check_arrays(arrays, self.arrays(), resized=set(arrays) - {"counts"})
+        table.check_state(arrays, self.source.max_actions)
+        check_numbers(arrays, dict.fromkeys(("mass", "seconds", "counts"), 0.0))
+        self.table.restore(arrays)
+        self.restore_random(arrays["random"])
+        self._mass, self.seconds = float(arrays["mass"]), float(arrays["seconds"])
+        self.iterations, self.trajectories, self.decisions, self.hits = (
+            int(count) for count in arrays["counts"]
+        )
         self._shown = self.decisions, self.hits
 
     def _iterate(self) -> None:
-        """One batch for each player."""
+        """Sample one batch for each player."""
         config = self.config
         self.iterations += 1
         weight, shift = _weight(self.iterations, config.gamma)
@@ -341,16 +357,16 @@ class SampledTableSolver(TableSolver):
         self._mass += weight
         first = self._descend(0, weight)
         if config.alternating:
-            self._count(first.climb())
-            self._count(self._descend(1, weight).climb())
+            self._count(*first.climb())
+            self._count(*self._descend(1, weight).climb())
         else:
             second = self._descend(1, weight)
-            self._count(first.climb())
-            self._count(second.climb())
+            self._count(*first.climb())
+            self._count(*second.climb())
         self.trajectories += 2 * config.batch
 
     def _descend(self, player: int, weight: float) -> sampling.Trajectories:
-        """A batch for one player, down to its ends."""
+        """Sample a batch for one player, down to its ends."""
         # The empty sequence has been played with all weights so far.
         self.table.average[player] = self._mass
         return sampling.Trajectories(
@@ -363,10 +379,10 @@ class SampledTableSolver(TableSolver):
             most_visits=self._most_visits,
         )
 
-    def _count(self, counts: sampling.Counts) -> None:
-        self.decisions += counts.decisions
-        self.hits += counts.hits
-        if counts.narrowed and not self._narrowed:
+    def _count(self, decisions: int, hits: int, narrowed: bool) -> None:
+        self.decisions += decisions
+        self.hits += hits
+        if narrowed and not self._narrowed:
             self._narrowed = True
             logging.warning(
                 "%s follows all actions of a player as far as the memory holds them, "

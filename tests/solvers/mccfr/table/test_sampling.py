@@ -94,8 +94,8 @@ def test_regrets_are_unbiased(game, baseline, scheme, player):
     )
     assert not grid.left
     assert np.array_equal(table.regret, before), "regrets wait for the way up"
-    counts = batch.climb()
-    assert counts.hits == counts.decisions > 0 and not counts.narrowed
+    decisions, hits, narrowed = batch.climb()
+    assert hits == decisions > 0 and not narrowed
     expected = reference.counterfactual_regrets(tree, policy, player)
     compared = 0
     for key, regrets in expected.items():
@@ -129,7 +129,8 @@ def test_narrowed_external_sampling_is_unbiased():
         weight=1.0,
         most_visits=4 * grid.size,
     )
-    assert batch.climb().narrowed
+    _, _, narrowed = batch.climb()
+    assert narrowed
     for key, regrets in reference.counterfactual_regrets(tree, policy, 0).items():
         row = int(table.find(keys_of(game)[key][None])[0])
         entries = slice(table.first[row], table.first[row] + table.count[row])

@@ -1,0 +1,91 @@
+"""Leaf values of game trees by playouts: means of simulated continuations.
+
+Both players continue by uniform play or by a policy until the end of the game, as in
+the general continual re-solving of the thesis by Schlindenbuch. One number per history
+is not sound, whatever the number of playouts is: the opponent's range at the leaf
+changes with the strategy above it (see docs/explanation/depth-limits.md). For many
+playouts the values approach those of `UniformValue`.
+"""
+
+import numpy as np
+
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.draws import BELOW_ONE
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.conversions import move_probabilities, uniform_behaviour
+from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
+from spiel_cr.resolving.leaves.continuations import Strategies, blueprint_behaviour
+
+
+class PlayoutValue(HistoryValues):
+    """Means of the utility of playouts that start at a history; game trees only.
+
+    Playouts of one history are independent, and so are those of histories of which none
+    follows another, such as all leaves of a lookahead.
+    """
+
+    def __init__(
+        self, n: int = 100, seed: int = 0, path: Strategies | None = None
+    ) -> None:
+        """Set the number of playouts.
+
+        Args:
+          n: Number of playouts for each history, at least 1.
+          seed: Seed for the playouts, at least 0.
+          path: Path of a policy file by which both players continue, or a policy. If
+            None, they play uniformly at random.
+
+        Raises:
+          ValueError: If a number is out of range.
+        """
+        self._n = check_iterations(n, name="n")
+        self._seed, self._path = seed, path
+        self._cache: tuple[GameTree, np.ndarray] | None = None
+
+    def __call__(
+        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
+    ) -> np.ndarray:
+        assert isinstance(game, GameTree)
+        if self._cache is None or self._cache[0] is not game:
+            self._cache = game, self._means(game)
+        return self._cache[1][histories]
+
+    def _means(self, tree: GameTree) -> np.ndarray:
+        """Return float64 [N], player 0's mean utility of playouts from each history."""
+        if self._path is None:
+            behaviour = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
+        else:
+            behaviour = blueprint_behaviour(self._path, tree)
+        step = move_probabilities(tree, behaviour)
+        random = np.random.default_rng(self._seed)
+        total = np.zeros(len(tree.histories))
+        for _ in range(self._n):
+            total += _playout(tree, step, random)
+        return total / self._n
+
+
+def _playout(
+    tree: GameTree, step: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Return float64 [N], the utility of one playout from each history.
+
+    At every history one move is drawn, so that each history leads to one end.
+
+    Args:
+      tree: The game tree.
+      step: float64 [N - 1], probability of the move into each history but the root.
+      random: Source of random numbers; one number is drawn for each history.
+    """
+    histories = tree.histories
+    value, points = histories.utility.copy(), random.random(len(histories)) * BELOW_ONE
+    for depth in reversed(histories.by_depth[1:]):
+        parent = histories.parent[depth]
+        starts = np.flatnonzero(np.diff(parent, prepend=-1))
+        sizes = np.diff(starts, append=len(parent))
+        share = step[depth.start - 1 : depth.stop - 1]
+        sums = np.cumsum(share)
+        within = sums - np.repeat(sums[starts] - share[starts], sizes)
+        below = within <= points[parent] * np.repeat(within[starts + sizes - 1], sizes)
+        drawn = np.minimum(np.add.reduceat(below, starts, dtype=np.int64), sizes - 1)
+        value[parent[starts]] = value[depth.start + starts + drawn]
+    return value
