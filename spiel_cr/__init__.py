@@ -39,6 +39,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'spiel_cr' has no attribute {name!r}")
     elif (home := _homes().get(name)) is not None:
         value = getattr(importlib.import_module(home), name)
+        if type(value) is type(_homes):
+            # Faults in users' games, policies and bots are reported as such.
+            adapter = importlib.import_module("spiel_cr.games.opening.foreign_code")
+            value = adapter.reporting(value)
     else:
         value = _package(name)
     globals()[name] = value

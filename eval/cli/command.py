@@ -162,11 +162,13 @@ class GeneralOptions:
         games and define what module:name refers to; may be repeated.
       no_function_cache: Do not keep compiled functions in the user's cache folder.
       json: End with one line of JSON on stdout.
+      traceback: On errors, print the traceback of your own game, policy or bot as well.
     """
 
     imports: list[str] | None = None
     no_function_cache: bool = False
     json: bool = False
+    traceback: bool = False
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -205,7 +207,7 @@ POLICIES = f"""policies:
 
 # Options that name what is written, and a file that is read.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html", "csv"),
+    ("save", "plot", "checkpoint", "html", "csv", "efg"),
     ("out", "cache"),
     "policy",
 )
@@ -271,7 +273,7 @@ _GROUPS = {
     "--until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",
     "output": "--save --checkpoint --checkpoint-every --out --plot --html --csv "
-    "--node --find --sort --limit",
+    "--efg --node --find --sort --limit",
     "resources": "--memory-limit --cache --workers --ray --patience",
 }
 

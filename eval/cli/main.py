@@ -18,13 +18,14 @@ import contextlib
 import importlib
 import json
 import logging
+import os
 import pathlib
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 import pyspiel
 from absl import flags
@@ -35,7 +36,7 @@ import spiel_cr
 from spiel_cr.common import atomic, compilation_cache, messages, plugins
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning, WorkerFailedError
 from spiel_cr.common.messages import one_line
-from spiel_cr.games.opening import game_strings
+from spiel_cr.games.opening import foreign_code, game_strings
 
 from ..common import help_pages
 from . import interrupt_signals
@@ -50,7 +51,7 @@ from .command import (
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
     "info algorithms solve spot resolve evaluate subgame best-response exploit "
-    "tournament play compare show study abstract push-fold"
+    "tournament play compare show export study abstract push-fold"
 )
 
 # Beginnings of XLA's messages about invalid operations, which are mistakes in the code.
@@ -127,6 +128,33 @@ def _parse(argv: Sequence[str]) -> Arguments:
     return arguments
 
 
+class _StandardOutput:
+    """Standard output for spiel_cr, and standard error for users' code.
+
+    The last line of standard output is the command's report, so that what a user's
+    module prints must not be mixed with it.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the stream that belongs to the calling code."""
+        module = str(sys._getframe(1).f_globals.get("__name__"))
+        is_report = module.partition(".")[0] in plugins.PACKAGES
+        return getattr(self._out if is_report else sys.stderr, name)
+
+
+@contextlib.contextmanager
+def _separating_output(arguments: Arguments) -> Iterator[None]:
+    """Print to standard error what users' modules print during the block."""
+    if not (getattr(arguments, "imports", ()) or os.environ.get(plugins.VARIABLE)):
+        yield
+        return
+    with contextlib.redirect_stdout(cast(TextIO, _StandardOutput(sys.stdout))):
+        yield
+
+
 class _Farewell:
     """The last lines of an interrupted command, which are printed once."""
 
@@ -147,6 +175,11 @@ class _Farewell:
 
 
 def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
+    with _separating_output(arguments):
+        _run_command(arguments, owns_process=owns_process)
+
+
+def _run_command(arguments: Arguments, *, owns_process: bool) -> None:
     farewell = _Farewell(arguments)
     interrupting = interrupt_signals.interrupting(farewell if owns_process else None)
     try:
@@ -156,15 +189,21 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
         check_arguments(arguments)
         with interrupting, _warnings_in_lines(arguments), _announcing():
             report = arguments.run(arguments)
-    except KeyboardInterrupt as stopped:
-        farewell.exit(stopped)
-    # Errors that are not about the user's input or the machine are printed with their
-    # traceback.
-    except Exception as error:
+    # Users' code may raise anything. Errors that are not about the user's input, code
+    # or machine are printed with their traceback.
+    except BaseException as error:
+        fault = foreign_code.diagnosis(error)
+        if fault is None and isinstance(error, KeyboardInterrupt):
+            farewell.exit(error)
         # While modules in C are imported, an interrupt becomes another error.
-        if isinstance(error.__cause__, KeyboardInterrupt):
-            farewell.exit(error.__cause__)
-        _report_error(error, arguments)
+        cause = error.__cause__
+        if isinstance(cause, KeyboardInterrupt) and not plugins.is_raised(cause):
+            farewell.exit(cause)
+        if fault is None and not isinstance(error, Exception):
+            raise
+        if fault is not None:
+            fault.__cause__, error = error, fault
+        _report_error(error, arguments, is_fault=fault is not None)
     # For work that was completed without a usable result.
     code = report.pop("exit_code", 0)
     if arguments.json:
@@ -177,17 +216,21 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
         sys.exit(code)
 
 
-def _report_error(error: Exception, arguments: Arguments) -> NoReturn:
-    """Print an error, and exit with 2, or with 1 if it is a mistake in spiel_cr."""
-    if (module := _users_module(error)) is not None:
-        traceback.print_exception(error)
-        report_problem(
-            "error",
-            f"{type(error).__name__}: {error}; raised in {module}, which is not "
-            f"part of spiel_cr: correct it there",
-        )
-        sys.exit(2)
-    if not _is_expected(error):
+def _report_error(
+    error: BaseException, arguments: Arguments, *, is_fault: bool
+) -> NoReturn:
+    """Print an error, and exit with 2, or with 1 if it is a mistake in spiel_cr.
+
+    Args:
+      error: The error.
+      arguments: The options of the command.
+      is_fault: Whether the error is about a user's code, see `foreign_code`.
+    """
+    assert isinstance(error, Exception)
+    expected = is_fault or _is_expected(error)
+    if expected and getattr(arguments, "traceback", False):
+        traceback.print_exception(error.__cause__ or error)
+    if not expected:
         traceback.print_exception(error)
         report_problem(
             "error",
@@ -237,17 +280,6 @@ def _is_expected(error: Exception) -> bool:
         | WorkerFailedError
         | pyspiel.SpielError,
     )
-
-
-def _users_module(error: Exception) -> str | None:
-    """Return the user's module in which an error was raised; None if it was not."""
-    place = plugins.origin(error)
-    if place is None:
-        return None
-    packages = plugins.user_modules - set(plugins.PACKAGES)
-    if plugins.package_of(error) not in packages:
-        return None
-    return str(place.tb_frame.f_globals.get("__name__"))
 
 
 def _print_kept_files(arguments: Arguments) -> None:

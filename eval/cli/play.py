@@ -32,6 +32,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.players.player_strings import describe_players
@@ -198,10 +199,10 @@ def _move_printer(seats: tuple[str, str], out: TextIO) -> Observer:
 
 def _print_result(series: Series, played: Played, out: TextIO) -> None:
     """Print the returns, and to a person also what was hidden."""
+    offset = payoff_offset(series.game)
     for seat, bot in enumerate(played.bots):
-        print(
-            f"player {seat}, {one_line(bot)}: {played.match.returns[seat]:+g}", file=out
-        )
+        returned = played.match.returns[seat] + offset
+        print(f"player {seat}, {one_line(bot)}: {returned:+g}", file=out)
     if HUMAN not in played.bots:
         return
     state = state_after(series.game, played.match.actions)

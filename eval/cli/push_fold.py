@@ -87,7 +87,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     if arguments.unrestricted_opponent:
         one_sided.check_room(setting)
     announce("looking for the table of all-in hands")
-    folder = arguments.cache or equities.default_folder()
+    folder = arguments.cache or atomic.cache_folder()
     draws = equities.Draws(setting.players, arguments.boards, arguments.seed)
     table = equities.through(folder, _strength, draws, progress=True, executor=executor)
     out = pathlib.Path(arguments.out) if arguments.out else None

@@ -11,6 +11,7 @@ import pyspiel
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.evaluation.result import Evaluation
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import check_behaviour
@@ -137,7 +138,8 @@ class ExactEvaluator:
         form = self._tree.sequence_form
         reach = reach_of(form, strategy)
         value = float(nash_conv(form, reach))
-        return value, best_responses.expected_value(form, reach)
+        offset = payoff_offset(self._tree.game)
+        return value, best_responses.expected_value(form, reach) + offset
 
     def _table(self, strategy: Strategy) -> dict[str, list[tuple[int, float]]]:
         table = {}

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions, met
 from spiel_cr.policies.best_responses import reach_of
@@ -76,11 +77,18 @@ def view_infosets(
     for player, infosets in enumerate(tree.infosets):
         behaviour, other, count = strategy[player], reach[1 - player], len(infosets)
         decisions = infosets.decisions
+        others = met.others_reach(tree, player, other)
+        # Payoffs of a constant-sum game in its own units, weighted alike.
+        constant = payoff_offset(tree.game) * others
+        values, best_values = (
+            best_responses.infoset_values(form, player, other, *each)[:count] + constant
+            for each in ((behaviour,), ())
+        )
         sequences = zip(
             infosets.actions.tolist(),
             action_names(tree, player),
             behaviour[1:].tolist(),
-            of_actions[player][1:].tolist(),
+            (of_actions[player][1:] + constant[decisions.owner[1:]]).tolist(),
             strict=True,
         )
         # Sequences are numbered infoset by infoset.
@@ -89,11 +97,9 @@ def view_infosets(
         columns = zip(
             infosets.keys,
             reach[player][decisions.parent].tolist(),
-            met.others_reach(tree, player, other).tolist(),
-            best_responses.infoset_values(form, player, other, behaviour)[
-                :count
-            ].tolist(),
-            best_responses.infoset_values(form, player, other)[:count].tolist(),
+            others.tolist(),
+            values.tolist(),
+            best_values.tolist(),
             (tuple(actions[a:b]) for a, b in zip([0, *ends], ends, strict=False)),
             strict=True,
         )

@@ -22,7 +22,7 @@ from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import referee
 from spiel_cr.evaluation.aivat import Baseline, baseline
 from spiel_cr.evaluation.matches import Slot, generator
-from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.bots import policy_of
@@ -121,8 +121,7 @@ def play_tournament(
         belongs to another tournament, or a bot chose an illegal action.
       pyspiel.SpielError: If OpenSpiel does not know the game.
     """
-    bounds = utility_bounds(open_game(game).game)
-    kind = _Matches(tuple(bots), config.seed, bounds, observers)
+    kind = _Matches(tuple(bots), config.seed, open_game(game).game, observers)
     if aivat is not None:
         kind.values = baseline(game, aivat, memory_limit=config.memory_limit)
         kind.settings, game = {"aivat": aivat}, kind.values.instance
@@ -151,11 +150,12 @@ class _Matches:
         self,
         bots: tuple[str, ...],
         seed: int,
-        bounds: tuple[float, float] | None,
+        game: pyspiel.Game,
         observers: Sequence[referee.Observer],
     ) -> None:
         self._bots, self._seed = bots, seed
-        self._bounds, self._observers = bounds, observers
+        self._game, self._observers = game, observers
+        self._bounds, self._offset = utility_bounds(game), payoff_offset(game)
 
     def check(self, record: Record) -> None:
         checks.check_fields(record, {"actions": checks.is_list(checks.is_count)})
@@ -181,7 +181,7 @@ class _Matches:
         values = self.values
         return {
             **({} if values is None else {"aivat": values.estimate(match)}),
-            "returns": match.returns,
+            "returns": [value + self._offset for value in match.returns],
             "actions": match.actions,
             "seconds": [
                 [round(s, 7) for s in bots_of_player]
@@ -205,21 +205,22 @@ class _Matches:
         plain, returns = np.empty((2, len(records) // 2, 2))
         for slot, record in records.items():
             seat = int(slot.swapped)
-            plain[slot.deal, seat] = record["returns"][seat]
-            name = "returns" if self.values is None else "aivat"
-            first = np.ravel(record[name])[0]
+            paid = [value - self._offset for value in record["returns"]]
+            plain[slot.deal, seat] = paid[seat]
+            first = paid[0] if self.values is None else record["aivat"]
             returns[slot.deal, seat] = -first if seat else first
         mean, half = mean_and_half_width(returns.mean(axis=1), self._bounds)
         lucky = mean_and_half_width(plain.mean(axis=1), self._bounds)[1]
         first, second = returns.mean(axis=0).tolist()
+        offset = self._offset
         without = {} if self.values is None else {"plain_half_width": (lucky, lucky)}
         return {
             "matches": (len(records), len(records)),
-            "mean": (mean, 0.0 - mean),
+            "mean": (offset + mean, offset - mean),
             "half_width": (half, half),
             **without,
-            _AS_PLAYER[0]: (first, -second),
-            _AS_PLAYER[1]: (second, -first),
+            _AS_PLAYER[0]: (offset + first, offset - second),
+            _AS_PLAYER[1]: (offset + second, offset - first),
         }
 
     def result(self, tables: Tables, records: Records) -> tuple[Tournament, Record]:
@@ -229,7 +230,7 @@ class _Matches:
         summary = tournament._asdict() | {"efforts": [e._asdict() for e in efforts]}
         del summary["plain_mean"]
         if self.values is not None:
-            lucky = _Matches(self._bots, self._seed, self._bounds, ()).pair
+            lucky = _Matches(self._bots, self._seed, self._game, ()).pair
             plain = round_robin.tables_of(len(self._bots), records, lucky)
             tournament = tournament._replace(plain_mean=plain["mean"])
         return tournament, summary

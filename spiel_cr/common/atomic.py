@@ -51,6 +51,12 @@ def remove_process_files() -> None:
         held.release()
 
 
+def cache_folder(*names: str) -> pathlib.Path:
+    """Return a folder of `spiel_cr` in the user's cache folder; it may not exist."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return pathlib.Path(base, "spiel_cr", *names)
+
+
 def check_distinct(paths: Mapping[str, Path | None]) -> None:
     """Refuses, before any work, two names of one file.
 

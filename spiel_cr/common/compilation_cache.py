@@ -50,7 +50,7 @@ def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
     named = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
     if named == "off" or os.environ.get(_JAX_VARIABLE):
         return None
-    place = Path(named) if named else _default_folder()
+    place = Path(named) if named else atomic.cache_folder("programs")
     place = place / _processor()
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -91,11 +91,6 @@ def compilation_messages() -> Iterator[None]:
         yield
     finally:
         jax.monitoring.unregister_event_duration_listener(tell)
-
-
-def _default_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(base) / "spiel_cr" / "programs"
 
 
 def _processor() -> str:

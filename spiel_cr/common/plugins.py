@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +27,9 @@ user_modules: set[str] = set()
 # Full names of those that `import_user_modules` imported: players may be named in
 # these alone.
 _named: set[str] = set()
+
+# Functions that return an error about a user's code for an exception, or None.
+diagnoses: list[Callable[[BaseException], Exception | None]] = []
 
 # What raises in these is no mistake of the users', unless it was meant for them.
 PACKAGES = ("spiel_cr", "game_defs")
@@ -53,8 +56,9 @@ def import_user_modules(names: Sequence[str]) -> None:
             raise
         # A user's module may raise anything while it is executed, so this is wide.
         # Nothing is hidden: type, text and line are told, and mistakes of ours go on.
-        except Exception as error:
-            if _is_internal(error):
+        except BaseException as error:
+            signal = isinstance(error, KeyboardInterrupt) and not is_raised(error)
+            if signal or _is_internal(error):
                 raise
             raise ValueError(
                 f"--import={name!r}: {type(error).__name__}: {error}"
@@ -151,8 +155,12 @@ def package_of(error: BaseException) -> str:
 
 def is_deliberate(error: Exception) -> bool:
     """Whether a `raise` of this project raised it; numpy raises ValueErrors, too."""
-    place = origin(error)
-    if place is None or package_of(error) not in PACKAGES:
+    return package_of(error) in PACKAGES and is_raised(error)
+
+
+def is_raised(error: BaseException) -> bool:
+    """Return whether a `raise` statement raised an exception, and not a signal."""
+    if (place := origin(error)) is None:
         return False
     instruction = place.tb_frame.f_code.co_code[place.tb_lasti]
     return dis.opname[instruction] == "RAISE_VARARGS"
@@ -166,7 +174,7 @@ class _NoPythonFileError(ImportError):
     """A file that Python cannot import."""
 
 
-def _is_internal(error: Exception) -> bool:
+def _is_internal(error: BaseException) -> bool:
     """Whether an error while a user's module is executed is a mistake of this project.
 
     It is if the last code of the user's or of this project that was called is this
@@ -182,7 +190,7 @@ def _is_internal(error: Exception) -> bool:
     return False
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """Where in a user's module an error comes from, in brackets; "" if in none."""
     places = [
         (frame.f_code.co_filename, line)
@@ -192,7 +200,7 @@ def _place(error: Exception) -> str:
     return f" ({places[-1][0]}, line {places[-1][1]})" if places else ""
 
 
-def _remedy(error: Exception, name: str) -> str:
+def _remedy(error: BaseException, name: str) -> str:
     """What to do: give another name, or correct the module."""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing is not None:

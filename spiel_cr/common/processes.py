@@ -140,10 +140,15 @@ def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
     """
     try:
         return True, function(*arguments)
-    except Exception as error:
+    except BaseException as caught:
+        faults = (diagnosis(caught) for diagnosis in plugins.diagnoses)
+        error = next((fault for fault in faults if fault is not None), caught)
+        if not isinstance(error, Exception):
+            raise
         kinds = {kind.__name__ for kind in type(error).__mro__}
         passes = bool(kinds & _OF_USERS) or (
-            isinstance(error, ValueError) and plugins.is_deliberate(error)
+            isinstance(error, ValueError)
+            and (error is not caught or plugins.is_deliberate(error))
         )
         with contextlib.suppress(Exception):
             # Some errors can be pickled, but not made again.

@@ -40,7 +40,9 @@ def mean_and_half_width(
     if bounds is not None and np.ptp(values) <= _ROUNDING * max(map(abs, bounds)):
         furthest = max(bounds[1] - mean, mean - bounds[0], 0.0)
         return mean, (1 - (1 - CONFIDENCE) ** (1 / count)) * furthest
-    error = float(np.std(values, ddof=1)) / math.sqrt(count)
+    # Squares of values beyond this one overflow, and powers of two do not round.
+    unit = 1.0 if np.abs(values).max() < 2.0**500 else 2.0**600
+    error = float(np.std(np.asarray(values) / unit, ddof=1)) / math.sqrt(count) * unit
     return mean, float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error
 
 

@@ -17,7 +17,7 @@ from spiel_cr.common.messages import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.aivat import baseline
 from spiel_cr.evaluation.referee import play_match
-from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.player_specs import (
@@ -142,4 +142,5 @@ def play_matches(
             returns[deal, int(swapped)] = -first if swapped else first
     bounds = utility_bounds(open_game(represented).game)
     mean, half_width = mean_and_half_width(returns.mean(axis=1), bounds)
-    return Matches(mean, half_width, returns)
+    offset = payoff_offset(open_game(represented).game)
+    return Matches(mean + offset, half_width, returns + offset)

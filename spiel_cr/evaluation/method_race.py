@@ -32,7 +32,7 @@ from spiel_cr.evaluation.responses.table_response import (
     warm_up,
 )
 from spiel_cr.evaluation.result import ResponseValue, mean_of_bound
-from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 
 # Share of the time that each method gets at first, and the part of it for matches.
 _FIRST, _EVALUATION = 0.1, 0.2
@@ -261,7 +261,7 @@ class _Entry:
             record["half_width"],
             record["matches"],
             record["at"],
-        )
+        ).with_offset(payoff_offset(race.opponent.game))
         race.curve.append(point)
         # The last value counts unless there was hardly any time for it, which is
         # decided by the numbers of matches and not by their returns.

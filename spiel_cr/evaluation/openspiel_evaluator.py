@@ -16,7 +16,6 @@ from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.game_checks import impossible_outcomes
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import footprint
 
@@ -214,5 +213,4 @@ def evaluate_result(
     if evaluator == "openspiel":
         return evaluate(result.game, result.average_policy())
     low, high = result.value_bounds()
-    value = best_responses.behaviour_value(*result.sequence_form_and_average())
-    return Evaluation(high - low, game_value=value, bounds=(low, high))
+    return Evaluation(high - low, game_value=result.game_value(), bounds=(low, high))

@@ -20,7 +20,7 @@ from spiel_cr.evaluation.responses.learned_response import (
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord, StateResponder
 from spiel_cr.evaluation.result import ResponseValue, in_player_order, mean_of_matches
-from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
@@ -64,7 +64,7 @@ def value_of_response(
       behaviour: float64 [S], its action probabilities; None if they are not known.
       statistics: Further attributes of the `ResponseValue`.
     """
-    largest = largest_utility(opponent.game)
+    largest, offset = largest_utility(opponent.game), payoff_offset(opponent.game)
     statistics["behaviour"] = behaviour
     form, policy = opponent.sequence_form, opponent.behaviour
     if form is not None and policy is not None:
@@ -77,13 +77,17 @@ def value_of_response(
         statistics["on_policy"] = expected_reward(form, player, played, other)
         if behaviour is not None:
             value = expected_reward(form, player, behaviour, other)
-            return ResponseValue(player, method, value, largest=largest, **statistics)
+            exact_response = ResponseValue(
+                player, method, value, largest=largest, **statistics
+            )
+            return exact_response.with_offset(offset)
     assert returns is not None
     mean, half = mean_of_matches(returns, largest)
     statistics["returns"] = returns
-    return ResponseValue(
+    estimate = ResponseValue(
         player, method, mean, half, len(returns), largest=largest, **statistics
     )
+    return estimate.with_offset(offset)
 
 
 def largest_utility(game: pyspiel.Game) -> float:

@@ -51,6 +51,8 @@ class ResponseValue(NamedTuple):
       largest: Largest absolute utility of the game; 0 if it is not known.
       behaviour: float64 [S], the response's action probabilities; None if the response
         is only known by its matches.
+      offset: Half of the constant sum of both players' payoffs, see `payoff_offset`,
+        which the values include.
     """
 
     player: int
@@ -67,9 +69,23 @@ class ResponseValue(NamedTuple):
     returns: np.ndarray | None = None
     largest: float = 0.0
     behaviour: np.ndarray | None = None
+    offset: float = 0.0
 
     def __repr__(self) -> str:
         return short_repr(self)
+
+    def with_offset(self, offset: float) -> "ResponseValue":
+        """Return values of a constant-sum game in its units.
+
+        Args:
+          offset: Half of the constant, which was subtracted from all payoffs.
+        """
+        if not offset:
+            return self
+        fields = "value", "exact_value", "on_policy", "returns"
+        values = {name: getattr(self, name) for name in fields}
+        shifted = {k: v + offset for k, v in values.items() if v is not None}
+        return self._replace(**shifted, offset=offset)
 
     @property
     def is_exact(self) -> bool:
@@ -87,7 +103,7 @@ class ResponseValue(NamedTuple):
         report["is_exact"] = self.is_exact
         if self.beliefs is not None:
             report["beliefs"] = self.beliefs.report()
-        for name in ("returns", "largest", "behaviour"):
+        for name in ("returns", "largest", "behaviour", "offset"):
             del report[name]
         return report
 
@@ -164,7 +180,8 @@ class Evaluation:
         """Sum of the best-response values; None if one is not known."""
         values = [each.exact_value for each in self.players]
         exact = [value for value in values if value is not None]
-        return sum(exact) if exact and len(exact) == len(values) else None
+        complete = exact and len(exact) == len(values)
+        return sum(exact) - _constant(self.players) if complete else None
 
     def share(self) -> tuple[float, float] | None:
         """Return the share of the possible gain that the responses reach.
@@ -180,6 +197,7 @@ class Evaluation:
         if exact is None:
             return None
         base = sum(each.on_policy or 0.0 for each in self.players)
+        base -= _constant(self.players)
         gain = exact - base
         scale = max(each.largest for each in self.players)
         if gain > _ROUNDING * scale and 2 * half <= abs(self.value - base):
@@ -259,9 +277,10 @@ def from_same_deals(players: Sequence[ResponseValue], **attributes: Any) -> Eval
     if estimated:
         largest = [each.largest for each in estimated]
         sums = np.sum(np.array([each.returns for each in estimated]), axis=0)
+        sums = sums - sum(each.offset for each in estimated)
         half = mean_of_matches(sums, sum(largest) if all(largest) else 0.0)[1]
     return Evaluation(
-        sum(each.value for each in players),
+        sum(each.value for each in players) - _constant(players),
         half,
         not estimated,
         players=tuple(players),
@@ -278,12 +297,17 @@ def from_independent(players: Sequence[ResponseValue], **attributes: Any) -> Eva
       attributes: Further attributes of the `Evaluation`.
     """
     return Evaluation(
-        sum(each.value for each in players),
+        sum(each.value for each in players) - _constant(players),
         math.hypot(*(each.value - each.at_least for each in players)),
         all(each.is_exact for each in players),
         players=tuple(players),
         **attributes,
     )
+
+
+def _constant(players: Sequence[ResponseValue]) -> float:
+    """Return what both players' values sum to beyond the gains of their responses."""
+    return sum(each.offset for each in players) if len(players) == 2 else 0.0
 
 
 def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.games.opening.batched_rules import BatchedRules
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import history_values
 
@@ -139,8 +140,10 @@ class LeafValue(HistoryValues):
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         """float64 [L]; see `HistoryValues`."""
-        if self.sees == "histories":
-            return np.asarray(self._function(game, histories), np.float64)
         tree = cast(GameTree, game)
-        states = [tree.state_at(history) for history in histories.tolist()]
-        return np.asarray(self._function(states), np.float64)
+        if self.sees == "histories":
+            values = self._function(tree, histories)
+        else:
+            states = [tree.state_at(history) for history in histories.tolist()]
+            values = self._function(states)
+        return np.asarray(values, np.float64) - payoff_offset(tree.game)

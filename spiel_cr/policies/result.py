@@ -11,6 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
 from spiel_cr.games.game_form import HasSequenceForm
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import GameTree
@@ -319,15 +320,20 @@ class Result:
     @functools.cached_property
     def _bounds(self) -> tuple[float, float]:
         form, average = self.sequence_form_and_average()
-        return value_bounds(locking.lifted(form), average)
+        return self._in_units(value_bounds(locking.lifted(form), average))
 
     @functools.cached_property
     def _bounds_with_locks(self) -> tuple[float, float]:
         return (
-            value_bounds(*self.sequence_form_and_average())
+            self._in_units(value_bounds(*self.sequence_form_and_average()))
             if self.has_locks
             else self._bounds
         )
+
+    def _in_units(self, bounds: tuple[float, float]) -> tuple[float, float]:
+        """Return bounds of player 0's utility in the units of a constant-sum game."""
+        offset = payoff_offset(self.game)
+        return bounds[0] + offset, bounds[1] + offset
 
     def regrets(self) -> tuple[float, float]:
         """Compute what each player gains by a best response in the whole game.
@@ -361,7 +367,8 @@ class Result:
         Raises:
           ValueError: If the game was simulated.
         """
-        return behaviour_value(*self.sequence_form_and_average())
+        value = behaviour_value(*self.sequence_form_and_average())
+        return value + payoff_offset(self.game)
 
     def sequence_form_and_average(self) -> tuple[SequenceForm, Behaviours]:
         """Return the game in sequence form and the average strategy in it.

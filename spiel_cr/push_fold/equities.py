@@ -63,12 +63,6 @@ class Equities(NamedTuple):
     boards: int
 
 
-def default_folder() -> pathlib.Path:
-    """Return the default folder of tables: `spiel_cr` in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-    return pathlib.Path(base).expanduser() / "spiel_cr"
-
-
 class Draws(NamedTuple):
     """The samples from which a table is estimated.
 

@@ -231,7 +231,7 @@ def test_mistakes_in_a_users_file_are_theirs(capsys):
     with pytest.raises(SystemExit, match="2"):
         run("evaluate", *words, "--bot", "my_bots:broken")
     said = capsys.readouterr().err
-    assert "raised in my_bots, which is not part of spiel_cr" in said
+    assert "my_bots.py, line" in said and "which is not part of spiel_cr" in said
     assert "a mistake in spiel_cr" not in said
 
 

@@ -34,6 +34,7 @@ ORDER = (
     "players",
     "evaluation",
     "poker",
+    "gambit",
 )
 SPIEL_CR = {
     **{name: " ".join(ORDER[:k]) for k, name in enumerate(ORDER)},

@@ -133,7 +133,11 @@ def build(
     member_start = np.searchsorted(infoset[member], np.arange(len(decisions) + 1))
     levels = decisions.levels()
     belief = tree_posterior.beliefs(tree, player, other_behaviour)
-    gain = belief[last[over]] * probabilities[over] * histories.utility[over]
+    utility = histories.utility[over]
+    # The search depends on ratios of utilities only, and float32 ends at 2^128.
+    if np.abs(utility).max() >= 2.0**60:
+        utility = np.ldexp(utility, -int(np.frexp(np.abs(utility).max())[1]))
+    gain = belief[last[over]] * probabilities[over] * utility
     reward = np.bincount(
         histories.sequence[player][over],
         gain * (1 if player == 0 else -1),
@@ -148,7 +152,7 @@ def build(
         below=int(np.diff(start).max()),
         members=int(np.diff(member_start).max()),
         levels=tuple(zip(ends[:-1], ends[1:], strict=True)),
-        half_range=float(np.ptp(histories.utility[over])) / 2 or 1.0,
+        half_range=float(np.ptp(utility)) / 2 or 1.0,
     )
     return SearchTree(
         infoset=_index(infoset),

@@ -23,7 +23,7 @@ from spiel_cr.common import checks, network_fits, networks
 from spiel_cr.common.networks import Parameters
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
-from spiel_cr.games.opening.game_checks import player_return
+from spiel_cr.games.opening.game_checks import player_return, utility_bounds
 from spiel_cr.policies.rollouts import Answers, first_decision, play_on
 
 # Largest number of information states whose answers are cached.
@@ -82,7 +82,7 @@ class Scale(NamedTuple):
 
 def scale_of(game: pyspiel.Game) -> Scale:
     """Return the scale of a game's utilities."""
-    low, high = game.min_utility(), game.max_utility()
+    low, high = utility_bounds(game) or (game.min_utility(), game.max_utility())
     return Scale((low + high) / 2, (high - low) / 2 or 1.0)
 
 

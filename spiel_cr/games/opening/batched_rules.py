@@ -21,7 +21,11 @@ from spiel_cr.common import plugins
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.messages import one_line
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.opening.game_checks import CHANCE_TOLERANCE, describe_history
+from spiel_cr.games.opening.game_checks import (
+    CHANCE_TOLERANCE,
+    describe_history,
+    payoff_offset,
+)
 
 # States taken at once: few enough that their children stay in a processor's cache.
 _CHUNK = 1 << 14
@@ -316,10 +320,14 @@ class _Children(NamedTuple):
 def of_game(game: pyspiel.Game) -> BatchedRules | None:
     """Return a game's batched rules, or None if it has none for its parameters.
 
+    Those of constant-sum games are not used, because their payoffs are not zero-sum.
+
     A game that OpenSpiel bundles has no method `batched_rules`. For such games there
     are entry points of the group `spiel_cr.batched_rules`, named after the game:
     functions of the loaded game that return its batched rules or None.
     """
+    if payoff_offset(game):
+        return None
     make = getattr(game, "batched_rules", None)
     if callable(make):
         return make()

@@ -90,19 +90,25 @@ def _positive(
     return [(action, p) for action, p in outcomes if p > 0]
 
 
-def returns(state: pyspiel.State) -> tuple[float, float]:
-    """Both players' utilities at a terminal state, in the game's own units.
+def payoff_offset(game: pyspiel.Game) -> float:
+    """Return half of the sum of both players' payoffs, which is constant.
 
-    Args:
-      state: a terminal one.
+    It is subtracted from each payoff that is read from a game, so that solvers see a
+    zero-sum game, and added to values that are reported. It is 0.0 in zero-sum games.
+    """
+    if game.get_type().utility != pyspiel.GameType.Utility.CONSTANT_SUM:
+        return 0.0
+    return float(game.utility_sum() or 0.0) / 2
+
+
+def returns(state: pyspiel.State) -> tuple[float, float]:
+    """Return both players' payoffs at a terminal state, less `payoff_offset`.
 
     Raises:
-      InvalidGameError: they are not two finite numbers that sum to zero, up to 1e-9 of
-        the larger one.
+      InvalidGameError: If they are not two finite numbers of the declared sum; the
+        tolerance is 1e-9 of the larger one.
     """
-    utilities = state.returns()
-    check_returns(state, utilities)
-    return utilities[0], utilities[1]
+    return checked_returns(state, state.returns())
 
 
 def player_return(state: pyspiel.State, player: int) -> float:
@@ -110,11 +116,13 @@ def player_return(state: pyspiel.State, player: int) -> float:
     return returns(state)[player]
 
 
-def check_returns(state: pyspiel.State, utilities: Sequence[float]) -> None:
-    """Refuses what a terminal state has given as `returns` does.
+def checked_returns(
+    state: pyspiel.State, utilities: Sequence[float]
+) -> tuple[float, float]:
+    """Check what a terminal state returned, and return it as `returns` does.
 
-    Two numbers that sum to exactly zero always pass, which callers in a hurry may ask
-    first: NaN and infinite returns, of either sign, never do.
+    Callers in a hurry may skip the call if two numbers sum to exactly zero: those are
+    payoffs of a zero-sum game, because NaN and infinite numbers never do.
     """
     if len(utilities) != 2:
         raise invalid(
@@ -124,20 +132,24 @@ def check_returns(state: pyspiel.State, utilities: Sequence[float]) -> None:
         )
     first, second = utilities
     if first + second == 0:
-        return
+        return first, second
     if not (math.isfinite(first) and math.isfinite(second)):
         raise invalid(
             state,
             f"the returns are {first} and {second}",
             "payoffs must be finite numbers; correct the game's returns",
         )
-    if abs(first + second) > sum_tolerance(state.get_game(), first, second):
+    game = state.get_game()
+    offset = payoff_offset(game)
+    if abs(first + second - 2 * offset) > sum_tolerance(game, first, second):
+        constant = f"of the constant sum {2 * offset}" if offset else "zero-sum"
         raise invalid(
             state,
             f"the returns {first} and {second} sum to {first + second}",
-            "spiel_cr solves zero-sum games; choose a zero-sum variant among the "
-            "game's parameters, or correct its returns",
+            f"the game says that its payoffs are {constant}; choose a zero-sum variant "
+            f"among the game's parameters, or correct its returns",
         )
+    return first - offset, second - offset
 
 
 def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
@@ -157,7 +169,13 @@ def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
     tolerance = sum_tolerance(game, low, high)
     tolerance = tolerance if math.isfinite(tolerance) else 0.0
     total = game.utility_sum()
-    if total is not None and not abs(total) <= tolerance:
+    if game.get_type().utility == pyspiel.GameType.Utility.CONSTANT_SUM:
+        if total is None or not math.isfinite(total):
+            raise InvalidGameError(
+                f"{one_line(game)}: utility_sum={total} and the game says that it is "
+                f"constant-sum; give utility_sum in its GameInfo"
+            )
+    elif total is not None and not abs(total) <= tolerance:
         raise InvalidGameError(
             f"{one_line(game)}: utility_sum={total} and the game says that it is "
             f"zero-sum; "
@@ -234,8 +252,12 @@ def feature_count(game: Any, features: str) -> int:
 
 
 def utility_bounds(game: pyspiel.Game) -> tuple[float, float] | None:
-    """The least and the greatest return a game declares; None: one is not finite."""
-    low, high = float(game.min_utility()), float(game.max_utility())
+    """Return the least and the greatest of the payoffs that a game declares.
+
+    They are payoffs as `returns` gives them. None if one of them is not finite.
+    """
+    offset = payoff_offset(game)
+    low, high = float(game.min_utility()) - offset, float(game.max_utility()) - offset
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
@@ -349,6 +371,6 @@ def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:
             names.append(state.action_to_string(state.current_player(), action))
             state.apply_action(action)
     # The game is known to be broken: the numbers alone must do.
-    except Exception:
+    except BaseException:
         return f"after actions {path}"
     return f"after {', '.join(names)} (actions {path})"

@@ -13,7 +13,12 @@ import pyspiel
 from absl import logging
 
 from spiel_cr.common.messages import one_line
-from spiel_cr.games.opening import batched_rules, game_checks
+from spiel_cr.games.opening import (
+    batched_rules,
+    foreign_code,
+    gambit_files,
+    game_checks,
+)
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_string
 from spiel_cr.games.opening.origins import check_drawn, is_python, load_again
@@ -55,6 +60,7 @@ _GameType = pyspiel.GameType
 Openable: TypeAlias = str | pyspiel.Game | HasGame
 
 
+@foreign_code.reporting
 def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     """Load a two-player zero-sum game as a sequential OpenSpiel game.
 
@@ -84,7 +90,9 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       >>> spiel_cr.load_game("kuhn_poker").num_players()
       2
     """
-    if isinstance(game, str):
+    if gambit_files.is_gambit(game):
+        game = gambit_files.load(game)
+    elif isinstance(game, str):
         game = load_string(game)
     if not isinstance(game, pyspiel.Game):
         raise TypeError(
@@ -97,12 +105,11 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"{name}: spiel_cr needs exactly two players and this game has "
             f"{game.num_players()}; if it takes a players parameter, set players=2"
         )
-    if game_type.utility != _GameType.Utility.ZERO_SUM:
+    utility = game_type.utility
+    if utility not in (_GameType.Utility.ZERO_SUM, _GameType.Utility.CONSTANT_SUM):
         raise ValueError(
-            f"{name}: spiel_cr solves zero-sum games and this one is "
-            f"{game_type.utility.name.lower().replace('_', '-')}; choose a "
-            f"zero-sum variant among the game's parameters (goofspiel, for one, has "
-            f"returns_type=win_loss)"
+            f"{name}: spiel_cr solves zero-sum and constant-sum games and this one is "
+            f"{utility.name.lower().replace('_', '-')}; {_zero_sum_remedy(game)}"
         )
     if game_type.chance_mode == _GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(
@@ -129,7 +136,33 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
         )
     check_drawn(game)
     game_checks.check_promises(game, asks=is_python(game))
+    if foreign_code.is_foreign_game(game):
+        if (fault := foreign_code.examine(game, _EXAMINED)) is not None:
+            raise fault
     return game
+
+
+# Histories at which a game that a user wrote in Python is examined.
+_EXAMINED = 50
+# Parameters that make a general-sum game zero-sum.
+_ZERO_SUM_PARAMETERS = {
+    "returns_type": "win_loss",
+    "zero_sum": "true",
+    "loss_multiplier": "1",
+}
+
+
+def _zero_sum_remedy(game: pyspiel.Game) -> str:
+    """Return what to do about a game that is neither zero-sum nor constant-sum."""
+    parameters = game.get_parameters()
+    inner = parameters.get("game")
+    declared = game.get_type().parameter_specification
+    for key, value in _ZERO_SUM_PARAMETERS.items():
+        if key in declared or (isinstance(inner, dict) and key in inner):
+            return f"set {key}={value}"
+    if game.get_type().short_name in ("efg_game", "nfg_game"):
+        return "use Gambit's own solvers, such as pygambit.nash.lcp_solve"
+    return "no parameter of it changes that, so choose another game or solver"
 
 
 def open_game(game: Openable) -> Opened:

@@ -10,6 +10,7 @@ from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import TooManyHistoriesError, too_many_histories
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.batched_rules import BatchedRules
+from spiel_cr.games.opening.foreign_code import reporting
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.tree import batched_walk, numbering, spot_check, state_walk
 from spiel_cr.games.tree import cache as tree_cache
@@ -22,6 +23,7 @@ Game: TypeAlias = str | pyspiel.Game | GameTree
 _BYTES_AFTER = 75
 
 
+@reporting
 def build_tree(
     game: Openable,
     *,

@@ -89,7 +89,7 @@ def walk(
         elif player == TERMINAL:
             utilities = state.returns()
             if len(utilities) != 2 or utilities[0] + utilities[1] != 0:
-                game_checks.check_returns(state, utilities)
+                utilities = game_checks.checked_returns(state, utilities)
             utility = utilities[0]
         else:
             raise game_checks.wrong_player(state, player)
