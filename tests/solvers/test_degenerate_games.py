@@ -30,6 +30,7 @@ REFUSED = (
     "declared its signals",
     "looks at the whole game",
     "needs the compiled game",
+    "requires a game tree",
     "nobody decides anything",
     "which are known of games",
 )
