@@ -31,7 +31,7 @@ REFUSED = (
     "looks at the whole game",
     "needs the compiled game",
     "requires a game tree",
-    "nobody decides anything",
+    "the game has no decisions",
     "which are known of games",
 )
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -158,7 +158,7 @@ def test_memory_for_less_than_a_trajectory(max_bytes):
 def test_narrowing_is_said_once(caplog):
     solver = make("es-mccfr(batch=64)", games.goofspiel(5, "descending"))
     solver.run(3)
-    assert caplog.text.count("below that one action") == 1
+    assert caplog.text.count("one action below") == 1
 
 
 def test_a_full_table_goes_on(caplog):
