@@ -138,7 +138,7 @@ def test_refusals_of_what_needs_the_compiled_game():
     with pytest.raises(ValueError, match="memory=exact requires a game tree"):
         solve_with("kuhn_poker", "sd-cfr(memory=exact)", 1, **never)
     for name, value in (("until", 0.1), ("eval_every", 2)):
-        with pytest.raises(ValueError, match=f"{name}=.* requires a game tree"):
+        with pytest.raises(ValueError, match=f"{name}=.* needs the compiled game"):
             solve_with("kuhn_poker", SMALL, 1, **{name: value}, **never)
     with pytest.raises(ValueError, match="in the public-tree form .* there are none"):
         spiel_cr.solve(public_tree_game("python_leduc_poker"), SMALL, 1)

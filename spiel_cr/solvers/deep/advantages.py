@@ -49,7 +49,7 @@ class Advantages:
     def __init__(
         self, knowledge: Knowledge, player: int, config: DeepConfig, seed: int
     ) -> None:
-        """Start without samples.
+        """Create the approximators and an empty memory.
 
         Args:
           knowledge: Meaning of rows.
@@ -115,7 +115,7 @@ class Advantages:
             for visits in weighed:
                 self.memory.add(visits, random)
             if not len(self.memory):
-                return  # the player has decided nothing yet, and plays uniformly
+                return  # without decisions so far, the player plays uniformly
             targets = reservoirs.per_infoset(self.memory.targets(), self._legal)
         else:
             visits = reservoirs.joined(weighed)

@@ -56,7 +56,7 @@ class Critic:
           plan: Schedule of steps, and moves per step.
           random: Random number generator, which is advanced.
         """
-        if not len(self.replay):  # no match has had a move yet
+        if not len(self.replay):  # no match has had a move so far
             return math.nan
         drawn = random.integers(len(self.replay), size=plan.steps * plan.batch)
         moves = self.replay.at(drawn)

@@ -21,7 +21,7 @@ from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_
 from spiel_cr.solvers.deep.tensors import Stepped
 from spiel_cr.solvers.deep.traversal import Task, in_chunks
 
-# Purposes of random numbers: each has its own generator in every iteration.
+# Purposes of random numbers. Each has a separate generator in every iteration.
 _SAMPLES, _FITS, _BANK, _CRITIC = range(4)
 
 
@@ -154,8 +154,8 @@ class DeepSolver(Training):
           kind: Kind of average, one of the configuration's; None: the first one.
 
         Raises:
-          ValueError: If the configuration does not keep such an average, or there was
-            no iteration yet.
+          ValueError: If the configuration does not compute such an average, or before
+            the first iteration.
         """
         kind = self._kind(kind)
         config, first = self.config, self._advantages[0].approximator
@@ -179,7 +179,7 @@ class DeepSolver(Training):
         kinds = self.config.averages
         kind = str(check_choice(kinds[0] if kind is None else kind, "kind", kinds))
         if not self.iterations:
-            raise ValueError("iterations=0: there is no average yet; call run first")
+            raise ValueError("iterations=0: no average yet; call run first")
         return kind
 
     def average_behaviours(
@@ -191,8 +191,8 @@ class DeepSolver(Training):
           kind: Kind of average, as in `average`.
 
         Raises:
-          ValueError: If the configuration does not keep such an average, there was no
-            iteration yet, or the game has no tree.
+          ValueError: If the configuration does not compute such an average, before the
+            first iteration, or if the game has no tree.
         """
         knowledge = self._compiled()
         if self._kind(kind) == "exact":

@@ -149,8 +149,8 @@ class TreeKnowledge:
             self.sequence.append(place)
             self.legal.append(place > 0)
         self._tables: dict[int | None, jax.Array] = {}
-        # For each player the outputs of the networks that were evaluated last, the
-        # newest one at the end: of advantages, and of predictions.
+        # Outputs of the last evaluated networks of each player, the newest at the end.
+        # There are two networks: one of advantages and one of predictions.
         self._kept: dict[int | None, list[tuple[Any, np.ndarray]]] = {}
 
     @property

@@ -9,7 +9,7 @@ from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge
 
-# A named tuple of arrays with equally many rows.
+# Named tuple of arrays with the same number of rows.
 Rows = TypeVar("Rows", bound=Any)
 
 
@@ -61,7 +61,7 @@ class Kept(Generic[Rows]):
     kind: type[Rows]
 
     def __init__(self, capacity: int) -> None:
-        """Start empty; memory grows with the rows.
+        """Create an empty memory, which grows with the rows.
 
         Args:
           capacity: Maximum number of rows.
@@ -171,7 +171,7 @@ class Sums:
     """
 
     def __init__(self, legal: np.ndarray) -> None:
-        """Start at zero.
+        """Create sums of zero.
 
         Args:
           legal: Legal actions, bool [I, A].
@@ -181,7 +181,7 @@ class Sums:
         self.weight = np.zeros(len(legal))
 
     def add(self, visits: Targets, random: np.random.Generator | None = None) -> None:
-        """Add visits, whose rows are infosets; draws no random numbers."""
+        """Add visits, whose rows are infosets; no random numbers are drawn."""
         count, target = len(self.weight), np.where(visits.legal, visits.target, 0)
         self.weight += np.bincount(visits.rows, visits.weight, count)
         self.total += sums_by_row(visits.rows, visits.weight[:, None] * target, count)

@@ -289,7 +289,7 @@ def _gather(
                 depth.weight[places],
             )
         )
-    if not parts:  # every match was over before a decision
+    if not parts:  # every match ended before a decision
         nothing = np.zeros((0, num_actions))
         return Targets(
             np.zeros(0, np.int64), nothing.astype(bool), nothing, np.zeros(0)

@@ -160,7 +160,7 @@ def step(
             one = functools.partial(_walk_one, inputs, config, drawn)
             return jax.lax.fori_loop(0, left, one, s)
 
-        if depths == 1:  # the root is terminal, so there is nothing to walk
+        if depths == 1:  # the root is terminal, so trajectories are empty
             return state
         chunks = -(-config.batch // width)
         start = state.baseline, jnp.zeros(depths, jnp.int32), state.scratch

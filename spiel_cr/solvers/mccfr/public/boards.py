@@ -165,14 +165,16 @@ def _round(
     """
     entries = matrix.tocoo()
     parts = joint_components(entries.row, entries.col, matrix.shape)
-    meets = np.flatnonzero((parts.heights > 0) & (parts.widths > 0))
+    occupied = np.flatnonzero((parts.heights > 0) & (parts.widths > 0))
     before = np.zeros(parts.number, np.int64)
     before[parts.rows] = above[0]
-    meets = meets[np.argsort(before[meets], kind="stable")]
+    occupied = occupied[np.argsort(before[occupied], kind="stable")]
     number = np.full(len(before), -1, np.int64)
-    number[meets] = np.arange(len(meets))
+    number[occupied] = np.arange(len(occupied))
     sides = number[parts.rows], number[parts.columns]
-    probability = np.bincount(sides[0][entries.row], entries.data, minlength=len(meets))
+    probability = np.bincount(
+        sides[0][entries.row], entries.data, minlength=len(occupied)
+    )
     boards, slots, signals = [], [], []
     for player_boards in sides:
         order = np.argsort(player_boards, kind="stable")
@@ -183,13 +185,13 @@ def _round(
         slots.append(within)
     width = 1 + max(int(s[b >= 0].max()) for s, b in zip(slots, boards, strict=True))
     for player_boards, slot in zip(boards, slots, strict=True):
-        table = np.full((len(meets), width), -1, np.int32)
+        table = np.full((len(occupied), width), -1, np.int32)
         on_board = np.flatnonzero(player_boards >= 0)
         table[player_boards[on_board], slot[on_board]] = on_board
         signals.append(table)
     return Round(
-        len(meets),
-        before[meets].astype(np.int32),
+        len(occupied),
+        before[occupied].astype(np.int32),
         probability,
         (boards[0], boards[1]),
         (slots[0], slots[1]),

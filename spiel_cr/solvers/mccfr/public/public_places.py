@@ -192,22 +192,22 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
       game: Game in public-tree form.
       boards: Result of `boards.find`.
     """
-    betting, make = game.betting, _Builder(game, boards)
+    betting, builder = game.betting, _Builder(game, boards)
     first = boards.first
     if boards.rounds[0].size == 1:
-        root = make.add(make.kind_of(0), np.array([-1]), 0, 0, 1.0, 0)
-        make.at[0] = root
+        root = builder.add(builder.kind_of(0), np.array([-1]), 0, 0, 1.0, 0)
+        builder.at[0] = root
     else:
-        make.deal(0, make.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
+        builder.deal(0, builder.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
     for node in range(len(betting)):
         children = game.finder.children(node)
         if not len(children):
             continue
-        positions = make.at[node]
+        positions = builder.at[node]
         before = int(betting.round[node])
         later = betting.round[children] > before
-        kinds = np.array([make.kind_of(int(child)) for child in children])
-        placed = make.add(
+        kinds = np.array([builder.kind_of(int(child)) for child in children])
+        placed = builder.add(
             np.tile(np.where(later, DEAL, kinds), len(positions)),
             np.repeat(positions, len(children)),
             np.tile(children, len(positions)),
@@ -217,26 +217,26 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
         ).reshape(len(positions), -1)
         for column, child in enumerate(children.tolist()):
             if later[column]:
-                make.deal(child, placed[:, column], before)
+                builder.deal(child, placed[:, column], before)
             else:
-                make.at[child] = placed[:, column]
-    return _finish(make)
+                builder.at[child] = placed[:, column]
+    return _finish(builder)
 
 
-def _finish(make: _Builder) -> Layout:
-    game, boards = make.game, make.boards
+def _finish(builder: _Builder) -> Layout:
+    game, boards = builder.game, builder.boards
     kind, above, node, board, probability, maps = (
         np.concatenate(part)
         for part in (
-            make.kind,
-            make.above,
-            make.node,
-            make.board,
-            make.probability,
-            make.map,
+            builder.kind,
+            builder.above,
+            builder.node,
+            builder.board,
+            builder.probability,
+            builder.map,
         )
     )
-    size, hands = make.size, boards.hands
+    size, hands = builder.size, boards.hands
     count = np.bincount(above[1:], minlength=size)
     begin = np.zeros(size, np.int64)
     inner = np.flatnonzero(count)
@@ -265,8 +265,8 @@ def _finish(make: _Builder) -> Layout:
         for p in range(2):
             table = part.signals[p]
             has_hand[p, start : start + part.size, : table.shape[1]] = table >= 0
-    ups = np.concatenate(make.ups, 1) if make.ups else np.zeros((2, 1, hands))
-    parent, levels = _parent_entries(make, row, width)
+    ups = np.concatenate(builder.ups, 1) if builder.ups else np.zeros((2, 1, hands))
+    parent, levels = _parent_entries(builder, row, width)
     places = Places(
         _integers(kind),
         _integers(begin),
@@ -286,7 +286,7 @@ def _finish(make: _Builder) -> Layout:
         _number(legal),
         _integers(parent),
     )
-    return Layout(places, _entries(make, row, width), levels)
+    return Layout(places, _entries(builder, row, width), levels)
 
 
 def _integers(array: np.ndarray) -> jax.Array:
@@ -300,10 +300,10 @@ def _number(array: np.ndarray) -> jax.Array:
 
 
 def _parent_entries(
-    make: _Builder, row: np.ndarray, width: int
+    builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """Return `Places.parent` and `Layout.levels`."""
-    game, boards = make.game, make.boards
+    game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
     parent = np.zeros((rows, hands), np.int64)
@@ -314,7 +314,7 @@ def _parent_entries(
         below, up = node, int(betting.parent[node])
         while up >= 0 and betting.player[up] != player:
             below, up = up, int(betting.parent[up])
-        rows_of_node = row[make.at[node]]
+        rows_of_node = row[builder.at[node]]
         if up < 0:
             parent[rows_of_node] = rows * width * hands + player
             continue
@@ -324,7 +324,7 @@ def _parent_entries(
         signals = boards.rounds[number].signals[player]
         before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
         slot = boards.rounds[earlier].slot[player][before]
-        at = make.at[up][boards.rounds[earlier].board[player][before]]
+        at = builder.at[up][boards.rounds[earlier].board[player][before]]
         entry = (row[at] * width + int(betting.index[below])) * hands + slot
         empty_sequence = rows * width * hands + player
         parent[rows_of_node, : signals.shape[1]] = np.where(
@@ -338,10 +338,10 @@ def _parent_entries(
 
 
 def _entries(
-    make: _Builder, row: np.ndarray, width: int
+    builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return `Layout.entries`."""
-    game, boards = make.game, make.boards
+    game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
     entries = []
@@ -350,7 +350,7 @@ def _entries(
         for node in np.flatnonzero(betting.player == player).tolist():
             part = boards.rounds[int(betting.round[node])]
             board, slot = part.board[player], part.slot[player]
-            at = row[make.at[node][np.maximum(board, 0)]]
+            at = row[builder.at[node][np.maximum(board, 0)]]
             entry = (at * width)[:, None] + np.arange(betting.num_actions[node])
             entry = entry * hands + slot[:, None]
             parts.append(np.where(board[:, None] < 0, -1, entry).ravel())

@@ -370,7 +370,7 @@ class Trajectories:
           gains: Regrets of the updated infosets at each depth, float64 [A, u] each.
         """
         table, way = self._table, self._way
-        if not way:  # every match of the batch was over before a decision
+        if not way:  # every match of the batch ended before a decision
             return
         rows = [decisions.row[decisions.updated] for decisions, _ in way]
         rows_visited, group, _ = _groups(np.concatenate(rows))

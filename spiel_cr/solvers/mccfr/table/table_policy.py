@@ -22,7 +22,7 @@ from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 # Maximum number of information states in the cache of rows (about 200 bytes each).
 # Without the cache, the key of batched rules requires a replay of the history.
 _CACHED_STATES = 1 << 18
-# What files contain, by their field `kind`.
+# Value of the field `kind` in files.
 TABLE = "table policy"
 # Arrays of a table, and their types in files.
 _TYPES = {
