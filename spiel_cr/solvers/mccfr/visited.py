@@ -369,8 +369,8 @@ class _Changing(NamedTuple):
 
     Attributes:
       total: Sum of positive regrets so far, float scalar.
-      entry: Numbers of the next entry. They are read one step in advance, because XLA
-        copies an array that a loop step reads after writing it.
+      entry: Numbers of the next entry. They are read at the end of the previous step,
+        because XLA copies an array that a loop step reads before writing to it.
     """
 
     regrets: jax.Array
