@@ -37,8 +37,9 @@ class TablePolicy(StatePolicy):
     """Probabilities by hashed information states, for both players.
 
     OpenSpiel's tools and every function that accepts a policy support it. If the table
-    has no row for a state, all legal actions have the same probability, and the query
-    is counted. States with one legal action are not counted.
+    has no row for a state, the query is counted, and the policy `beyond` (by default
+    the uniform policy) gives the probabilities. States with one legal action are not
+    counted.
 
     Attributes:
       strategy: Probabilities at the infosets of the table.
