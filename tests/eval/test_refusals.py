@@ -126,7 +126,7 @@ ROWS = [
     (f"{DEEP} --form public-tree", "--form public-tree"),
     (
         f"{DEEP}(network=table) --form simulator",
-        "network=table needs the compiled game",
+        "network=table requires a game tree",
     ),
     (f"{PLAY} {BOTS} --web", "human;B"),
     (f"{PLAY} {BOTS} --port 8000", "port=8000: only the page has one; give --web"),

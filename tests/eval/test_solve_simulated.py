@@ -66,7 +66,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--algorithm", "evr-mccfr"), "explore=balanced needs the compiled game"),
+        (("--algorithm", "evr-mccfr"), "explore=balanced requires a game tree"),
         ((*SAMPLE, "--dtype", "float32"), "dtype='float32' needs .*; leave it out"),
     ],
 )

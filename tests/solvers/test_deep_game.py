@@ -135,7 +135,7 @@ def test_refusals_before_a_game_is_compiled(monkeypatch):
 
 def test_refusals_of_what_needs_the_compiled_game():
     never = {"form": "simulator"}
-    with pytest.raises(ValueError, match="memory=exact needs the compiled game"):
+    with pytest.raises(ValueError, match="memory=exact requires a game tree"):
         solve_with("kuhn_poker", "sd-cfr(memory=exact)", 1, **never)
     for name, value in (("until", 0.1), ("eval_every", 2)):
         with pytest.raises(ValueError, match=f"{name}=.* needs the compiled game"):

@@ -30,7 +30,8 @@ REFUSED = (
     "declared its signals",
     "looks at the whole game",
     "needs the compiled game",
-    "nobody decides anything",
+    "requires a game tree",
+    "the game has no decisions",
     "which are known of games",
 )
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

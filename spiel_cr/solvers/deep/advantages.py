@@ -1,22 +1,24 @@
-"""One player's regrets: a memory of advantages, and what is fitted to it.
+"""Regrets of one player: a memory of advantages, and the network that is fitted to it.
 
-With accumulate="mean" the memory's weighted mean of all iterations is fitted (Brown et
-al. 2019), as in CFR, or linear CFR with weights linear in t. With "cumulative" only
-what is positive is kept, times t^alpha / (t^alpha + 1) (DCFR+, Xu et al. 2024). Let R
-be the sum and W the weight of the visits in it, discounted alike:
+With accumulate="mean", the network is fitted to the memory's weighted mean of all
+iterations (Brown et al. 2019). This is CFR, or linear CFR if weights are linear in t.
+With "cumulative", only positive sums are kept, times t^alpha / (t^alpha + 1) (DCFR+, Xu
+et al. 2024). Let R be the sum of advantages and W the weight of its visits, with the
+same discount:
 
-- memory="exact": R and W are kept per infoset, and R / W is fitted. With predictive
-  what is fitted counts the newest visits twice, after the next discount (PDCFR+).
-- memory="reservoir": no regrets are kept but in the network. Of compiled games it holds
-  M = R / W, and W is kept per infoset. M is fitted to the mean of M^+, with the
-  discounted weight, and of the visits of the iteration, with theirs. Were M exact, it
-  would be that of memory="exact"; errors of fits are carried on. Of other games the
-  network holds M = R / t, which has outputs of one size. It is fitted to
-  ((t - 1) / t) d M^+ + advantage / t at the visits of the iteration, as Xu et al. 2025
-  bootstrap (their M is R): each iteration counts alike, whatever the reach of the
-  others. Nothing is asked for where nothing was visited: M stays there, and the next
-  visit counts 1 / t. With predictive another network is fitted to the newest
-  advantages.
+- memory="exact": R and W are stored per infoset, and R / W is fitted. With predictive,
+  the fit counts the newest visits twice, after the next discount (PDCFR+).
+- memory="reservoir": only the network stores regrets. For game trees it approximates
+  M = R / W, and W is stored per infoset. The new M is fitted to two sets of targets:
+  the mean of the old M^+, with the discounted weight, and the visits of the iteration,
+  with their weight. If M were exact, the result would be that of memory="exact", but
+  errors of fits accumulate. For other games, the network approximates M = R / t, so
+  that outputs keep the same magnitude. It is fitted to
+  ((t - 1) / t) d M^+ + advantage / t at the visits of the iteration, like the bootstrap
+  of Xu et al. 2025 (their M is R): each iteration has the same weight, whatever the
+  reach of the others. Infosets without visits have no targets. There M does not change,
+  and the next visit has the weight 1 / t. With predictive, another network is fitted to
+  the newest advantages.
 """
 
 import functools
@@ -34,25 +36,25 @@ from spiel_cr.solvers.deep.outputs import regret_matching
 
 
 class Advantages:
-    """The regrets that one player has learned.
+    """Learned regrets of one player.
 
     Attributes:
       approximator: Network or table of advantages.
-      newest: The same of the advantages of the last iteration; None if it is not
-        needed.
-      fitted: Whether there was a fit; before the first one the player plays uniformly.
+      newest: Network or table of the advantages of the last iteration; None if it is
+        not needed.
+      fitted: True after the first fit; before it the player plays uniformly.
       loss: Loss of the last fit.
     """
 
     def __init__(
         self, knowledge: Knowledge, player: int, config: DeepConfig, seed: int
     ) -> None:
-        """Start without samples.
+        """Create the approximators and an empty memory.
 
         Args:
           knowledge: Meaning of rows.
-          player: The player.
-          config: The algorithm.
+          player: Player whose regrets are learned.
+          config: Settings of the algorithm.
           seed: Seed of the first weights.
         """
         self._config, self._seed = config, seed
@@ -66,8 +68,8 @@ class Advantages:
         self.memory: reservoirs.Reservoir | reservoirs.Sums | None = None
         if config.memory == "exact" or config.accumulate == "mean":
             self.memory = reservoirs.make_memory(knowledge, player, config)
-        # Of the visits in what the network says, by infoset: before the last iteration,
-        # and of it.
+        # Weights of the visits that the network represents, by infoset: those before
+        # the last iteration, and those of the last iteration.
         self._weights: np.ndarray | None = None
         self._legal = knowledge.legal[player]
         if self.memory is None and self._legal is not None:
@@ -96,13 +98,13 @@ class Advantages:
     ) -> None:
         """Learn from the visits of an iteration, and fit the network.
 
-        Strategies do not change until the last chunk was read. A reservoir takes one
-        chunk at a time; otherwise all chunks are kept in memory.
+        Strategies do not change until the last chunk has been read. A reservoir stores
+        one chunk at a time; otherwise all chunks are in memory at once.
 
         Args:
           chunks: Visits, in at least one chunk, with advantages as targets.
           iteration: Number of the iteration, from 1.
-          random: Random generator, which is advanced.
+          random: Random number generator, which is advanced.
         """
         config = self._config
         share = 1.0
@@ -113,7 +115,7 @@ class Advantages:
             for visits in weighed:
                 self.memory.add(visits, random)
             if not len(self.memory):
-                return  # the player has decided nothing yet, and plays uniformly
+                return  # without decisions so far, the player plays uniformly
             targets = reservoirs.per_infoset(self.memory.targets(), self._legal)
         else:
             visits = reservoirs.joined(weighed)
@@ -166,7 +168,7 @@ class Advantages:
         newest = visits.weight
         total = newest + self._weights.sum(axis=0) * self._discount(iteration)
         share = (newest / np.where(total > 0, total, 1))[:, None]
-        # Without a visit, what is not positive says which action is the best.
+        # Without a visit, negative values are kept, because they rank the actions.
         before = np.where(share > 0, np.maximum(before, 0), before)
         target = before * (1 - share) + np.where(share > 0, visits.target, 0) * share
         self._weights = np.stack([total - newest, newest])
@@ -181,7 +183,7 @@ class Advantages:
         """Return the share of the newest advantages in predictions, float64 [m].
 
         Args:
-          rows: m rows of the player.
+          rows: Rows of m decisions of the player.
         """
         after = self._discount(self._iteration + 1)
         if self._weights is None:
@@ -234,7 +236,7 @@ class Advantages:
         if self._weights is not None:
             weights = arrays["weights"]
             if weights.shape != self._weights.shape:
-                raise ValueError("its weights are of another game")
+                raise ValueError("its weights belong to another game")
             self._weights = weights.copy()
 
 

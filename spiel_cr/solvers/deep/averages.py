@@ -1,7 +1,7 @@
-"""What an average strategy consists of: a network, a bank of iterates, or its reach.
+"""Data of average strategies: a network, an ensemble of iterates, or the mean reach.
 
-These are plain arrays, for files and for whoever plays them. `deep_solver.DeepSolver`
-makes them.
+These are plain arrays, for files and for policies. `deep_solver.DeepSolver` computes
+them.
 """
 
 import dataclasses
@@ -18,29 +18,30 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.solvers.deep.outputs import Shape
 
-# The rule of networks that were fitted to strategies; of iterates it is a fallback.
+# Rule of networks that were fitted to strategies. Iterates have a fallback instead.
 SOFTMAX = "softmax"
 
 
 @dataclasses.dataclass(frozen=True)
 class Networks:
-    """Both players' networks, T of each, and what of their outputs is played.
+    """Networks of both players, T of each, and the rule that computes strategies.
 
-    One network that was fitted to average strategies: `outputs.softmax` is played. Or a
-    bank of iterates: `outputs.regret_matching`. Then the average strategy is their
-    mixture: whoever plays it draws one of them at the start of a match, by its weight,
-    and keeps to it (Steinberger 2019). At an infoset an iterate therefore counts by its
-    weight times its own reach.
+    There are two kinds. One network that was fitted to average strategies is played
+    with `outputs.softmax`. An ensemble of iterates is played with
+    `outputs.regret_matching`. Its average strategy is the mixture in which one iterate
+    is drawn at the start of a match, with probability proportional to its weight, and
+    played until the end (Steinberger 2019). At an infoset, the weight of an iterate is
+    therefore its weight times its own reach.
 
     Attributes:
-      shape: of all networks; None: iterates are tables of infosets.
-      features: what they see, as `config.FEATURES`.
-      rule: `SOFTMAX`, or what iterates play where no output is positive, as
+      shape: Shape of all networks; None: iterates are tables of infosets.
+      features: Inputs of the networks, as `config.FEATURES`.
+      rule: `SOFTMAX`, or the strategy of iterates if no output is positive, as
         `config.FALLBACK`.
-      leaves: for each player its arrays with an axis [T] in front, see
-        `networks.leaves`; of a table one array float64 [T, I, A] by infoset and
-        OpenSpiel's action. A network that is all zeros plays uniformly.
-      weights: for each player float64 [T].
+      leaves: Arrays of each player with a leading axis [T], see `networks.leaves`; a
+        table has one array float64 [T, I, A] by infoset and OpenSpiel's action. A
+        network of zeros plays uniformly.
+      weights: Weights of the networks, float64 [T] for each player.
     """
 
     shape: Shape | None
@@ -53,17 +54,18 @@ class Networks:
     def single(
         cls, shape: Shape, features: str, leaves: Sequence[list[np.ndarray]]
     ) -> "Networks":
-        """One network of each player, whose softmax is played, from its arrays."""
+        """Return one network of each player, played with softmax, from its arrays."""
         first, second = (
             [leaf[None] for leaf in player_leaves] for player_leaves in leaves
         )
         return cls(shape, features, SOFTMAX, (first, second), (np.ones(1), np.ones(1)))
 
     def check(self) -> None:
-        """Refuses arrays that are not of the shape, before a network is made.
+        """Raise ValueError if arrays do not have the shape of the networks.
 
         Raises:
-          ValueError: they are not, or a bank's are of different numbers of iterates.
+          ValueError: If shapes differ, or the arrays of an ensemble have different
+            numbers of iterates.
         """
         assert self.shape is not None
         for leaves, weights in zip(self.leaves, self.weights, strict=True):
@@ -73,16 +75,16 @@ class Networks:
                 weights
             ):
                 raise ValueError(
-                    f"arrays of the shapes {leaf_shapes} are not of networks with "
-                    f"{self.shape}"
+                    f"arrays of the shapes {leaf_shapes} do not belong to networks "
+                    f"with {self.shape}"
                 )
 
 
 class RunningReach:
-    """The weighted mean of sequence forms, of one player of a compiled game.
+    """Weighted mean of one player's strategies in sequence form, for a game tree.
 
     Attributes:
-      total: float64 [S], the weighted sum of reach so far.
+      total: Weighted sum of reach so far, float64 [S].
     """
 
     def __init__(self, tree: GameTree, player: int) -> None:
@@ -90,16 +92,16 @@ class RunningReach:
         self.total = np.zeros(self._decisions.num_sequences)
 
     def add(self, behaviour: np.ndarray, weight: float) -> None:
-        """Takes in an iterate.
+        """Add an iterate.
 
         Args:
-          behaviour: float64 [S], its action probabilities by logical sequence.
-          weight: of it, 0 or more.
+          behaviour: Action probabilities by logical sequence, float64 [S].
+          weight: Weight of the iterate, at least 0.
         """
         self.total += weight * reach_from_behaviour(self._decisions, behaviour)
 
     def behaviour(self) -> np.ndarray:
-        """float64 [S], the average strategy; uniform where nothing was taken in."""
+        """Return the average strategy, float64 [S]; uniform without iterates."""
         if not self.total[0] > 0:
             return uniform_behaviour(self._decisions)
         return behaviour_from_reach(self._decisions, self.total)

@@ -1,9 +1,9 @@
-"""The critic: player 0's utility after each action where both hands are known.
+"""Critic: player 0's utility after each action, given the information of both players.
 
-One function Q(joint information, action) serves as the baseline of both players'
-estimates (DREAM), or in their place (ESCHER). It learns by expected SARSA on a buffer
-of the newest moves: the target of a move is the utility where the game is over, else
-the mean of Q over the current strategy of whoever decides next.
+One function Q(joint information, action) is the baseline of both players' estimates
+(DREAM), or replaces them (ESCHER). It learns by expected SARSA from a buffer of the
+newest moves. If the game is over after a move, the target is the utility. Otherwise the
+target is the mean of Q over the current strategy of the player who decides next.
 """
 
 import math
@@ -18,45 +18,45 @@ from spiel_cr.solvers.deep.traversal import Strategy
 
 
 class Critic:
-    """Q, and what it learns from.
+    """Function Q with its training data.
 
     Attributes:
-      values: Q.
-      replay: the newest moves.
+      values: Approximator of Q.
+      replay: Buffer of the newest moves.
     """
 
     def __init__(
         self, knowledge: Knowledge, values: Approximator, capacity: int
     ) -> None:
-        """Knows nothing.
+        """Create a critic without moves.
 
         Args:
-          knowledge: what rows stand for.
-          values: Q, of joint information.
-          capacity: moves to learn from.
+          knowledge: Meaning of rows.
+          values: Approximator of Q, a function of joint information.
+          capacity: Maximum number of moves in the buffer.
         """
         self._knowledge = knowledge
         self.values, self.replay = values, Replay(capacity)
 
     def __call__(self, joint: np.ndarray) -> np.ndarray:
-        """float64 [m, A], player 0's utility after each action.
+        """Return player 0's utility after each action, float64 [m, A].
 
         Args:
-          joint: rows [m, ...] of joint information.
+          joint: Rows of joint information, [m, ...].
         """
         return self.values.outputs(joint)
 
     def fit(
         self, strategy: Strategy, plan: FitSchedule, random: np.random.Generator
     ) -> float:
-        """Learns from moves drawn from the buffer; returns the loss.
+        """Fit Q to moves drawn from the buffer; return the loss.
 
         Args:
-          strategy: of both players, current.
-          plan: steps, and moves per step.
-          random: advanced.
+          strategy: Current strategy of both players.
+          plan: Schedule of steps, and moves per step.
+          random: Random number generator, which is advanced.
         """
-        if not len(self.replay):  # no match has had a move yet
+        if not len(self.replay):  # no match has had a move so far
             return math.nan
         drawn = random.integers(len(self.replay), size=plan.steps * plan.batch)
         moves = self.replay.at(drawn)
@@ -68,21 +68,21 @@ class Critic:
         return self.values.fit(targets, plan, random, ordered=True)
 
     def targets(self, strategy: Strategy, moves: Transitions) -> np.ndarray:
-        """float64 [n], player 0's utility after each move, as it is learned.
+        """Return the target of Q for each move: player 0's utility, float64 [n].
 
         Args:
-          strategy: of both players.
-          moves: to be told about.
+          strategy: Current strategy of both players.
+          moves: Moves to process.
         """
         target = moves.utility.astype(np.float64)
         for player in range(2):
-            goes_on = np.flatnonzero(moves.player == player)
-            if not len(goes_on):
+            continues = np.flatnonzero(moves.player == player)
+            if not len(continues):
                 continue
-            rows, legal = moves.next_rows[goes_on], moves.next_legal[goes_on]
+            rows, legal = moves.next_rows[continues], moves.next_legal[continues]
             sigma = strategy(
                 player, Seen(self._knowledge.player_rows(rows, player), legal)
             )
             guess = np.where(legal, self(rows), 0)
-            target[goes_on] = (sigma * guess).sum(axis=1)
+            target[continues] = (sigma * guess).sum(axis=1)
         return target

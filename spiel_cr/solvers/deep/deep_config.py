@@ -10,9 +10,9 @@ NETWORK = ("mlp", "table")
 FEATURES = ("information_state", "observation")
 FALLBACK = ("argmax", "uniform")
 DRAWS = ("stratified", "independent")
-# What networks may be made of, also those of policy files.
+# Maximum sizes of networks, including those in policy files.
 MOST_UNITS, MOST_LAYERS = 1 << 16, 64
-# What settings must be.
+# Valid values of settings.
 _WANTED: checks.Wanted = {
     "sampling": ("external", "outcome"),
     "values": ("sampled", "corrected", "critic"),
@@ -36,61 +36,64 @@ _WANTED: checks.Wanted = {
 
 @dataclasses.dataclass(frozen=True)
 class DeepConfig:
-    """A member of the deep CFR family.
+    """Settings of an algorithm of the deep CFR family.
 
-    In iteration t, for each player in turn, `traversals` trajectories give advantages
-    of the player's actions, a memory takes them in, and a network is fitted to it.
-    Regret matching on the network's advantages is the player's next strategy.
+    In iteration t, for each player in turn, `traversals` trajectories sample advantages
+    of the player's actions. A memory stores them, and a network is fitted to the
+    memory. The player's next strategy is regret matching on the network's advantages.
 
     Attributes:
-      name: for people; the preset or the string it was made from.
-      sampling: "external": all actions of the updating player, one of everybody
-        else's; "outcome": one action everywhere.
-      epsilon: of outcome sampling, the share of uniform exploration by the updating
-        player.
-      draws: "stratified": the draws of a batch at one infoset (of chance: at one
-        history) are spread evenly, see `draws.points`; or "independent".
-      values: "sampled": utilities at the ends; "corrected": a critic's guesses,
-        corrected by what was sampled (DREAM); "critic": its guesses alone (ESCHER).
-      importance: whether visits are weighed by one over the updating player's reach
-        under exploration. Without, its exploration must be the same in all iterations
+      name: Name for messages, the preset or the string from which it was created.
+      sampling: Followed actions: "external", all actions of the updating player and one
+        action of the others; "outcome", one action at each decision.
+      epsilon: Share of uniform exploration by the updating player in outcome sampling.
+      draws: Random numbers of a batch: "stratified", spread evenly at each infoset
+        (chance: at each history), see `draws.points`; or "independent".
+      values: Estimates of utilities: "sampled", utilities at terminal nodes;
+        "corrected", a critic's estimates with a correction by the sample (DREAM);
+        "critic", a critic's estimates alone (ESCHER).
+      importance: Weighting of visits by the reciprocal of the updating player's reach
+        under exploration. If false, exploration must be the same in all iterations
         (`epsilon=1`).
-      accumulate: "mean": advantages are the weighted mean over all iterations (Deep
-        CFR); "cumulative": what was positive before, discounted, plus the newest.
-      alpha: of "cumulative", the discount t^alpha / (t^alpha + 1).
-      predictive: of "cumulative", count the newest advantages twice, as the
+      accumulate: Accumulation of advantages: "mean", the weighted mean over all
+        iterations (Deep CFR); "cumulative", the positive part of the discounted sum,
+        plus the newest.
+      alpha: Exponent of the discount t^alpha / (t^alpha + 1) of "cumulative".
+      predictive: Double weight of the newest advantages in "cumulative", as the
         prediction of the next ones.
-      linear: exponent of t in the weight of iteration t's advantages, of "mean".
-      gamma: exponent of t in the weight of iteration t in the average.
-      memory: "reservoir": a uniform sample of `capacity` visits; of "cumulative", the
-        visits of the last iteration alone, and of compiled games the weights of those
-        before, by infoset. "exact": sums per infoset, of compiled games.
-      capacity: visits in a reservoir, per player; of advantages, and again as many of
-        strategies.
-      averaging: what makes the average strategy: "network": fitted to sampled
-        strategies; "bank": all iterates, mixed by their reach (SD-CFR); "exact": the
-        running mean of reach, of compiled games. Several may be joined by "+"; the
+      linear: Exponent of t in the weight of iteration t's advantages in "mean".
+      gamma: Exponent of t in the weight of iteration t in the average.
+      memory: Memory of advantages: "reservoir", a uniform sample of `capacity` visits
+        (with "cumulative", only the visits of the last iteration, and for game trees
+        the weights of earlier visits by infoset); "exact", sums per infoset, only for
+        game trees.
+      capacity: Maximum number of visits in a reservoir of each player, separately for
+        advantages and for strategies.
+      averaging: Average strategy: "network", a network fitted to sampled strategies;
+        "bank", an ensemble of all iterates, mixed by their reach (SD-CFR); "exact", the
+        running mean of reach, only for game trees. Several may be joined by "+"; the
         first is the result.
-      bank: iterates kept in a bank, a uniform sample; 0: all of them.
-      network: "mlp": a perceptron; "table": a row per infoset, of compiled games.
-      features: what a perceptron sees: the information state tensor, or the
-        observation tensor, which may forget.
-      fallback: what is played where no advantage is positive: the best action, or all
-        alike.
-      hidden: units of each hidden layer.
-      layers: hidden layers.
-      traversals: per player and iteration.
-      steps: of Adam per fit of advantages.
-      batch: rows per step; fewer rows are all taken in each step.
-      learning_rate: at first; falls to 0 along a cosine in each fit.
-      restart: begin each fit of advantages anew, not from the last network.
-      balance: exponent of the infosets' weights in the loss, where the loss is of
-        means per infoset: 1: as the memory has them; 0: all infosets alike.
-      average_steps: of Adam in the fit of an average network.
-      critic_steps: of Adam per iteration, for the critic.
-      critic_batch: transitions per step, for the critic.
-      critic_rate: the critic's learning rate, as `learning_rate`.
-      critic_capacity: transitions that the critic learns from, the newest.
+      bank: Maximum number of iterates in the ensemble, a uniform sample; 0: no limit.
+      network: Kind of approximator: "mlp", a perceptron; "table", one row for each
+        infoset, only for game trees.
+      features: Input of a perceptron: the information state tensor, or the observation
+        tensor, which may have imperfect recall.
+      fallback: Strategy if no advantage is positive: "argmax", the best action, or
+        "uniform".
+      hidden: Number of units of each hidden layer.
+      layers: Number of hidden layers.
+      traversals: Number of trajectories per player and iteration.
+      steps: Number of steps of Adam per fit of advantages.
+      batch: Number of rows per step; if there are fewer rows, each step uses all.
+      learning_rate: Initial learning rate, which falls to 0 along a cosine in each fit.
+      restart: Reinitialisation of the network before each fit of advantages.
+      balance: Exponent of the infosets' weights in the loss, if the loss is on means
+        per infoset: 1, the weights in the memory; 0, equal weights.
+      average_steps: Number of steps of Adam in the fit of an average network.
+      critic_steps: Number of steps of Adam per iteration for the critic.
+      critic_batch: Number of transitions per step for the critic.
+      critic_rate: Initial learning rate of the critic.
+      critic_capacity: Maximum number of transitions for the critic, the newest.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -126,7 +129,7 @@ class DeepConfig:
     critic_capacity: int = 200_000
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a bad setting, or settings that exclude each other."""
+        """Raise ValueError if settings are invalid or incompatible."""
         checks.check_settings(self, _WANTED)
         for one in self.averages:
             checks.check_choice(one, "averaging", AVERAGING)
@@ -137,31 +140,30 @@ class DeepConfig:
         self._check_together()
 
     def _check_together(self) -> None:
-        def refuse(one: str, other: str, remedy: str) -> ValueError:
+        def error(one: str, other: str, remedy: str) -> ValueError:
             value, name = getattr(self, one), getattr(self, other)
             return ValueError(
-                f"{one}={str(value).lower()} does not go with "
+                f"{one}={str(value).lower()} is incompatible with "
                 f"{other}={str(name).lower()}; {remedy}"
             )
 
         if self.predictive and self.accumulate == "mean":
-            raise refuse("predictive", "accumulate", "choose accumulate=cumulative")
+            raise error("predictive", "accumulate", "choose accumulate=cumulative")
         if self.predictive and self.memory == "reservoir" and "bank" in self.averages:
-            raise refuse("predictive", "averaging", "choose network, or memory=exact")
+            raise error("predictive", "averaging", "choose network, or memory=exact")
         if self.sampling == "external" and self.values == "critic":
-            raise refuse("sampling", "values", "choose sampling=outcome")
+            raise error("sampling", "values", "choose sampling=outcome")
         if not self.importance and self.sampling == "outcome" and self.epsilon < 1:
-            raise refuse("importance", "epsilon", "choose epsilon=1 or importance=true")
+            raise error("importance", "epsilon", "choose epsilon=1 or importance=true")
 
     @property
     def averages(self) -> tuple[str, ...]:
-        """The kinds of averages that are kept; the first is the result."""
+        """Kinds of averages that are computed; the first is the result."""
         return tuple(self.averaging.split("+"))
 
     @property
     def needs_tree(self) -> str | None:
-        """A setting that only compiled games have, as "memory=exact"; None: there is
-        none."""
+        """First setting that requires a game tree, such as "memory=exact", or None."""
         if self.memory == "exact":
             return "memory=exact"
         if self.network == "table":

@@ -1,8 +1,9 @@
-"""How much memory training takes, told before it starts.
+"""Estimates of the memory of training, before it starts.
 
-What networks learn from grows with every match: rows of features in reservoirs and in a
-critic's memory, and the iterates of a bank. The estimate is of what that can come to by
-the end, so that a run that would not fit is refused at its beginning, not after hours.
+Training data grow with every match: rows of features in reservoirs and in a critic's
+memory, and the iterates of an ensemble. The estimate is an upper bound for the end of
+the run, so that a run that does not fit raises an error at its start instead of failing
+after hours.
 """
 
 import math
@@ -19,20 +20,20 @@ from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play.self_play_config import SelfPlayConfig
 from spiel_cr.solvers.deep.tensors import TensorKnowledge
 
-# Of a float64 weight, of a float32, and of the numbers besides features that a move of
-# a critic's memory has (action, utility, who acts next).
+# Bytes of a float64 weight, of a float32 number, and of the fields of a move in a
+# critic's memory other than features (action, utility, next player).
 _WEIGHT, _FLOAT, _MOVE = 8, 4, 9
 
 
 class Need(NamedTuple):
-    """What training takes at most, in bytes.
+    """Maximum memory of training in bytes.
 
     Attributes:
-      reservoirs: of advantages and strategies, of both players, and what a fit copies
-        of one.
-      moves: what a critic learns from.
-      iterates: banks of both players, and a copy when the average is made.
-      visits: of a batch that is learned from and forgotten.
+      reservoirs: Reservoirs of advantages and strategies of both players, and a fit's
+        copy of one.
+      moves: Training data of a critic.
+      iterates: Ensembles of both players, and a copy for the average.
+      visits: Visits of a batch that is discarded after training.
     """
 
     reservoirs: float
@@ -47,24 +48,24 @@ def estimate(
     knowledge: TensorKnowledge,
     iterations: int | None,
 ) -> Need:
-    """What training takes at most.
+    """Return the maximum memory of training.
 
-    Matches count with the most moves that the game allows. Without a number of
-    iterations memories count as full, and a bank without a limit cannot be told: it
-    counts as one iterate.
+    Every match is assumed to have the maximum number of moves. Without a number of
+    iterations, memories are assumed to be full. The size of an unlimited ensemble is
+    then unknown, and one iterate is assumed.
 
     Args:
-      config: the algorithm.
-      game: that is trained on.
-      knowledge: what networks see of it.
-      iterations: of the run; None: not known.
+      config: Settings of the algorithm.
+      game: Game of the training.
+      knowledge: Input of the networks.
+      iterations: Number of iterations of the run; None: unknown.
     """
     actions, row = knowledge.num_actions, knowledge.row_bytes
     length = game.max_game_length()
     visit = row + actions * (1 + _FLOAT) + _WEIGHT
     if isinstance(config, SelfPlayConfig):
-        # Decisions, what both saw, and advantages (in double precision, mostly); and
-        # the rows that are padded for a network.
+        # Decisions, information of both players, advantages (mostly in double
+        # precision), and padded rows for a network.
         each = 5 * row + actions * (1 + 2 * _FLOAT + 6 * _WEIGHT) + 4 * _FLOAT
         return Need(0.0, 0.0, 0.0, 2.0 * config.episodes * length * each)
     visited_decisions = math.inf
@@ -96,19 +97,19 @@ def check(
     iterations: int | None,
     limit: memory.Limit,
 ) -> None:
-    """Refuses training that would take more memory than a limit.
+    """Raise GameTooLargeError if training would exceed a memory limit.
 
     Args:
-      config: the algorithm.
-      game: that is trained on.
-      knowledge: what networks see of it.
-      iterations: of the run; None: not known.
-      limit: of the whole process, as users give it.
+      config: Settings of the algorithm.
+      game: Game of the training.
+      knowledge: Input of the networks.
+      iterations: Number of iterations of the run; None: unknown.
+      limit: Memory limit of the complete process, as users specify it.
 
     Raises:
-      GameTooLargeError: it would; the message names the setting that takes most of it,
-        and a number that fits.
-      ValueError: the limit is no size.
+      GameTooLargeError: If the limit would be exceeded; the message names the setting
+        with the largest share, and a value that fits.
+      ValueError: If the limit is invalid.
     """
     need = estimate(config, game, knowledge, iterations)
     total = memory.BASE_BYTES + sum(need)
@@ -127,18 +128,19 @@ def check(
 def check_tree(
     config: DeepConfig | SelfPlayConfig, tree: GameTree, limit: memory.Limit
 ) -> None:
-    """Refuses a critic of a compiled game whose table would take more than a limit.
+    """Raise GameTooLargeError if a critic's table exceeds a memory limit.
 
-    Such a critic sees tensors of both players at every decision of the game, read once.
+    Such a critic uses tensors of both players at every decision of the game tree, which
+    are computed once.
 
     Args:
-      config: the algorithm.
-      tree: the game.
-      limit: of the whole process, as users give it.
+      config: Settings of the algorithm.
+      tree: Game tree.
+      limit: Memory limit of the complete process, as users specify it.
 
     Raises:
-      GameTooLargeError: it would.
-      ValueError: the limit is no size, or the game does not provide these tensors.
+      GameTooLargeError: If the limit would be exceeded.
+      ValueError: If the limit is invalid, or the game does not provide these tensors.
     """
     if isinstance(config, DeepConfig) and config.values == "sampled":
         return
@@ -149,17 +151,24 @@ def check_tree(
     memory.check_need(
         f"{config.name!r} on {tree.game}, whose critic has a table of {decisions:,} "
         f"decisions with rows of {row:,} bytes,",
-        # It is read, and laid out for networks.
+        # The tensors exist twice: as read from states, and as input of networks.
         memory.BASE_BYTES + 2.0 * decisions * row,
         limit,
-        "sample the game without its tree: give form='simulator' (--form simulator)",
+        "use form='simulator' to sample the game without a tree (--form simulator)",
     )
 
 
 def _remedy(
     config: DeepConfig | SelfPlayConfig, most: str, share: float, iterations: int | None
 ) -> str:
-    """What takes less; `share` is how much of the largest part has room."""
+    """Return a suggestion that needs less memory.
+
+    Args:
+      config: Settings of the algorithm.
+      most: Name of the largest part in `Need`.
+      share: Share of the largest part that fits.
+      iterations: Number of iterations of the run; None: unknown.
+    """
     if isinstance(config, SelfPlayConfig):
         return f"choose episodes={max(1, int(share * config.episodes))}"
     names = {
@@ -171,7 +180,7 @@ def _remedy(
     name, value = names[most]
     less = int(share * value)
     least = config.critic_batch if most == "moves" else 1
-    other = "mmd, which keeps no visits"
+    other = "mmd, which stores no visits"
     if less < least:
-        return f"choose features that are smaller, or {other}"
+        return f"choose smaller features, or {other}"
     return f"choose {name}={less}, or {other}"

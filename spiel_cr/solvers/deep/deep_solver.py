@@ -1,4 +1,4 @@
-"""Deep CFR and its successors: the loop of traversals, memories and fits."""
+"""Deep CFR and related algorithms: the loop of traversals, memories and fits."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,36 +21,36 @@ from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_
 from spiel_cr.solvers.deep.tensors import Stepped
 from spiel_cr.solvers.deep.traversal import Task, in_chunks
 
-# Purposes of random numbers: each has its own generator in every iteration.
+# Purposes of random numbers. Each has a separate generator in every iteration.
 _SAMPLES, _FITS, _BANK, _CRITIC = range(4)
 
 
 class DeepSolver(Training):
-    """A solver by deep CFR or a successor of it, with its state between calls.
+    """Solver for deep CFR and related algorithms, with its state between calls.
 
-    Every random number depends on the seed, the iteration, the player and the purpose:
-    the same seed gives bitwise identical results on one machine, resumed or not.
+    Every random number depends on the seed, the iteration, the player and the purpose.
+    Runs with the same seed are therefore bitwise identical on one machine, even if they
+    are interrupted and resumed.
 
     Attributes:
       source: Simulator of the game.
       knowledge: Information of the players at the simulator's positions.
-      config: The algorithm.
+      config: Settings of the algorithm.
       seed: Seed for all random choices.
       iterations: Number of iterations completed.
       episodes: Number of trajectories of both players; 0 without sampling.
-      nodes: Number of decisions and terminal nodes that these have visited, without
-        chance.
-      seconds: Time spent iterating, without that of computing averages at the end.
+      nodes: Number of visited decisions and terminal nodes, without chance nodes.
+      seconds: Time spent iterating, without the computation of averages at the end.
     """
 
     def __init__(
         self, game: GameTree | Stepped, config: DeepConfig | str, *, seed: int = 0
     ) -> None:
-        """Make networks and empty memories.
+        """Create networks and empty memories.
 
         Args:
-          game: A game tree, or a simulated game, whose simulator the caller closes.
-          config: The algorithm, or a string such as "sd-cfr(hidden=64)".
+          game: Game tree, or a simulated game whose simulator the caller closes.
+          config: Settings, or a string such as "sd-cfr(hidden=64)".
           seed: Seed for all random choices.
 
         Raises:
@@ -83,7 +83,7 @@ class DeepSolver(Training):
         """Return the current strategy of a player, float64 [m, A].
 
         Args:
-          player: 0 or 1.
+          player: Player 0 or 1.
           seen: Information of the player at m decisions.
         """
         return self._advantages[player].strategy(seen)
@@ -106,7 +106,7 @@ class DeepSolver(Training):
         self.iterations = iteration
 
     def _traverse(self, player: int, iteration: int) -> Iterator[Targets]:
-        """Yield the visits of an iteration; store strategies and moves."""
+        """Yield the visits of an iteration, and store strategies and moves."""
         config, knowledge = self.config, self.knowledge
         random = self._random(iteration, player, _SAMPLES)
         self.episodes += config.traversals
@@ -141,19 +141,21 @@ class DeepSolver(Training):
         return np.random.default_rng([self.seed, iteration, player, purpose])
 
     def _number(self, which: int) -> int:
-        """Return a seed for each network."""
+        """Return the seed of a network."""
         sequence = np.random.SeedSequence([self.seed, which])
         return int(sequence.generate_state(1)[0] >> 1)
 
     def average(self, kind: str | None = None) -> Networks:
-        """Return both players' average strategies as networks; "exact" ones have none.
+        """Return both players' average strategies as networks.
+
+        Averages of the kind "exact" have no networks.
 
         Args:
-          kind: One of the configuration's averages; None: the first one.
+          kind: Kind of average, one of the configuration's; None: the first one.
 
         Raises:
-          ValueError: If the configuration does not keep such an average, or there was
-            no iteration yet.
+          ValueError: If the configuration does not compute such an average, or before
+            the first iteration.
         """
         kind = self._kind(kind)
         config, first = self.config, self._advantages[0].approximator
@@ -173,24 +175,24 @@ class DeepSolver(Training):
         return Networks.single(shape, config.features, fitted)
 
     def _kind(self, kind: str | None) -> str:
-        """Return one of the configuration's averages, once there was an iteration."""
+        """Return the kind of average; raise ValueError if it does not exist."""
         kinds = self.config.averages
         kind = str(check_choice(kinds[0] if kind is None else kind, "kind", kinds))
         if not self.iterations:
-            raise ValueError("iterations=0: there is no average yet; call run first")
+            raise ValueError("iterations=0: no average yet; call run first")
         return kind
 
     def average_behaviours(
         self, kind: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return both players' average strategies, float64 [S] each, by logical
-        sequence.
+        """Return both players' average strategies by sequence, float64 [S] each.
 
         Args:
-          kind: See `average`.
+          kind: Kind of average, as in `average`.
 
         Raises:
-          ValueError: See `average`; or if the game has no tree.
+          ValueError: If the configuration does not compute such an average, before the
+            first iteration, or if the game has no tree.
         """
         knowledge = self._compiled()
         if self._kind(kind) == "exact":
@@ -213,35 +215,39 @@ class DeepSolver(Training):
         return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """Restore the state that `arrays` returned; continue bitwise identically.
+        """Restore the state that `arrays` returned.
+
+        The run continues bitwise identically.
 
         Args:
           arrays: Arrays of a solver of the same game, configuration and seed.
           seconds: Time spent iterating before.
 
         Raises:
-          ValueError: If the arrays are not those of such a solver.
+          ValueError: If the arrays do not belong to such a solver.
         """
         try:
             self._restore(arrays)
         except (KeyError, IndexError, TypeError) as error:
-            raise ValueError(f"its arrays are not of such a solver: {error}") from error
+            raise ValueError(
+                f"its arrays do not belong to such a solver: {error}"
+            ) from error
         self.seconds, self.is_complete = seconds, True
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         counts = arrays["counts"]
         if counts.shape != (3,) or (counts < 0).any():
-            raise ValueError(f"its counts are {counts.tolist()}")
+            raise ValueError(f"its counts {counts.tolist()} are invalid")
         for name, part in self._parts():
             part.restore(within(arrays, f"{name}."))
         for advantages, bank in zip(self._advantages, self._banks, strict=False):
             shapes = [leaf.shape for leaf in advantages.approximator.leaves()]
             if any([leaf.shape for leaf in kept] != shapes for kept in bank.leaves):
-                raise ValueError("its iterates are of another network")
+                raise ValueError("its iterates belong to another network")
         for player, reach in enumerate(self._reaches):
             total = arrays[f"reach{player}"]
             if total.shape != reach.total.shape:
-                raise ValueError("its averages are of another game")
+                raise ValueError("its averages belong to another game")
             reach.total = total.copy()
         if self._critic is not None:
             self._critic.values.restore(numbered(arrays, "critic.net"))

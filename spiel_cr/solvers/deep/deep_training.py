@@ -24,36 +24,36 @@ def check_stepped(config: Any) -> None:
     """Raise ValueError if a setting needs a game tree.
 
     Args:
-      config: A `DeepConfig` or a `SelfPlayConfig`.
+      config: Settings, a `DeepConfig` or a `SelfPlayConfig`.
     """
     if config.needs_tree:
         raise ValueError(
-            f"algorithm={config.name!r}: {config.needs_tree} needs the compiled "
-            f"game; choose another setting, or compile the game"
+            f"algorithm={config.name!r}: {config.needs_tree} requires a game "
+            f"tree; choose another setting, or build the game tree"
         )
 
 
 class Training(IterativeSolver):
-    """A solver that samples matches of a game and learns from them.
+    """Solver that samples matches of a game and learns from them.
 
     Attributes:
       source: Simulator of the game.
       knowledge: Information of the players at the simulator's positions.
-      tree: The game tree; None: the game is simulated.
+      tree: Game tree; None: the game is simulated.
       seed: Seed for all random choices.
       iterations: Number of iterations completed.
       episodes: Number of matches sampled.
-      nodes: Number of decisions and terminal nodes that these have visited.
+      nodes: Number of visited decisions and terminal nodes.
     """
 
     iterations: int
 
     def __init__(self, game: GameTree | Stepped, config: Any, seed: int) -> None:
-        """Prepare; nothing is sampled yet.
+        """Prepare the simulator and the information; nothing is sampled yet.
 
         Args:
-          game: A game tree, or a simulated game, whose simulator the caller closes.
-          config: A `DeepConfig` or a `SelfPlayConfig`.
+          game: Game tree, or a simulated game whose simulator the caller closes.
+          config: Settings, a `DeepConfig` or a `SelfPlayConfig`.
           seed: Seed for all random choices.
 
         Raises:
@@ -71,7 +71,7 @@ class Training(IterativeSolver):
             check_stepped(config)
             self.source, self.knowledge = game
         self.iterations = self.episodes = self.nodes = 0
-        # Before the first iteration there is nothing to resume from.
+        # Before the first iteration there is no state to save.
         self.is_complete = False
 
     @abc.abstractmethod
@@ -91,7 +91,7 @@ class Training(IterativeSolver):
         """Return the current strategy of a player, float64 [m, A].
 
         Args:
-          player: 0 or 1.
+          player: Player 0 or 1.
           seen: Information of the player at m decisions.
         """
 
@@ -99,7 +99,7 @@ class Training(IterativeSolver):
         """Return the current strategy by logical sequence, float64 [S].
 
         Args:
-          player: 0 or 1.
+          player: Player 0 or 1.
 
         Raises:
           ValueError: If the game has no tree.
@@ -118,8 +118,8 @@ class Training(IterativeSolver):
         if self.tree is not None:
             return cast(TreeKnowledge, self.knowledge)
         raise ValueError(
-            f"{self.source.game} is not compiled, and has no numbered infosets; "
-            f"compile it, or take the networks that average() gives"
+            f"{self.source.game}: infosets have no numbers without a game tree; "
+            f"build the tree, or use the networks that average() returns"
         )
 
     def nash_conv(self) -> float:
@@ -134,7 +134,7 @@ class Training(IterativeSolver):
         return high - low
 
     def identity(self) -> dict[str, Any]:
-        """See `IterativeSolver.identity`."""
+        """Return the fields that identify a run; see `IterativeSolver.identity`."""
         tree = self.tree
         game_id = key_making.fingerprint(self.source) if tree is None else tree.game_id
         return {
@@ -146,7 +146,7 @@ class Training(IterativeSolver):
         }
 
     def outcome(self) -> dict[str, Any]:
-        """See `IterativeSolver.outcome`."""
+        """Return the policy and counts of the run; see `IterativeSolver.outcome`."""
         fields: dict[str, Any] = {"trajectories": self.episodes}
         if (tree := self.tree) is not None:
             return fields | {
@@ -158,6 +158,6 @@ class Training(IterativeSolver):
         return fields | {"policy": policy, "nodes": self.nodes}
 
     def close(self) -> None:
-        """Close the simulator of a game without a tree."""
+        """Close the simulator of a tree-free game."""
         if self.tree is None:
             self.source.close()

@@ -1,9 +1,9 @@
 """Inputs of networks: rows that represent infosets and joint information.
 
-In a game tree a row is a number, of an infoset or of a decision with all that both
-players know. Networks are evaluated at all of them once per fit, and samplers look up
-the results. In other games rows are features, and a network is evaluated at the
-positions that a batch visits, see `Knowledge`.
+For a game tree, a row is the number of an infoset, or the number of a decision in the
+joint information of both players. Networks are evaluated at all numbers once per fit,
+and samplers look up the results. For other games, rows are features, and a network is
+evaluated at the positions that a batch visits, see `Knowledge`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.tree.tree import GameTree
 
-# Networks per player whose outputs are kept.
+# Number of networks of each player whose outputs are cached.
 _KEPT = 2
 
 
@@ -40,35 +40,35 @@ class Seen(NamedTuple):
 class Knowledge(Protocol):
     """Information of the players at a simulator's positions, as input of networks.
 
-    `rows` are opaque: arrays that can be indexed along their first axis. A critic sees
-    the *joint* information: all that both players know together.
+    `rows` are opaque: arrays that can be indexed along their first axis. The input of a
+    critic is *joint* information: the information of both players together.
     """
 
     @property
     def num_actions(self) -> int:
-        """A, of the complete game: OpenSpiel's `num_distinct_actions`."""
+        """Number A of actions of the game: OpenSpiel's `num_distinct_actions`."""
 
     @property
     def num_features(self) -> int:
-        """F, the number of features of an infoset. Joint information has 2 F."""
+        """Number F of features of an infoset. Joint information has 2 F features."""
 
     @property
     def legal(self) -> Sequence[np.ndarray | None]:
-        """For each player bool [I, A], OpenSpiel's legal actions at its infosets.
+        """Legal actions (OpenSpiel's) at each player's infosets, bool [I, A].
 
         None: infosets are not numbered.
         """
 
     @property
     def deciders(self) -> np.ndarray | None:
-        """The player that decides at each row of joint information, int8 [J].
+        """Player who decides at each row of joint information, int8 [J].
 
         None: joint information is not numbered.
         """
 
     @property
     def scale(self) -> float:
-        """Half of the range of utilities, or 1; the unit of outputs of networks."""
+        """Unit of the outputs of networks: half of the range of utilities, or 1."""
 
     def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
         """Return the information of a player at its decisions.
@@ -76,7 +76,7 @@ class Knowledge(Protocol):
         Args:
           positions: Positions of the simulator.
           places: Indices of decisions of the player, int64 [m].
-          player: The player.
+          player: Player who observes.
         """
 
     def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ class Knowledge(Protocol):
 
         Args:
           joint: Rows from `joint`.
-          player: The player that acts in all of them.
+          player: Player who acts in all of them.
         """
 
     def outputs(
@@ -101,10 +101,9 @@ class Knowledge(Protocol):
         """Return the outputs of a network, float32 [m, A].
 
         Args:
-          parameters: Parameters of the network; results may be kept as long as they are
-            the same object.
+          parameters: Parameters of the network; results may be cached for this object.
           rows: Rows of a player's infosets, or of joint information.
-          player: The player; None: joint information.
+          player: Player whose infosets are the input; None: joint information.
         """
 
     def table(self, player: int | None) -> jax.Array | None:
@@ -115,21 +114,21 @@ class Knowledge(Protocol):
 
 
 class TreeKnowledge:
-    """`Knowledge` of a compiled game.
+    """`Knowledge` of a game tree.
 
     Attributes:
-      tree: the game.
-      num_actions, num_features, legal, deciders, scale: See `Knowledge`.
-      sequence: for each player int64 [I, A], the logical sequence of each action; 0
-        where it is not legal.
+      tree: Game tree.
+      num_actions, num_features, legal, deciders, scale: Facts as in `Knowledge`.
+      sequence: Logical sequence of each action, int64 [I, A] for each player; 0 at
+        illegal actions.
     """
 
     def __init__(self, tree: GameTree, features: str = "information_state") -> None:
         """Number joint information; features are computed when they are first needed.
 
         Args:
-          tree: The game tree.
-          features: "information_state" or "observation".
+          tree: Game tree.
+          features: Name of the tensors, "information_state" or "observation".
         """
         self.tree, self._features = tree, features
         game = tree.game
@@ -150,13 +149,13 @@ class TreeKnowledge:
             self.sequence.append(place)
             self.legal.append(place > 0)
         self._tables: dict[int | None, jax.Array] = {}
-        # For each player the outputs of the networks that were evaluated last, the
-        # newest one at the end: of advantages, and of predictions.
+        # Outputs of the last evaluated networks of each player, the newest at the end.
+        # There are two networks: one of advantages and one of predictions.
         self._kept: dict[int | None, list[tuple[Any, np.ndarray]]] = {}
 
     @property
     def num_features(self) -> int:
-        """See `Knowledge`.
+        """Number F of features of an infoset; see `Knowledge`.
 
         Raises:
           ValueError: If the game does not provide these tensors.
@@ -164,7 +163,7 @@ class TreeKnowledge:
         return feature_count(self.tree.game, self._features)
 
     def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
-        """See `Knowledge`."""
+        """Return the information of a player; see `Knowledge`."""
         rows = self.tree.histories.infoset[positions.states[places]].astype(np.int64)
         return Seen(rows, self.legal[player][rows])
 
@@ -174,17 +173,20 @@ class TreeKnowledge:
         return Seen(np.arange(len(legal)), legal)
 
     def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
-        """See `Knowledge`."""
+        """Return rows of joint information; see `Knowledge`."""
         return self._number[positions.states[places]]
 
     def player_rows(self, joint: np.ndarray, player: int) -> np.ndarray:
-        """See `Knowledge`."""
+        """Return rows of the acting player's infosets; see `Knowledge`."""
         return self._infoset[joint]
 
     def outputs(
         self, parameters: Parameters, rows: np.ndarray, player: int | None
     ) -> np.ndarray:
-        """See `Knowledge`; all rows are evaluated at once, and kept."""
+        """Return the outputs of a network; see `Knowledge`.
+
+        All rows are evaluated at once, and the results are cached.
+        """
         kept = self._kept.setdefault(player, [])
         places = [k for k, one in enumerate(kept) if one[0] is parameters]
         if places:
@@ -196,7 +198,7 @@ class TreeKnowledge:
         return answers[rows]
 
     def table(self, player: int | None) -> jax.Array:
-        """See `Knowledge`."""
+        """Return the features of all rows; see `Knowledge`."""
         if player not in self._tables:
             if player is None:
                 tensors = self._both()
@@ -208,7 +210,12 @@ class TreeKnowledge:
         return self._tables[player]
 
     def behaviour(self, player: int, strategy: np.ndarray) -> np.ndarray:
-        """Return a strategy, float64 [I, A], by logical sequence, float64 [S]."""
+        """Return a strategy, float64 [I, A], by logical sequence, float64 [S].
+
+        Args:
+          player: Player whose strategy it is.
+          strategy: Probabilities at all infosets, float64 [I, A].
+        """
         count = self.tree.infosets[player].decisions.num_sequences
         behaviour = np.ones(count)
         legal = self.legal[player]

@@ -1,9 +1,9 @@
-"""Average strategies of networks as OpenSpiel policies, and in files.
+"""Average strategies of networks as OpenSpiel policies, and their files.
 
-A policy looks at the tensors of the player who acts, and, where it is a bank of
-iterates, at what that player did before: the mixture of iterates that are drawn once
-per match plays, at an infoset, each iterate in proportion to its weight times its own
-reach (Steinberger 2019).
+A policy uses the tensors of the acting player. The policy of an ensemble of iterates
+also uses the player's earlier decisions: one iterate is drawn for each match, so at an
+infoset the mixture weighs each iterate by its weight times its own reach (Steinberger
+2019).
 """
 
 import functools
@@ -32,56 +32,56 @@ from spiel_cr.solvers.deep import deep_config
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
 from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
 
-# What files say that they hold.
+# Values of the fields `kind` and `average` in files.
 KIND = "deep policy"
 _NETWORK, _BANK = "network", "bank"
-# Bytes of iterates' strategies that are remembered, and of finished ones.
-_REMEMBERED = 64e6
+# Maximum size in bytes of the cache of iterates' strategies, and of that of mixtures.
+_CACHE_BYTES = 64e6
 
 
 class DeepPolicy(StatePolicy):
-    """What networks play, for both players.
+    """Policy of networks, for both players.
 
     Attributes:
-      average: the networks.
+      average: Networks of the average strategy.
     """
 
     def __init__(self, game: pyspiel.Game, average: Networks):
-        """Puts the networks together.
+        """Build the networks from their arrays.
 
         Args:
-          game: a sequential game.
-          average: from `solver.DeepSolver.average`.
+          game: Sequential game.
+          average: Result of `solver.DeepSolver.average`.
 
         Raises:
-          ValueError: the networks are of another game, or a bank's iterates are tables
-            of a compiled game.
-          ImportError: optax is missing.
+          ValueError: If the networks belong to another game, or an ensemble's iterates
+            are tables of a game tree.
+          ImportError: If optax is missing.
         """
         super().__init__(game)
         shape = average.shape
         if shape is None:
             raise ValueError(
-                f"average: iterates of {game} are tables, not networks; take the "
-                f"policy of the compiled game"
+                f"average: iterates of {game} are tables, not networks; use the "
+                f"policy of the game tree"
             )
-        wanted = feature_count(game, average.features), game.num_distinct_actions()
-        if (shape.features, shape.actions) != wanted:
+        sizes = feature_count(game, average.features), game.num_distinct_actions()
+        if (shape.features, shape.actions) != sizes:
             raise ValueError(
-                f"average: its networks see {shape.features} numbers and have "
-                f"{shape.actions} actions, and {game} has {wanted[0]} and {wanted[1]}; "
-                f"give the game that they were made for"
+                f"average: its networks have {shape.features} inputs and "
+                f"{shape.actions} actions, and {game} has {sizes[0]} and {sizes[1]}; "
+                f"use the game for which they were trained"
             )
         self.average = average
         self._shape = shape
         average.check()
-        # By player, with an axis [T] in front.
+        # One for each player, with a leading axis [T].
         self._networks = [networks.assembled(leaves) for leaves in average.leaves]
         self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
         self._finished: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """See `StatePolicy`."""
+        """Return the probabilities at a state; see `StatePolicy`."""
         key = player, state.information_state_string(player)
         strategy = self._finished.get(key)
         if strategy is None:
@@ -117,19 +117,20 @@ class DeepPolicy(StatePolicy):
     def array_probabilities(
         self, rules: BatchedRules, states: np.ndarray, player: int
     ) -> np.ndarray:
-        """What networks play at states of batched rules.
+        """Return the networks' probabilities at states of batched rules.
 
         Args:
-          rules: of the game; must give the tensors that the networks see.
-          states: [n, ...], of these rules, where the player acts.
-          player: who acts.
+          rules: Batched rules of the game, which must compute the tensors of the
+            networks.
+          states: States of these rules where the player acts, [n, ...].
+          player: Player who acts.
 
         Returns:
-          float64 [n, A], by OpenSpiel's actions.
+          Probabilities by OpenSpiel's actions, float64 [n, A].
 
         Raises:
-          ValueError: the rules make no such tensors; or the policy is a bank, whose
-            mixture depends on what was played before.
+          ValueError: If the rules do not compute these tensors, or the policy is an
+            ensemble, whose mixture depends on earlier actions.
         """
         self.check_arrays(rules)
         read = getattr(rules, f"{self.average.features}_tensor")
@@ -139,38 +140,40 @@ class DeepPolicy(StatePolicy):
         return self.strategies(read(states, player), legal, player)[0]
 
     def check_arrays(self, rules: BatchedRules) -> None:
-        """Refuses batched rules whose states networks cannot be asked for.
+        """Raise ValueError if `array_probabilities` does not support batched rules.
 
         Args:
-          rules: of the game.
+          rules: Batched rules of the game.
 
         Raises:
-          ValueError: as `array_probabilities`.
+          ValueError: If `array_probabilities` would raise it.
         """
         if not callable(getattr(rules, f"{self.average.features}_tensor", None)):
             raise ValueError(
-                f"the networks of {self.game} see {self.average.features} tensors, "
-                f"which its batched rules do not make; ask state by state"
+                f"the networks of {self.game} need {self.average.features} tensors, "
+                f"which its batched rules do not compute; use action_probabilities "
+                f"for each state"
             )
         if self.average.rule != SOFTMAX:
             raise ValueError(
-                f"a bank's mixture depends on what was played before, so that of "
-                f"{self.game} cannot be asked for arrays of states; train with "
-                f"averaging=network"
+                f"the policy of {self.game} is an ensemble, whose mixture depends on "
+                f"earlier actions, so it does not support arrays of states; train "
+                f"with averaging=network"
             )
 
     def compile_for(self, most: int, seconds: float) -> None:
-        """Compiles what answers about up to so many positions at once need.
+        """Compile the functions that evaluate networks at up to a number of positions.
 
-        A player under a clock has this done before its first match: there is a program
-        for each padded number of positions.
+        A player with a time limit calls this before its first match, because every
+        padded number of positions needs its own compiled function.
 
         Args:
-          most: positions.
-          seconds: numbers of them that take longer are left out, but for the first.
+          most: Maximum number of positions.
+          seconds: Maximum duration of an evaluation. Larger numbers of positions are
+            not compiled, except for the smallest number.
         """
-        size, taken = networks.LEAST_ROWS, 0.0
-        while taken <= seconds:
+        size, duration = networks.LEAST_ROWS, 0.0
+        while duration <= seconds:
             seen = np.zeros((size, self._shape.features), np.float32)
             legal = np.ones((size, self._shape.actions), bool)
             self.strategies(seen, legal, 0)
@@ -179,7 +182,7 @@ class DeepPolicy(StatePolicy):
                 start = time.perf_counter()
                 self.strategies(seen, legal, 0)
                 each.append(time.perf_counter() - start)
-            taken = min(each)
+            duration = min(each)
             if size >= most:
                 return
             size *= 2
@@ -187,15 +190,15 @@ class DeepPolicy(StatePolicy):
     def strategies(
         self, features: np.ndarray, legal: np.ndarray, player: int
     ) -> np.ndarray:
-        """What all iterates play, many positions at a time.
+        """Return the strategies of all iterates at many positions.
 
         Args:
-          features: [m, F], tensors of the player who acts.
-          legal: bool [m, A], its legal actions.
-          player: who acts.
+          features: Tensors of the acting player, [m, F].
+          legal: Mask of legal actions, bool [m, A].
+          player: Player who acts.
 
         Returns:
-          float64 [T, m, A]; T is 1 where there is one network.
+          Probabilities, float64 [T, m, A]; T is 1 if there is one network.
         """
         count, rule = len(legal), self.average.rule
         size = padded_size(count, networks.LEAST_ROWS)
@@ -209,7 +212,7 @@ class DeepPolicy(StatePolicy):
         many = np.broadcast_to(legal, outputs.shape).reshape(flat.shape)
         played = regret_matching(flat, many, rule)
         played = played.reshape(outputs.shape)
-        # Iterates that are all zeros: before the first fit.
+        # Iterates from before the first fit contain only zeros.
         fitted = [
             leaf.reshape(len(leaf), -1).any(axis=1)
             for leaf in self.average.leaves[player]
@@ -221,7 +224,7 @@ class DeepPolicy(StatePolicy):
     def _of_iterates(
         self, states: Sequence[pyspiel.State], player: int
     ) -> list[np.ndarray]:
-        """float64 [T, A] for each state, where the player acts."""
+        """Return all iterates' strategies at a player's states, float64 [T, A] each."""
         keys = [(player, state.information_state_string(player)) for state in states]
         cached = {key: self._known[key] for key in keys if key in self._known}
         uncached = {
@@ -245,9 +248,10 @@ class DeepPolicy(StatePolicy):
         return [cached[key] for key in keys]
 
     def _posterior(self, state: pyspiel.State, player: int) -> np.ndarray:
-        """float64 [T], how likely each iterate is in a match that came here.
+        """Return the posterior probability of each iterate, float64 [T].
 
-        By its weight alone where all have ruled out what the player did.
+        It is conditioned on the player's earlier actions. If all iterates exclude these
+        actions, the result contains the prior probabilities.
         """
         if self.average.rule == SOFTMAX:
             return np.ones(1)
@@ -268,7 +272,7 @@ class DeepPolicy(StatePolicy):
 def _player_moves(
     state: pyspiel.State, player: int
 ) -> tuple[list[pyspiel.State], list[int]]:
-    """A player's decisions before a state, with more than one action, and its moves."""
+    """Return a player's earlier decisions with more than one action, and its moves."""
     states, actions = [], []
     for at, action in moves_along(state.get_game(), state.history()):
         if at.current_player() == player and len(at.legal_actions()) > 1:
@@ -282,9 +286,9 @@ def _remember(
     key: tuple[int, str],
     value: np.ndarray,
 ) -> None:
-    """Keeps a value, and forgets the oldest ones beyond so many bytes."""
+    """Store a value in a cache; remove the oldest values above a number of bytes."""
     kept[key] = value
-    while len(kept) > 1 and len(kept) * (value.nbytes + 200) > _REMEMBERED:
+    while len(kept) > 1 and len(kept) * (value.nbytes + 200) > _CACHE_BYTES:
         kept.popitem(last=False)
 
 
@@ -294,18 +298,20 @@ def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
     return dict(zip(legal, (probabilities / probabilities.sum()).tolist(), strict=True))
 
 
-# float32 [T, n, A], of T networks at once.
+# Outputs of T networks at once, float32 [T, n, A].
 _outputs = jax.jit(jax.vmap(networks.outputs, in_axes=(0, None)))
 
 
 def check_file(path: atomic.Path) -> None:
-    """Refuses what `load_deep_policy` refuses whatever the game.
+    """Raise the errors of `load_deep_policy` that do not depend on the game.
 
     Args:
-      path: the file.
+      path: Path of the file.
 
     Raises:
-      OSError, CorruptFileError, ValueError: as `load_deep_policy`.
+      OSError: If the file does not exist, or cannot be read.
+      CorruptFileError: If the contents of the file are invalid.
+      ValueError: If the file does not contain such a policy.
     """
     _read(path)
 
@@ -313,19 +319,19 @@ def check_file(path: atomic.Path) -> None:
 def load_deep_policy(
     path: atomic.Path, game: str | pyspiel.Game | None = None
 ) -> DeepPolicy:
-    """Reads a policy of networks.
+    """Load a policy of networks.
 
     Args:
       path: Path of a file that `DeepPolicy.save` or `Result.save` wrote.
-      game: the game it must be for; None: the one named in the file.
+      game: Game that the policy must belong to; None: the game that the file names.
 
     Raises:
-      OSError: there is no such file, or it cannot be read.
-      CorruptFileError: the file is no file of ours, was changed since, or its arrays
-        are not of such networks.
-      ValueError: the file holds no such policy, or one for another game; or OpenSpiel
-        cannot load its game by name.
-      ImportError: optax is missing.
+      OSError: If the file does not exist, or cannot be read.
+      CorruptFileError: If the file was not written by spiel_cr, was modified since, or
+        its arrays do not belong to such networks.
+      ValueError: If the file contains no such policy, or one for another game, or
+        OpenSpiel cannot load its game by name.
+      ImportError: If optax is missing.
     """
     named, average = _read(path)
     loaded = (
@@ -343,13 +349,13 @@ def load_deep_policy(
 
 
 def _read(path: atomic.Path) -> tuple[str, Networks]:
-    """The game's name and the networks; nothing is put together."""
+    """Return the name of the game and the networks' arrays of a file."""
     metadata = behaviour_files.read_metadata(path)
     if metadata.get("kind") != KIND:
         raise ValueError(
             f"path={os.fspath(path)!r} holds a "
             f"{metadata.get('kind', 'file of another kind')}, not a policy of "
-            f"networks; a strategy in numbers is played by policy(path=...)"
+            f"networks; use policy(path=...) to play a tabular policy"
         )
     arrays, metadata = storage.load(path)
     damaged = functools.partial(behaviour_files.damaged, path)
@@ -357,10 +363,14 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     features = behaviour_files.text_of(metadata, "features", path)
     kind = behaviour_files.text_of(metadata, "average", path)
     if features not in deep_config.FEATURES or kind not in (_NETWORK, _BANK):
-        raise damaged(f"it has an average of the kind {kind!r}, of {features!r}")
+        raise damaged(
+            f"its average has the unknown kind {kind!r} or features {features!r}"
+        )
     shape = _shape(metadata.get("shape"))
     if shape is None:
-        raise damaged(f"its networks have the shape {metadata.get('shape')!r}")
+        raise damaged(
+            f"its networks have the shape {metadata.get('shape')!r}, which is invalid"
+        )
     leaves: list[list[np.ndarray]] = []
     for player in range(2):
         player_leaves: list[np.ndarray] = []
@@ -370,10 +380,12 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
                 player_leaves[-1].dtype != np.float32
                 or not np.isfinite(player_leaves[-1]).all()
             ):
-                raise damaged(f"{name} has numbers that are none of a network")
+                raise damaged(
+                    f"{name} contains values that are not finite float32 numbers"
+                )
         leaves.append(player_leaves)
     if kind == _NETWORK:
-        # Of who was never met there are no arrays in older files.
+        # Older files have no arrays of a player without visits.
         nothing = [np.zeros_like(leaf) for leaf in leaves[0] or leaves[1]]
         average = Networks.single(
             shape, features, [player_leaves or nothing for player_leaves in leaves]
@@ -386,7 +398,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
         for player, player_leaves in enumerate(leaves):
             weight = arrays.get(f"weights{player}", np.zeros(0))
             fits = weight.dtype == np.float64 and weight.ndim == 1
-            # Written so that NaN fails.
+            # The comparisons are false for NaN.
             fits = fits and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
             if (
                 not fits
@@ -410,7 +422,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
 
 
 def _shape(fields: Any) -> Shape | None:
-    """A shape from a file; None: it is none."""
+    """Return a shape from a file, or None if it is invalid."""
     if not isinstance(fields, dict) or set(fields) != set(Shape._fields):
         return None
     numbers = [fields[name] for name in Shape._fields]

@@ -1,6 +1,6 @@
-"""Networks that give a number for each action, and strategies by these numbers.
+"""Shapes of networks with one output for each action, and strategies from the outputs.
 
-Numbers of actions that are not legal mean nothing, and every use of them is masked.
+Outputs of illegal actions are arbitrary, and every use of them is masked.
 """
 
 from typing import NamedTuple
@@ -9,13 +9,13 @@ import numpy as np
 
 
 class Shape(NamedTuple):
-    """What a perceptron is made of.
+    """Shape of a perceptron.
 
     Attributes:
-      features: F, numbers that it sees.
-      actions: A, numbers that it gives.
-      hidden: units of each hidden layer.
-      layers: hidden layers.
+      features: Number F of inputs.
+      actions: Number A of outputs.
+      hidden: Number of units of each hidden layer.
+      layers: Number of hidden layers.
     """
 
     features: int
@@ -25,19 +25,19 @@ class Shape(NamedTuple):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """As `networks.make` takes them."""
+        """Numbers of units of all layers, as `networks.make` expects them."""
         return (self.features, *[self.hidden] * self.layers, self.actions)
 
 
 def regret_matching(
     advantages: np.ndarray, legal: np.ndarray, fallback: str = "argmax"
 ) -> np.ndarray:
-    """Strategies in proportion to positive advantages, float64 [n, A].
+    """Return strategies in proportion to positive advantages, float64 [n, A].
 
     Args:
-      advantages: [n, A]; anything where an action is not legal.
-      legal: bool [n, A], at least one in a row.
-      fallback: "argmax" or "uniform", where no advantage is positive.
+      advantages: Advantages, [n, A]; arbitrary at illegal actions.
+      legal: Mask of legal actions, bool [n, A], at least one in each row.
+      fallback: Strategy if no advantage is positive: "argmax" or "uniform".
     """
     positive = np.where(legal, np.maximum(advantages, 0), 0).astype(np.float64)
     total = positive.sum(axis=1)
@@ -53,11 +53,11 @@ def regret_matching(
 
 
 def softmax(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
-    """Strategies of a network of averages, float64 [n, A].
+    """Return the strategies of a network of averages, float64 [n, A].
 
     Args:
-      logits: [n, A]; anything where an action is not legal.
-      legal: bool [n, A], at least one in a row.
+      logits: Logits, [n, A]; arbitrary at illegal actions.
+      legal: Mask of legal actions, bool [n, A], at least one in each row.
     """
     inside = np.where(legal, logits, -np.inf).astype(np.float64)
     weight = np.exp(inside - inside.max(axis=1)[:, None])

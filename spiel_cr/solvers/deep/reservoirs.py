@@ -9,7 +9,7 @@ from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge
 
-# A named tuple of arrays with equally many rows.
+# Named tuple of arrays with the same number of rows.
 Rows = TypeVar("Rows", bound=Any)
 
 
@@ -17,7 +17,8 @@ def joined(chunks: Iterable[Targets]) -> Targets:
     """Return the visits of several chunks as one.
 
     Args:
-      chunks: At least one. Chunks without visits may have rows of another shape.
+      chunks: Chunks of visits, at least one. Chunks without visits may have rows of
+        another shape.
     """
     first, *others = chunks
     some = [chunk for chunk in (first, *others) if len(chunk.weight)]
@@ -32,12 +33,12 @@ class Transitions(NamedTuple):
 
     Attributes:
       rows: Joint information, [n, ...].
-      action: OpenSpiel's action that was played, int32 [n].
-      utility: Player 0's utility if the game was over then, else 0, float32 [n].
-      player: The player that decides next, int8 [n]; negative: the game was over.
+      action: Action that was played, numbered as in OpenSpiel, int32 [n].
+      utility: Player 0's utility if the game was over then, otherwise 0, float32 [n].
+      player: Player who decides next, int8 [n]; negative: the game was over.
       next_rows: Joint information after the move, [n, ...]; arbitrary if the game was
         over.
-      next_legal: Legal actions there, bool [n, A].
+      next_legal: Legal actions after the move, bool [n, A].
     """
 
     rows: np.ndarray
@@ -49,7 +50,7 @@ class Transitions(NamedTuple):
 
 
 class Kept(Generic[Rows]):
-    """Rows of arrays up to a capacity; subclasses choose which rows stay.
+    """Rows of arrays up to a capacity; subclasses choose the rows that remain.
 
     Attributes:
       capacity: Maximum number of rows.
@@ -60,7 +61,7 @@ class Kept(Generic[Rows]):
     kind: type[Rows]
 
     def __init__(self, capacity: int) -> None:
-        """Start empty; memory grows with the rows.
+        """Create an empty memory, which grows with the rows.
 
         Args:
           capacity: Maximum number of rows.
@@ -72,11 +73,12 @@ class Kept(Generic[Rows]):
         return min(self.num_seen, self.capacity)
 
     def _put(self, rows: Rows, place: np.ndarray) -> None:
-        """Store rows; those whose place is below the capacity are kept.
+        """Store the rows whose place is below the capacity.
 
         Args:
-          rows: n rows.
-          place: Place of each, int64 [n]; of equal places the last one stays.
+          rows: Named tuple of arrays with n rows.
+          place: Place of each row, int64 [n]; of rows with equal places the last one
+            remains.
         """
         if not self._arrays:
             self._arrays = [array[:0].copy() for array in rows]
@@ -112,7 +114,7 @@ class Kept(Generic[Rows]):
         """Restore the state that `arrays` returned.
 
         Raises:
-          ValueError: If the arrays are not those of such a memory.
+          ValueError: If the arrays do not belong to such a memory.
         """
         num_seen = int(arrays["met"])
         names = self.kind._fields if num_seen else ()
@@ -120,19 +122,20 @@ class Kept(Generic[Rows]):
         if num_seen < 0 or any(
             name not in arrays or len(arrays[name]) != size for name in names
         ):
-            raise ValueError("the memory has another size")
+            raise ValueError("the state of the memory has another size")
         self.num_seen = num_seen
         self._arrays = [arrays[name].copy() for name in names]
 
 
 class Reservoir(Kept[Targets]):
-    """A uniform sample of all visits so far, without replacement (Vitter 1985, R).
+    """Uniform sample of all visits so far, without replacement (Vitter 1985, R).
 
-    Targets are kept in single precision.
+    Targets are stored in single precision.
 
-    A batch of visits is taken in at once: visit number i (from 1) goes to place i - 1
-    while there is room; later to a uniformly drawn place of the first i, if that is one
-    of the reservoir's. Where two of a batch draw one place, the later one stays.
+    A batch of visits is added at once. Visit number i (from 1) is stored at place i - 1
+    while there is room. A later visit draws one of the first i places uniformly, and
+    replaces the visit there if the place is below the capacity. If two visits of a
+    batch draw the same place, the later one remains.
     """
 
     kind = Targets
@@ -141,8 +144,8 @@ class Reservoir(Kept[Targets]):
         """Store a batch of visits.
 
         Args:
-          visits: The visits.
-          random: Random generator, which is advanced.
+          visits: Visits with their targets.
+          random: Random number generator, which is advanced.
         """
         count = len(visits.weight)
         if not count:
@@ -168,7 +171,7 @@ class Sums:
     """
 
     def __init__(self, legal: np.ndarray) -> None:
-        """Start at zero.
+        """Create sums of zero.
 
         Args:
           legal: Legal actions, bool [I, A].
@@ -178,13 +181,13 @@ class Sums:
         self.weight = np.zeros(len(legal))
 
     def add(self, visits: Targets, random: np.random.Generator | None = None) -> None:
-        """Add visits, whose rows are infosets; draws no random numbers."""
+        """Add visits, whose rows are infosets; no random numbers are drawn."""
         count, target = len(self.weight), np.where(visits.legal, visits.target, 0)
         self.weight += np.bincount(visits.rows, visits.weight, count)
         self.total += sums_by_row(visits.rows, visits.weight[:, None] * target, count)
 
     def discount(self, factor: float) -> None:
-        """Keep positive sums, times a factor; weights shrink alike."""
+        """Multiply positive sums and weights by a factor; set negative sums to 0."""
         self.total = np.maximum(self.total, 0) * factor
         self.weight = self.weight * factor
 
@@ -194,7 +197,7 @@ class Sums:
         return self.total / safe_weight[:, None]
 
     def targets(self) -> Targets:
-        """Return a row per infoset."""
+        """Return one row for each infoset."""
         rows = np.arange(len(self.weight))
         return Targets(rows, self.legal, self.mean(), self.weight)
 
@@ -210,7 +213,7 @@ class Sums:
         """
         total, weight = arrays["total"], arrays["weight"]
         if total.shape != self.total.shape or weight.shape != self.weight.shape:
-            raise ValueError("the sums are of another game")
+            raise ValueError("the sums belong to another game")
         self.total, self.weight = total.copy(), weight.copy()
 
 
@@ -228,8 +231,8 @@ def per_infoset(visits: Targets, legal: np.ndarray | None) -> Targets:
 
     Args:
       visits: Visits, whose rows are infosets if these are numbered.
-      legal: Legal actions of infosets, bool [I, A]; None: visits are returned as they
-        are.
+      legal: Legal actions of infosets, bool [I, A]; None: visits are returned
+        unchanged.
     """
     if legal is None:
         return visits
@@ -242,7 +245,7 @@ def balanced(targets: Targets, power: float) -> Targets:
     """Return targets whose positive weights are raised to a power.
 
     Args:
-      targets: A row per infoset of a game tree.
+      targets: Targets with one row for each infoset of a game tree.
       power: Exponent of the weights, see `config.DeepConfig.balance`.
     """
     has_weight = targets.weight > 0
@@ -257,12 +260,12 @@ def make_memory(
 
     Args:
       knowledge: Meaning of rows.
-      player: The player whose visits are stored.
-      config: The algorithm.
+      player: Player whose visits are stored.
+      config: Settings of the algorithm.
     """
     if config.memory == "exact":
         legal = knowledge.legal[player]
-        assert legal is not None  # see `DeepConfig.needs_tree`
+        assert legal is not None  # `DeepConfig.needs_tree` ensures it.
         return Sums(legal)
     return Reservoir(config.capacity)
 
@@ -270,13 +273,13 @@ def make_memory(
 def to_fit(
     samples: Reservoir | Sums, knowledge: Knowledge, player: int, balance: float
 ) -> Targets:
-    """Return the targets of a fit: in game trees balanced means per infoset.
+    """Return the targets of a fit: for game trees balanced means per infoset.
 
     Args:
-      samples: The memory.
+      samples: Memory of visits.
       knowledge: Meaning of its rows.
-      player: The player.
-      balance: See `config.DeepConfig`.
+      player: Player whose visits are stored.
+      balance: Exponent of the weights, see `config.DeepConfig`.
     """
     targets, legal = samples.targets(), knowledge.legal[player]
     if isinstance(samples, Reservoir):
@@ -285,12 +288,12 @@ def to_fit(
 
 
 class Replay(Kept[Transitions]):
-    """The newest transitions."""
+    """Memory of the newest transitions."""
 
     kind = Transitions
 
     def add(self, moves: Transitions) -> None:
-        """Store transitions, in place of the oldest ones."""
+        """Store transitions in place of the oldest ones."""
         place = (self.num_seen + np.arange(len(moves.action))) % self.capacity
         if len(place):
             self._put(moves, place)

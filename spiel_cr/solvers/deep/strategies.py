@@ -1,4 +1,4 @@
-"""One player's average strategy while it is being made, by each method."""
+"""Average strategy of one player during training, by each method."""
 
 import numpy as np
 
@@ -13,41 +13,41 @@ from spiel_cr.solvers.deep.reservoirs import Sums, make_memory, to_fit
 
 
 class SampledStrategies:
-    """A memory of strategies, to which an average network is fitted.
+    """Memory of sampled strategies, to which an average network is fitted.
 
     Attributes:
-      memory: of the strategies at visits.
+      memory: Strategies at visits.
     """
 
     def __init__(
         self, knowledge: Knowledge, player: int, config: DeepConfig, seed: int
     ) -> None:
-        """Is empty.
+        """Create an empty memory.
 
         Args:
-          knowledge: what rows stand for.
-          player: whose.
-          config: the algorithm.
-          seed: of the fit.
+          knowledge: Meaning of rows.
+          player: Player whose strategy is averaged.
+          config: Settings of the algorithm.
+          seed: Seed of the fit.
         """
         self._knowledge, self._player, self._config = knowledge, player, config
         self._seed = seed
         self.memory = make_memory(knowledge, player, config)
 
     def add(self, visits: Targets, weight: float, random: np.random.Generator) -> None:
-        """Takes in visits.
+        """Add visits.
 
         Args:
-          visits: with strategies as targets.
-          weight: of the iteration.
-          random: advanced.
+          visits: Visits with strategies as targets.
+          weight: Weight of the iteration.
+          random: Random number generator, which is advanced.
         """
         self.memory.add(visits._replace(weight=visits.weight * weight), random)
 
     def fit(self) -> list[np.ndarray]:
-        """The arrays of a new network that plays the average; 0 where nothing is known.
+        """Return the arrays of a new network that plays the average.
 
-        The same memory gives the same network.
+        Without visits the arrays are zeros. The same memory gives the same network.
         """
         config, samples = self._config, self.memory
         network = Perceptron(
@@ -65,19 +65,19 @@ class SampledStrategies:
 
 
 class Bank:
-    """The iterates of one player.
+    """Ensemble of one player's iterates.
 
     Attributes:
-      leaves: of each that is kept, see `networks.leaves`.
-      weights: of each.
-      num_seen: iterates so far.
+      leaves: Arrays of each stored iterate, see `networks.leaves`.
+      weights: Weight of each stored iterate.
+      num_seen: Number of iterates so far.
     """
 
     def __init__(self, limit: int) -> None:
-        """Is empty.
+        """Create an empty ensemble.
 
         Args:
-          limit: iterates that are kept; 0: all.
+          limit: Maximum number of stored iterates; 0: no limit.
         """
         self._limit = limit
         self.leaves: list[list[np.ndarray]] = []
@@ -87,12 +87,15 @@ class Bank:
     def add(
         self, leaves: list[np.ndarray], weight: float, random: np.random.Generator
     ) -> None:
-        """Takes in an iterate, maybe in the place of another.
+        """Add an iterate.
+
+        If the ensemble is full, the new iterate replaces a random one or is discarded,
+        so that the ensemble remains a uniform sample.
 
         Args:
-          leaves: its arrays.
-          weight: of it.
-          random: advanced once it is full.
+          leaves: Arrays of the iterate.
+          weight: Weight of the iterate.
+          random: Random number generator, which is advanced if the ensemble is full.
         """
         self.num_seen += 1
         if not self._limit or len(self.leaves) < self._limit:
@@ -104,11 +107,11 @@ class Bank:
             self.leaves[place], self.weights[place] = leaves, weight
 
     def stacked(self) -> list[np.ndarray]:
-        """The arrays of all iterates, with an axis [T] in front."""
+        """Return the arrays of all iterates, with a leading axis [T]."""
         return [np.stack(leaf) for leaf in zip(*self.leaves, strict=True)]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, for `restore`."""
+        """Return all arrays that `restore` needs."""
         arrays = {f"leaf{k}": leaf for k, leaf in enumerate(self.stacked())}
         return {
             **arrays,
@@ -117,7 +120,7 @@ class Bank:
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Puts back what `arrays` gave."""
+        """Restore the state that `arrays` returned."""
         self.num_seen = int(arrays["met"])
         self.weights = arrays["weights"].tolist()
         stacked = [arrays[f"leaf{k}"] for k in range(len(arrays) - 2)]
@@ -129,13 +132,13 @@ class Bank:
 def behaviour_of(
     average: Networks, knowledge: TreeKnowledge, player: int, config: DeepConfig
 ) -> np.ndarray:
-    """float64 [S], what networks play in a compiled game.
+    """Return the strategy of networks in a game tree, float64 [S].
 
     Args:
-      average: the networks, or tables.
-      knowledge: of the game.
-      player: whose.
-      config: the algorithm.
+      average: Networks, or tables.
+      knowledge: Information in the game tree.
+      player: Player whose strategy is computed.
+      config: Settings of the algorithm.
     """
     legal, leaves = knowledge.legal[player], average.leaves[player]
     if average.rule == SOFTMAX:

@@ -1,9 +1,9 @@
-"""Information at positions of games without a tree: their tensors.
+"""Tensors of the information at positions of tree-free games.
 
 A game's batched rules may compute the tensors of many states at once (see
-`games.opening.batched_rules.BatchedRules`); otherwise OpenSpiel's states are queried
-one by one. In both cases a network is evaluated at all positions of a depth together,
-in few sizes (`networks.evaluate` pads), so that few functions are compiled.
+`games.opening.batched_rules.BatchedRules`). Otherwise OpenSpiel's states are queried
+one by one. In both cases a network is evaluated at all positions of a depth together.
+`networks.evaluate` pads to a few sizes, so that XLA compiles few functions.
 """
 
 from typing import NamedTuple
@@ -30,12 +30,12 @@ class RulesReader:
     """
 
     def __init__(self, source: RulesSource, features: str, actions: int) -> None:
-        """Compute one tensor, to learn its type.
+        """Compute one tensor to determine the data type.
 
         Args:
-          source: Simulator, whose rules have a method for these tensors.
+          source: Simulator whose rules have a method for these tensors.
           features: Name of the tensors, one of `config.FEATURES`.
-          actions: A, OpenSpiel's `num_distinct_actions`.
+          actions: Number A of distinct actions in OpenSpiel.
         """
         self._read = getattr(source.rules, f"{features}_tensor")
         self._actions = actions
@@ -44,11 +44,11 @@ class RulesReader:
         self.item_bytes = int(self._none.dtype.itemsize)
 
     def tensors(self, states: States, player: int) -> np.ndarray:
-        """Return tensors of a player at m decisions, float32 or bool [m, F].
+        """Return a player's tensors at m decisions, float32 or bool [m, F].
 
         Args:
           states: States of decisions of either player.
-          player: The player that observes.
+          player: Player who observes.
         """
         if not len(states.rows):
             return self._none
@@ -56,7 +56,7 @@ class RulesReader:
 
     def legal(self, states: States) -> np.ndarray:
         """Return the legal actions of the acting player, bool [m, A]."""
-        # Rules also have columns for outcomes of chance.
+        # Rules may also have columns for chance outcomes.
         some = states.legal[:, : self._actions]
         missing = self._actions - some.shape[1]
         return np.pad(some, ((0, 0), (0, missing))) if missing else some
@@ -76,14 +76,14 @@ class StateReader:
 
         Args:
           features: Name of the tensors, one of `config.FEATURES`.
-          size: F.
-          actions: A.
+          size: Number F of features.
+          actions: Number A of distinct actions.
         """
         self._name = f"{features}_tensor"
         self._size, self._actions = size, actions
 
     def tensors(self, states: np.ndarray, player: int) -> np.ndarray:
-        """See `RulesReader`."""
+        """Return a player's tensors at m decisions; see `RulesReader`."""
         tensors = np.zeros((len(states), self._size), np.float32)
         decision: Decision
         for row, decision in zip(tensors, states, strict=True):
@@ -91,7 +91,7 @@ class StateReader:
         return tensors
 
     def legal(self, states: np.ndarray) -> np.ndarray:
-        """See `RulesReader`."""
+        """Return the legal actions of the acting player; see `RulesReader`."""
         mask = np.zeros((len(states), self._actions), bool)
         decision: Decision
         for row, decision in zip(mask, states, strict=True):
@@ -103,13 +103,15 @@ Reader = RulesReader | StateReader
 
 
 class TensorKnowledge:
-    """`infosets.Knowledge` of positions whose infosets have no numbers.
+    """`infosets.Knowledge` of positions whose infosets are not numbered.
 
-    Rows are tensors, [m, F] of infosets and [m, 2 F] of joint information; bool if
-    rules return them as 0 and 1, so that a memory holds four times as many.
+    Rows are tensors: [m, F] of infosets and [m, 2 F] of joint information. Their dtype
+    is bool if the rules return them as 0 and 1, so that a memory holds four times as
+    many.
 
     Attributes:
-      num_actions, num_features, legal, deciders, scale: See `infosets.Knowledge`.
+      num_actions, num_features, legal, deciders, scale: Facts as in
+        `infosets.Knowledge`.
       row_bytes: Bytes of the features of an infoset.
     """
 
@@ -119,9 +121,9 @@ class TensorKnowledge:
         """Store a reader.
 
         Args:
-          game: The sequential game.
-          reader: Reader of its positions' states.
-          num_features: F, see `game_checks.feature_count`.
+          game: Sequential game.
+          reader: Reader of the tensors of its states.
+          num_features: Number F of features, see `game_checks.feature_count`.
         """
         self._reader = reader
         self.num_actions: int = game.num_distinct_actions()
@@ -130,34 +132,34 @@ class TensorKnowledge:
         self.scale = scale_of(game)
 
     def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
-        """See `infosets.Knowledge`."""
+        """Return the information of a player; see `infosets.Knowledge`."""
         states = positions.states[places]
         return Seen(self._reader.tensors(states, player), self._reader.legal(states))
 
     def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
-        """See `infosets.Knowledge`."""
+        """Return joint information; see `infosets.Knowledge`."""
         states = positions.states[places]
         both = [self._reader.tensors(states, player) for player in range(2)]
         return np.concatenate(both, axis=1)
 
     def player_rows(self, joint: np.ndarray, player: int) -> np.ndarray:
-        """See `infosets.Knowledge`."""
+        """Return the acting player's rows; see `infosets.Knowledge`."""
         first = player * self.num_features
         return joint[:, first : first + self.num_features]
 
     def outputs(
         self, parameters: Parameters, rows: np.ndarray, player: int | None
     ) -> np.ndarray:
-        """See `infosets.Knowledge`."""
+        """Return the outputs of a network; see `infosets.Knowledge`."""
         return networks.evaluate(parameters, rows)
 
     def table(self, player: int | None) -> jax.Array | None:
-        """See `infosets.Knowledge`."""
+        """Return None, because rows are not numbered; see `infosets.Knowledge`."""
         return None
 
 
 class Stepped(NamedTuple):
-    """A simulated game that can be sampled.
+    """Simulated game that can be sampled.
 
     Attributes:
       source: Simulator of the game; its owner closes it.
@@ -174,9 +176,9 @@ def stepped(
     """Return a simulator of a game, and the information at its positions.
 
     Args:
-      opened: The game.
+      opened: Opened game.
       features: Name of the tensors, one of `config.FEATURES`.
-      use_rules: Whether to use the game's batched rules, if they compute these tensors.
+      use_rules: True to use the game's batched rules if they compute these tensors.
 
     Raises:
       ValueError: If the game does not provide these tensors.

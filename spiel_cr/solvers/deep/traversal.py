@@ -1,21 +1,21 @@
-"""A batch of trajectories in lockstep, down and up again: advantages of visits.
+"""Sampling of batches of trajectories in lockstep, and advantages at their decisions.
 
-With rho(a|h) the probability that a trajectory at h follows a, and any guess b of
-player 0's utility,
+Let rho(a|h) be the probability that a trajectory at h follows a, and b any estimate of
+player 0's utility. Then
 
     u(h, a) = b(h, a) + [a followed] / rho(a|h) * (u(ha) - b(h, a))
     u(h)    = sum over a of sigma(a|h) u(h, a)
 
-are unbiased. At a decision of the updating player, u(h, a) - u(h), from its own
-perspective, is the sampled advantage of a. Visits come by with the probability
-pi(h) xi(h): the reach of everybody else, and the updating player's own reach under
-exploration. Summed with the weight 1 / xi(h) (1 for external sampling, which follows
-all of its actions), advantages estimate counterfactual regrets without bias; their
-weighted mean is these over the reach of the others (Brown et al. 2019, Steinberger et
-al. 2020).
+are unbiased. At a decision of the updating player, u(h, a) - u(h), from the player's
+own perspective, is the sampled advantage of a. A trajectory visits h with probability
+pi(h) xi(h): the reach of the others, and the updating player's own reach under
+exploration. Sums of advantages with the weight 1 / xi(h) are unbiased estimates of
+counterfactual regrets. (The weight is 1 in external sampling, which follows all of the
+player's actions.) The weighted mean of advantages is the regret divided by the reach of
+the others (Brown et al. 2019, Steinberger et al. 2020).
 
-Signs depend on the updating player alone and never on whose turn it was before: u is
-player 0's utility all the way up.
+The sign depends only on the updating player and never on the player who acts: u is
+player 0's utility throughout the backward pass.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,28 +30,30 @@ from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.reservoirs import Transitions
 
-# Positions of a chunk. They take some 300 bytes each in games that are not compiled.
+# Maximum number of positions of a chunk. Each uses about 300 bytes in tree-free games.
 MOST_POSITIONS = 1 << 20
-# Trajectories that tell how many positions the first chunk will have, and what it may
-# have more than they say.
+# Number of trajectories that are sampled to predict the positions per trajectory of the
+# first chunk, and a safety factor for the prediction.
 _PROBES, _MARGIN = 4, 2
 
-# Strategies float64 [m, A] from a player and what it sees.
+# Function that returns strategies, float64 [m, A], from a player and its information.
 Strategy = Callable[[int, Seen], np.ndarray]
-# Player 0's utility float64 [m, A] after each action, from rows of joint information.
+# Function that returns player 0's utility after each action, float64 [m, A], from rows
+# of joint information.
 Critic = Callable[[np.ndarray], np.ndarray]
 
 
 class Task(NamedTuple):
-    """What is sampled, for one player.
+    """Settings of the sampling for one player.
 
     Attributes:
-      source: of histories.
-      knowledge: of its positions.
-      strategy: of both players.
-      config: how: `sampling`, `epsilon`, `values`, `importance` and `draws`.
-      player: whose advantages are sampled.
-      critic: guesses of utilities; None: 0 everywhere.
+      source: Simulator of the game.
+      knowledge: Information at the simulator's positions.
+      strategy: Strategy of both players.
+      config: Settings, of which sampling uses `sampling`, `epsilon`, `values`,
+        `importance` and `draws`.
+      player: Player whose advantages are sampled.
+      critic: Estimates of utilities; None: 0 everywhere.
     """
 
     source: Simulator
@@ -63,13 +65,14 @@ class Task(NamedTuple):
 
 
 class Traversal(NamedTuple):
-    """What a batch has found.
+    """Result of a batch.
 
     Attributes:
-      advantages: at visits of the updating player; own perspective, the game's units.
-      strategies: of the other player at its visits, as targets.
-      moves: what was played, for a critic; None where none was asked.
-      positions: decisions and ends that were visited.
+      advantages: Advantages at visits of the updating player, from the player's own
+        perspective, in the game's units.
+      strategies: Strategies of the other player at its visits, as targets.
+      moves: Followed actions, for a critic; None without a critic.
+      positions: Number of visited decisions and terminal nodes.
     """
 
     advantages: Targets
@@ -82,19 +85,19 @@ class _Depth(NamedTuple):
     """The m decisions at one depth, and the k actions that are followed there.
 
     Attributes:
-      live: int64 [m], their places among all positions of the depth.
-      is_updating_player: bool [m], those of the updating player.
-      decides: bool [m], where more than one action is legal.
-      seen: for each player what it sees, at its decisions in their order.
-      legal: bool [m, A].
-      sigma: float64 [m, A].
-      weight: float64 [m], one over the updating player's reach in sampling.
-      joint: rows [m, ...] of joint information; None without a critic.
-      parent: int64 [k], the decision that each followed action comes from.
-      action: int64 [k], OpenSpiel's.
-      rho: float64 [k], how likely it was followed.
-      utility: float64 [n], of all positions: player 0's where the match is over.
-      player: int8 [m], who decides.
+      live: Indices of the decisions among all positions of the depth, int64 [m].
+      is_updating_player: Mask of the updating player's decisions, bool [m].
+      decides: Mask of decisions with more than one legal action, bool [m].
+      seen: Information of each player at its decisions, in their order.
+      legal: Mask of legal actions, bool [m, A].
+      sigma: Strategy, float64 [m, A].
+      weight: Reciprocal of the updating player's reach in sampling, float64 [m].
+      joint: Rows of joint information, [m, ...]; None without a critic.
+      parent: Decision of each followed action, int64 [k].
+      action: Followed action, numbered as in OpenSpiel, int64 [k].
+      rho: Probability of following the action, float64 [k].
+      utility: Player 0's utility at finished matches among all positions, float64 [n].
+      player: Player who decides, int8 [m].
     """
 
     live: np.ndarray
@@ -113,12 +116,12 @@ class _Depth(NamedTuple):
 
 
 def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
-    """Samples a batch of trajectories for one player.
+    """Sample a batch of trajectories for one player.
 
     Args:
-      task: what is sampled.
-      count: trajectories; each has a deal of its own.
-      random: advanced.
+      task: Settings of the sampling.
+      count: Number of trajectories, each with an independent deal.
+      random: Random number generator, which is advanced.
     """
     way, positions = _descend(task, count, random)
     touched = count + sum(len(depth.parent) for depth in way)
@@ -140,19 +143,21 @@ def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
 def in_chunks(
     task: Task, count: int, random: np.random.Generator, *, most: int = MOST_POSITIONS
 ) -> Iterator[Traversal]:
-    """As `traverse`, in chunks that need little memory each.
+    """Yield the results of `traverse` in chunks that need little memory each.
 
-    How many trajectories a chunk has is said by the positions of the one before it, and
-    of the first chunk by a few trajectories that are thrown away, so that estimates
-    stay unbiased. Where all fits, that is one chunk with the draws of `traverse`. Else
-    draws are stratified within each chunk.
+    The number of trajectories of a chunk depends on the number of positions of the
+    previous chunk. For the first chunk, a few additional trajectories are sampled and
+    discarded, so that estimates remain unbiased. If all trajectories fit, there is one
+    chunk with the random numbers of `traverse`. Otherwise, draws are stratified within
+    each chunk.
 
     Args:
-      task: what is sampled; its strategy must stay the same until the last chunk.
-      count: trajectories of all chunks.
-      random: advanced.
-      most: positions that a chunk shall have; it may have more, where trajectories
-        differ, and has a trajectory at least.
+      task: Settings of the sampling; the strategy must not change before the last
+        chunk.
+      count: Number of trajectories of all chunks.
+      random: Random number generator, which is advanced.
+      most: Target for the number of positions of a chunk. A chunk has at least one
+        trajectory, and it may exceed the target because trajectories differ.
     """
     each = 0.0
     length = task.source.game.max_game_length()
@@ -174,7 +179,7 @@ def in_chunks(
 def _descend(
     task: Task, count: int, random: np.random.Generator
 ) -> tuple[list[_Depth], Positions]:
-    """The way down of some trajectories, and the positions where the last ones end."""
+    """Sample trajectories; return their decisions by depth and final positions."""
     positions = task.source.start(count, random)
     weight = np.ones(count)
     way: list[_Depth] = []
@@ -192,7 +197,7 @@ def _descend(
 def _decide(
     task: Task, positions: Positions, weight: np.ndarray, random: np.random.Generator
 ) -> _Depth:
-    """Asks for strategies at one depth, and draws what is followed."""
+    """Query the strategies at one depth and sample the actions to follow."""
     knowledge, config = task.knowledge, task.config
     live = np.flatnonzero(positions.player >= 0)
     acts = positions.player[live]
@@ -214,7 +219,7 @@ def _decide(
         parent = np.arange(len(live))
         action = choose(sigma, drawn)
         rho = sigma[parent, action]
-        # All of the updating player's, one of the others'.
+        # All actions of the updating player are followed, and one of the others.
         followed = np.where(is_updating_player[:, None], legal, False)
         others = np.flatnonzero(~is_updating_player)
         followed[others, action[others]] = True
@@ -243,7 +248,7 @@ def _decide(
 
 
 def _climb(task: Task, way: list[_Depth], ends: np.ndarray) -> list[np.ndarray]:
-    """For each depth float64 [m, A], advantages of the updating player."""
+    """Return the updating player's advantages at each depth, float64 [m, A]."""
     estimate, sign = ends, 1 - 2 * task.player
     gains = []
     for depth in reversed(way):
@@ -269,7 +274,7 @@ def _gather(
     *,
     is_updating: bool,
 ) -> Targets:
-    """The visits of one player where something is decided, of all depths."""
+    """Return the visits of one player with more than one action, of all depths."""
     parts = []
     for depth, target in zip(way, targets, strict=True):
         seen = depth.seen[player]
@@ -284,7 +289,7 @@ def _gather(
                 depth.weight[places],
             )
         )
-    if not parts:  # every match was over before a decision
+    if not parts:  # every match ended before a decision
         nothing = np.zeros((0, num_actions))
         return Targets(
             np.zeros(0, np.int64), nothing.astype(bool), nothing, np.zeros(0)
@@ -293,7 +298,7 @@ def _gather(
 
 
 def _moves(way: list[_Depth], last: Positions, num_actions: int) -> Transitions:
-    """Every followed action, and what came after it."""
+    """Return every followed action together with the next decision."""
     parts = []
     for number, depth in enumerate(way):
         count = len(depth.parent)

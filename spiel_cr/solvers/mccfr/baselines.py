@@ -1,19 +1,21 @@
-"""Baselines, control variates of sampled values.
+"""Baselines, the control variates of sampled values.
 
-A baseline b(h, a) guesses player 0's utility after action a at history h; the better it
-is, the less a sampled value varies. It must not depend on the sample that it is used
-for, so a batch reads the old table and leaves a new one (walks of one trajectory at a
-time leave it to the next). Tables cover chance outcomes
-like actions, and serve the updates of both players (the other's utility is minus this).
+A baseline b(h, a) estimates player 0's utility after action a at history h. The better
+the estimate, the lower the variance of sampled values. A baseline must not depend on
+the sample in which it is used, so a batch reads the old table and returns a new one (if
+trajectories are sampled one at a time, the next trajectory uses the new table). Tables
+treat chance outcomes like actions. They serve the updates of both players, because the
+other player's utility is the negative.
 
-  average   one entry for each infoset-action or outcome of a chance history: decayed
-            mean of the sampled values after it (Schmid et al. 2019, section "Choice of
-            baselines"; they have one for each player's updates, at histories of others
-            by what that player knows there, which compiled games do not record).
-  expected  for each history, the current strategies' expectation over the entries
-            below, backed up along the sampled histories; at terminals the utility. No
-            sampling noise enters (after Davis et al. 2020, predictive baselines, but
-            under the strategies that were sampled with, not the next ones).
+  average   One entry for each infoset-action pair or outcome of a chance history: the
+            decayed mean of the sampled values after it (Schmid et al. 2019, section
+            "Choice of baselines"; there, each player's updates have their own table,
+            indexed at the other player's histories by the information of the updating
+            player, which game trees do not record).
+  expected  For each history, the current strategies' expectation over the entries
+            below, backed up along the sampled histories; at terminals the utility.
+            Sampling noise does not enter (after Davis et al. 2020, predictive
+            baselines, but with the strategies that were sampled, not the next ones).
 """
 
 from typing import NamedTuple, TypeAlias
@@ -26,18 +28,20 @@ from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.solvers.mccfr import descent, sample_tree
 from spiel_cr.solvers.mccfr.sample_tree import consecutive
 
-# None; float [T + A]; or one float [n + 1 + A] for each level but the first.
+# None without baselines; one float [T + A] ("average"); or one float [n + 1 + A] for
+# each level except the first ("expected").
 Table: TypeAlias = jax.Array | tuple[jax.Array, ...] | None
 
 
 class Learning(NamedTuple):
-    """Baselines of a batch on its way up.
+    """State of a batch's baselines during the backward pass.
 
     Attributes:
-      table: The new baselines of the level so far ("expected"), or the ones before the
-        batch, because the new ones are made at the end ("average"); None without
+      table: New baselines of the level so far ("expected"), or those before the batch
+        because the new ones are computed at the end ("average"); None without
         baselines.
-      sums, counts: Sampled values by entry and their number ("average"); else None.
+      sums, counts: Sums and numbers of sampled values by entry ("average"); otherwise
+        None.
       below: New expectations at the visits one depth below, float [B] ("expected").
     """
 
@@ -70,10 +74,10 @@ def _places(at_level: descent.LevelBatch, history: jax.Array) -> tuple[jax.Array
 def rows(
     at_level: descent.LevelBatch, table: jax.Array, history: jax.Array
 ) -> jax.Array:
-    """Return baselines of all actions of visits, float [A, B]; 0 at padding.
+    """Return the baselines of all actions of visits, float [A, B]; 0 at padding.
 
     Args:
-      at_level: The batch at a depth.
+      at_level: Batch at one depth.
       table: Baselines of the level, float.
       history: Histories of the visits, int32 [B].
     """
@@ -83,7 +87,7 @@ def rows(
 
 
 def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learning:
-    """Return the state of learning before the way up.
+    """Return the state of the baselines before the backward pass.
 
     Args:
       kind: Kind of baseline.
@@ -104,12 +108,12 @@ def learn(
     learning: Learning,
     estimates: jax.Array,
 ) -> Learning:
-    """Learn from the sampled values one depth below.
+    """Update baselines with the sampled values of the next depth.
 
     Args:
-      at_level: The batch at a depth.
-      visit: The visits of this depth.
-      learning: Baselines so far.
+      at_level: Batch at one depth.
+      visit: Visits at this depth.
+      learning: State of the baselines.
       estimates: Sampled values at the next depth's visits, float [B].
     """
     table = learning.table
@@ -119,7 +123,7 @@ def learn(
     first, stride = _places(at_level, visit.history)
     entry = first + stride * visit.chosen
     if view.over is not None:
-        # Finished trajectories choose something too; the last entry nobody reads.
+        # Finished trajectories write to the last entry, which is never read.
         entry = jnp.where(view.over, len(table) - 1, entry)
     if learning.sums is not None and learning.counts is not None:
         sums = learning.sums.at[entry].add(estimates)
@@ -138,7 +142,7 @@ def finish(decay: float, learning: Learning) -> jax.Array | None:
     """Return the baselines after the batch, of the level or of all levels."""
     if learning.table is None or learning.sums is None or learning.counts is None:
         return learning.table
-    # As if the mean of the batch came as often as the entry was visited.
+    # Equivalent to one update with the batch mean for each visit of the entry.
     share = 1 - (1 - decay) ** learning.counts
     mean = learning.sums / jnp.maximum(learning.counts, 1)
     return learning.table + share * (mean - learning.table)

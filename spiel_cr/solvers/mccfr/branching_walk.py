@@ -1,22 +1,24 @@
-"""Sampling that follows several actions, one trajectory at a time, as scalar code.
+"""Sampling of one trajectory that follows several actions, as scalar code.
 
-As `walk.py`, but of the updating player's actions several are followed, one after
-another, depth first: all of them in external sampling (Lanctot et al. 2009, "Monte
-Carlo sampling for regret minimization in extensive games", section 3.2), in
-average-strategy sampling each with a probability that grows with its share in the
-average strategy (Gibson et al. 2012, "Efficient Monte Carlo counterfactual regret
-minimization in games with many player actions"). The frames of the own infosets on the
-way are a stack, and the last of them is kept apart in scalars, so that no turn of a
-loop reads a stack that it writes.
+This module is like `walk.py`, but several actions of the updating player are followed,
+one after another and depth first. In external sampling, all actions are followed
+(Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games",
+section 3.2). In average-strategy sampling, each action is followed with a probability
+that grows with its share in the average strategy (Gibson et al. 2012, "Efficient Monte
+Carlo counterfactual regret minimization in games with many player actions"). The frames
+of the updating player's infosets on the path form a stack. The last frame is stored
+separately in scalars, so that no step of a loop reads a stack that it writes.
 
-The others' actions and chance are drawn from their own probabilities, so a visit weighs
-what its own actions make it weigh: one over the probability that they were followed.
-With rho of an action that probability, what a visit adds to the value of an action is
-its weight times the sampled utility over rho, and 0 where the action is not followed.
-The update subtracts the strategy's mean.
+The others' actions and chance outcomes are sampled from their own probabilities. The
+weight of a visit is therefore one over the probability that the updating player's
+actions on the path were followed. Let rho be this probability for one action. A visit
+then adds its weight times the sampled utility over rho to the value of a followed
+action, and 0 to the value of any other action. The update subtracts the strategy's
+mean.
 
-A depth has one draw in a trajectory. Its visits are kept apart by their places, in the
-order in which a batch comes to the depth, and the actions of one by their numbers.
+A trajectory has one random number for each depth. Numbers for several visits of a depth
+are derived from it by the order of the visits in the batch, and numbers for the actions
+of one visit by the order of the actions.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -37,20 +39,23 @@ from spiel_cr.solvers.mccfr.walk import (
     put,
 )
 
-# Numbers that belong to different actions or visits of one trajectory are this far
-# apart, modulo 1 (the golden ratio's fraction: far from all small fractions), or in
-# units of 2^-32, where whole numbers wrap around without losing digits.
+# Distance modulo 1 between the random numbers of consecutive actions or visits of one
+# trajectory: the fractional part of the golden ratio, which is far from all fractions
+# with small denominators. `_WEYL` is the same distance in units of 2^-32, in which
+# integers wrap around without losing digits.
 _STRIDE = 0.6180339887498949
 _WEYL = np.uint32(2654435769)
 
 
 class _Reach(NamedTuple):
-    """How a walk came to a history, for average-strategy sampling; scalars.
+    """Weight and past reach of the updating player at a history, as scalars.
+
+    Only average-strategy sampling uses it.
 
     Attributes:
-      weight: float, the trajectory's share over the probability that the own actions on
-        the way were followed.
-      past: float, the sum of the player's past reaches of its last sequence there.
+      weight: Trajectory's share divided by the probability that the player's actions on
+        the path were followed, float.
+      past: Sum of the player's past reaches of its last sequence at the history, float.
     """
 
     weight: jax.Array
@@ -58,14 +63,15 @@ class _Reach(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """How the actions of an own infoset are chosen, in average-strategy sampling.
+    """Choice of the followed actions at an infoset, in average-strategy sampling.
 
     Attributes:
-      weight: float, see `_Reach`, of the visit.
-      missing: float, what the sums of its actions lack, in units of their strategy.
-      total: float, the sum of the past reaches of all its actions.
-      draw: float in [0, 1), of the action that is followed now.
-      rho: float, how likely that one is followed.
+      weight: Weight of the visit as in `_Reach`, float.
+      missing: Missing part of the sums of the infoset's actions, in units of their
+        strategy, float.
+      total: Sum of the past reaches of all actions, float.
+      draw: Random number of the current action in [0, 1), float.
+      rho: Probability that the current action is followed, float.
     """
 
     weight: jax.Array
@@ -76,15 +82,15 @@ class _Choice(NamedTuple):
 
 
 class _Frame(NamedTuple):
-    """An own infoset on the way: scalars, or D - 1 of them on the stack.
+    """Infoset of the updating player on the path: scalars, or D - 1 rows of the stack.
 
     Attributes:
-      entry: int32, of the action that is followed now.
-      child: int32, the history that it leads to.
-      left: int32, how many actions there are after it.
-      depth: int32, of the child.
-      mean: float, what the actions before it add to the infoset's value.
-      choice: how actions are chosen; None: all are followed.
+      entry: Entry of the current action, int32.
+      child: History after the current action, int32.
+      left: Number of actions after the current one, int32.
+      depth: Depth of the child, int32.
+      mean: Contribution of the earlier actions to the infoset's value, float.
+      choice: Choice of the followed actions; None: all actions are followed.
     """
 
     entry: jax.Array
@@ -96,13 +102,13 @@ class _Frame(NamedTuple):
 
 
 class _Front(NamedTuple):
-    """Where a walk is, all scalars.
+    """Current position of a trajectory; all attributes are scalars.
 
     Attributes:
-      history, point, depth: int32.
-      place: int32, among the visits at this depth.
-      reach: None where all actions are followed.
-      listed: bool, whether the point is in the list.
+      history, point, depth: Numbers of the current history, point and depth, int32.
+      place: Number of the visit among those at this depth, int32.
+      reach: Weight and past reach; None if all actions are followed.
+      listed: Flag of a point that is already in the list, bool.
     """
 
     history: jax.Array
@@ -114,15 +120,15 @@ class _Front(NamedTuple):
 
 
 class _Walk(NamedTuple):
-    """All of a walk.
+    """Complete state of the sampling of a trajectory.
 
     Attributes:
-      front: where it is.
-      height: int32 scalar, the number of frames.
-      top: the last frame.
-      stack: the frames before it, from place 1.
-      arrivals: int32 [D], visits of the batch so far by depth.
-      scratch: of the batch.
+      front: Current position.
+      height: Number of frames, int32 scalar.
+      top: Last frame.
+      stack: Frames before the last one, from row 1.
+      arrivals: Visits of the batch so far by depth, int32 [D].
+      scratch: Output of the batch so far.
     """
 
     front: _Front
@@ -136,17 +142,17 @@ class _Walk(NamedTuple):
 def sample(
     inputs: WalkInputs, arrivals: jax.Array, scratch: Scratch, config: MCCFRConfig
 ) -> tuple[jax.Array, Scratch]:
-    """A trajectory that follows several actions of the updating player.
+    """Sample a trajectory that follows several actions of the updating player.
 
     Args:
-      inputs: what it reads; without targets.
-      arrivals: int32 [D], visits of the batch so far by depth, at depths that follow
-        one at which the player decides.
-      scratch: of the batch so far.
-      config: scheme and exploration.
+      inputs: Read-only inputs, without targets.
+      arrivals: Visits of the batch so far by depth, int32 [D]; counted only at depths
+        that follow a depth where the player decides.
+      scratch: Output of the batch so far.
+      config: Settings of the sampling scheme and exploration.
 
     Returns:
-      The batch's arrivals and scratch, this trajectory included.
+      Arrivals and output of the batch, including this trajectory.
     """
     tree, zero = inputs.tree, jnp.int32(0)
     number = jnp.zeros_like(inputs.share)
@@ -196,7 +202,7 @@ def sample(
 def _descend(
     inputs: WalkInputs, config: MCCFRConfig, splits: jax.Array, walk: _Walk
 ) -> _Walk:
-    """Follows the first action of an own infoset, elsewhere one that is drawn."""
+    """Follow an action of the updating player, or a sampled action of the others."""
     tree, front, scratch = inputs.tree, walk.front, walk.scratch
     point, depth = front.point, front.depth
     first, code = at(tree.first, point), at(tree.code, point)
@@ -205,12 +211,12 @@ def _descend(
     action = choose(
         lambda action: at(inputs.strategy, first + action),
         count,
-        # Below all probabilities: the first action, at once.
+        # A negative number selects the first action immediately.
         jnp.where(is_updating, -1, draw),
     )
     entry, child = first + action, at(tree.first_child, front.history) + action
     scratch = enlist(scratch, point, front.listed, is_updating)
-    # Where no frame comes on top, the next one is written over it.
+    # If no frame is added, the next one overwrites this row.
     stack = jax.tree.map(
         lambda below, top: put(below, walk.height, top), walk.stack, walk.top
     )
@@ -222,20 +228,20 @@ def _descend(
         mean=jnp.zeros_like(walk.top.mean),
         choice=None,
     )
-    goes_on = jnp.bool_(True)
+    continues = jnp.bool_(True)
     if inputs.past is not None and front.reach is not None:
         frame = _first_followed(inputs, config, frame, front, draw, is_updating)
         assert frame.choice is not None
-        goes_on = ~is_updating | _is_followed(frame.choice)
+        continues = ~is_updating | _is_followed(frame.choice)
         entry = jnp.where(is_updating, frame.entry, entry)
         child = jnp.where(is_updating, frame.child, child)
     split = at(splits, depth)
-    arrivals = add(walk.arrivals, depth + 1, (split & goes_on).astype(jnp.int32))
-    # Where no action is followed the walk ends, and is worth nothing: a history that is
-    # not over has no utility.
-    history = jnp.where(goes_on, child, front.history)
-    after = jnp.where(goes_on, at(tree.point, child), len(tree.code) - 1)
-    grows = is_updating & goes_on
+    arrivals = add(walk.arrivals, depth + 1, (split & continues).astype(jnp.int32))
+    # If no action is followed, the path ends here with value 0, because the utility of
+    # a nonterminal history is 0.
+    history = jnp.where(continues, child, front.history)
+    after = jnp.where(continues, at(tree.point, child), len(tree.code) - 1)
+    grows = is_updating & continues
     return _Walk(
         front=_Front(
             history=history,
@@ -254,7 +260,7 @@ def _descend(
 
 
 def _shifted(draw: jax.Array, place: jax.Array) -> jax.Array:
-    """A draw for this place, by the golden ratio modulo 1."""
+    """Return a random number shifted for a visit, by the golden ratio modulo 1."""
     shift = (place.astype(jnp.uint32) * _WEYL).astype(draw.dtype) * 2.0**-32
     return _wrapped(draw + shift)
 
@@ -266,7 +272,7 @@ def _wrapped(draw: jax.Array) -> jax.Array:
 def _past_of(
     past: Past, strategy: jax.Array, missing: jax.Array, entry: jax.Array
 ) -> jax.Array:
-    """float, the sum of the player's past reaches of a sequence."""
+    """Return the sum of the player's past reaches of a sequence, float."""
     return past.sum_of(entry) + missing * at(strategy, entry)
 
 
@@ -278,15 +284,17 @@ def _first_followed(
     draw: jax.Array,
     is_updating: jax.Array,
 ) -> _Frame:
-    """The frame of an own infoset at the first action that is followed, if any is.
+    """Return an infoset's frame at the first followed action.
+
+    If no action is followed, the frame is at the last action.
 
     Args:
-      inputs: what the walk reads.
-      config: exploration.
-      frame: at the first action.
-      front: where the walk is.
-      draw: float in [0, 1), of the first action.
-      is_updating: bool, whether the updating player acts at all.
+      inputs: Read-only inputs.
+      config: Settings of exploration.
+      frame: Frame at the first action.
+      front: Current position.
+      draw: Random number of the first action in [0, 1), float.
+      is_updating: Flag of histories where the updating player acts, bool.
     """
     past, reach = inputs.past, front.reach
     assert past is not None and reach is not None
@@ -305,7 +313,7 @@ def _first_followed(
 
 
 def _with_rho(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
-    """A frame with the probability that its action is followed."""
+    """Return the frame with the probability that its action is followed."""
     past, choice = inputs.past, frame.choice
     assert past is not None and choice is not None
     share = _past_of(past, inputs.strategy, choice.missing, frame.entry)
@@ -314,28 +322,34 @@ def _with_rho(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
 
 
 def likelihood(config: MCCFRConfig, share: jax.Array, total: jax.Array) -> jax.Array:
-    """float, how likely an own action is followed (Gibson et al. 2012, equation 7).
+    """Return the probability of following an action (Gibson et al. 2012, equation 7).
 
     Args:
-      config: epsilon, threshold (tau) and bonus (beta).
-      share: float, the sum of past reaches of the action.
-      total: float, the sum over all actions of the infoset.
+      config: Settings epsilon, threshold (tau) and bonus (beta).
+      share: Sum of past reaches of the action, float.
+      total: Sum over all actions of the infoset, float.
+
+    Returns:
+      The probability, float.
     """
     rho = (config.bonus + config.threshold * share) / (config.bonus + total)
     return jnp.clip(rho, config.epsilon, 1)
 
 
 def _is_followed(choice: _Choice) -> jax.Array:
-    """bool, whether the frame's action is followed.
+    """Return True if the frame's action is followed, bool.
 
-    Gibson et al. draw independently for each action; here one shifted draw serves all,
-    with the same probabilities.
+    Gibson et al. draw independently for each action. Here one shifted random number
+    serves all actions, which have the same probabilities.
     """
     return choice.draw < choice.rho
 
 
 def _skip(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
-    """The frame at the next action from its own on that is followed; else the last."""
+    """Return the frame at the current action or the next one that is followed.
+
+    If none is followed, the frame is at the last action.
+    """
 
     def missed(frame: _Frame) -> jax.Array:
         assert frame.choice is not None
@@ -345,7 +359,7 @@ def _skip(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
 
 
 def _next(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
-    """The frame at the next action."""
+    """Return the frame at the next action."""
     frame = frame._replace(
         entry=frame.entry + 1, child=frame.child + 1, left=frame.left - 1
     )
@@ -359,8 +373,7 @@ def _next(inputs: WalkInputs, config: MCCFRConfig, frame: _Frame) -> _Frame:
 def _reach_after(
     inputs: WalkInputs, reach: _Reach | None, frame: _Frame, is_updating: jax.Array
 ) -> _Reach | None:
-    """How the walk comes to the child of a frame, where the player acts; else as it
-    was."""
+    """Return the reach at a frame's child if the player acts, otherwise the old one."""
     choice = frame.choice
     if reach is None or choice is None or inputs.past is None:
         return None
@@ -376,13 +389,13 @@ def _either(first: jax.Array, one: _Frame, other: _Frame) -> _Frame:
     return chosen
 
 
-# Whether it goes on, the value that is taken up, and what of a walk changes: height,
-# last frame, and the batch's `pending`.
+# Loop condition, value of the child, and the changing parts of a `_Walk`: height, last
+# frame, and the batch's `pending`.
 _Rising: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, _Frame, jax.Array]
 
 
 def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
-    """Takes a value up to the next infoset with an action that is still to follow."""
+    """Return a value to the last infoset that has another action to follow."""
     sign = (1 - 2 * inputs.player).astype(inputs.share.dtype)
     stack = walk.stack
 
@@ -396,7 +409,7 @@ def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
         done = top.left == 0
         moved = _next(inputs, config, top._replace(mean=mean))
         if moved.choice is not None:
-            # Past the last action, whose frame nobody goes on with.
+            # After the last action, the next frame is invalid and the old one is kept.
             moved = _either(done, top, moved)
             moved = _skip(inputs, config, moved)
             assert moved.choice is not None
@@ -418,7 +431,10 @@ def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
 
 
 def _turn(inputs: WalkInputs, walk: _Walk) -> _Walk:
-    """Goes to the child of the last frame; anywhere if there is none."""
+    """Move to the child of the last frame.
+
+    Without frames, sampling has finished and the position has no meaning.
+    """
     top = walk.top
     arrivals = add(walk.arrivals, top.depth, (walk.height > 0).astype(jnp.int32))
     point = at(inputs.tree.point, top.child)

@@ -1,36 +1,40 @@
-"""Which updates a sampled solver makes: of visited infosets only, or of all."""
+"""Choice between updating only visited infosets and updating all infosets."""
 
 import jax
 
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 
-# A pass over this many entries of the tables takes about as long as batches of array
-# code gain on a trajectory that is walked alone (measured on CPUs of two cores).
+# A batch of array code saves, per trajectory, about as much time as one pass over this
+# many entries of the tables costs (measured on CPUs with two cores).
 _ENTRIES_PER_TRAJECTORY = 100
-# Averaging weights are (t / 2^16)^gamma: up to this gamma, in single precision, neither
-# the first nor the sum of 2^31 of them is out of range.
+# Averaging weights are (t / 2^16)^gamma. Up to this gamma, neither the first weight nor
+# the sum of 2^31 weights is outside the range of single precision.
 _MAX_GAMMA = 5.0
 
 
 def visits_only(
     config: MCCFRConfig, entries: int, *, targets: bool = False, buckets: bool = False
 ) -> bool:
-    """Whether trajectories are walked one by one, and only what they visit is updated.
+    """Return True if the solver updates only the infosets that trajectories visit.
+
+    Such a solver simulates one trajectory after another (`visited.py`). The alternative
+    simulates batches with array operations and updates all infosets (`mccfr.py`).
 
     Args:
-      config: the algorithm.
-      entries: T, of tables over actions.
-      targets: whether there is a target, see `flat_tree.build`.
-      buckets: whether infosets share regrets.
+      config: Settings of the algorithm.
+      entries: Number T of entries of the tables over actions.
+      targets: True if trajectories are directed to a target, see `flat_tree.build`.
+      buckets: True if infosets share regrets.
 
     Raises:
-      ValueError: settings that need both ways, or neither has.
+      ValueError: If a setting needs a simulator, or if two settings need different
+        solvers.
     """
     branches = config.scheme != "outcome"
     for setting in config.simulated_only:
         raise ValueError(
-            f"algorithm={config.name!r}: {setting} is for games that are not "
-            f"compiled; leave it out, or give form='simulator' (--form simulator)"
+            f"algorithm={config.name!r}: {setting} requires a simulator; "
+            f"remove the setting, or use form='simulator' (--form simulator)"
         )
     alone = {f"scheme={config.scheme}": branches, "a target": targets}
     together = {
@@ -39,14 +43,15 @@ def visits_only(
         "buckets": buckets,
         "a baseline": branches and config.baseline != "none",
         "a target": branches and targets,
-        "a device that is no CPU (JAX_PLATFORMS=cpu)": jax.default_backend() != "cpu",
+        "a device other than the CPU (JAX_PLATFORMS=cpu)": jax.default_backend()
+        != "cpu",
     }
     needs_walks = [reason for reason, holds in alone.items() if holds]
     needs_batches = [reason for reason, holds in together.items() if holds]
     if needs_walks and needs_batches:
         raise ValueError(
-            f"algorithm={config.name!r}: {needs_walks[0]} does not go with "
-            f"{', '.join(needs_batches)}; leave one of them out"
+            f"algorithm={config.name!r}: {needs_walks[0]} cannot be combined "
+            f"with {', '.join(needs_batches)}; remove one of these settings"
         )
     if needs_walks or needs_batches:
         return not needs_batches

@@ -1,9 +1,9 @@
-"""The way of sampled trajectories down the histories.
+"""Descent of sampled trajectories through the histories.
 
-`descend` chooses an action for each trajectory of a batch at one depth, and keeps what
-the way up needs (`Visit`). The mathematics is in `trajectories.py`. Game trees have one
-`SampleLevel` for every depth (`sample_tree`), subgames one for all depths
-(`resolving.subgame_sampling`).
+`descend` samples an action for each trajectory of a batch at one depth and returns the
+data that the backward pass needs (`Visit`). The mathematics is in `trajectories.py`.
+Game trees have one `SampleLevel` for each depth (`sample_tree`), subgames one for all
+depths (`resolving.subgame_sampling`).
 """
 
 from typing import NamedTuple
@@ -15,18 +15,19 @@ from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.sample_tree import Depth, SampleLevel, consecutive, take
 
-# Draws stay below 1 by more than the rounding error of a sum of probabilities.
+# Largest draw: below 1 by more than the rounding error of a sum of probabilities.
 BELOW_ONE = 1 - 2.0**-22
 
 
 class Batch(NamedTuple):
-    """A batch of B trajectories, and tables over T entries, for all depths.
+    """Batch of B trajectories, with tables over T entries, for all depths.
 
     Attributes:
       strategy: Current strategies and chance probabilities, float [T].
-      explore: Exploration of the updating player, float [T]; None: uniform.
-      stride: Distance of the entries of a history's actions in tables.
-      player: The player whose values are sampled, int or int32 scalar.
+      explore: Exploration probabilities of the updating player, float [T]; None:
+        uniform.
+      stride: Distance in the tables between consecutive actions of a history.
+      player: Player whose values are sampled, int or int32 scalar.
       config: Settings of exploration and baselines.
     """
 
@@ -38,12 +39,12 @@ class Batch(NamedTuple):
 
 
 class LevelBatch(NamedTuple):
-    """A batch at the histories of one level.
+    """Batch of trajectories together with the histories of one level.
 
     Attributes:
-      batch: The batch.
+      batch: Batch of trajectories.
       level: Histories of the level.
-      shape: Facts about the level that are known when a function is compiled.
+      shape: Facts about the level that are known at XLA compilation.
     """
 
     batch: Batch
@@ -52,17 +53,17 @@ class LevelBatch(NamedTuple):
 
     @property
     def decides(self) -> bool:
-        """Whether the updating player may act at some history of the level."""
+        """True if the updating player may act at some history of the level."""
         return self.shape.players is None or self.batch.player in self.shape.players
 
 
 class Front(NamedTuple):
-    """Positions of B trajectories on the way down.
+    """Positions of B trajectories during the descent.
 
     Attributes:
       history: Number of the history in its level, int32 [B].
-      weight: Reach of the others over the probability that a trajectory comes here,
-        times the trajectory's share of the batch, float [B].
+      weight: Reach of the others divided by the probability that a trajectory reaches
+        the history, times the trajectory's share of the batch, float [B].
     """
 
     history: jax.Array
@@ -74,9 +75,9 @@ class Visit(NamedTuple):
 
     Attributes:
       history: Number of the history in its level, int32 [B].
-      chosen: The followed action, int32 [B].
-      rho: Probability that a trajectory here follows it, float [B].
-      weight: See `Front`.
+      chosen: Sampled action, int32 [B].
+      rho: Probability that a trajectory at this history follows the action, float [B].
+      weight: Weight before the visit as in `Front`, float [B].
     """
 
     history: jax.Array
@@ -92,9 +93,9 @@ class View(NamedTuple):
       row: Entry of the first action, int32 [B].
       entries: Entries of all actions, int32 [A, B].
       sigma: Strategy, float [A, B]; 0 at padding.
-      legal: Whether an action exists, bool [A, B]; None: all do.
-      over: Whether the game is over, bool [B]; None: nowhere.
-      is_updating: Whether the updating player acts, bool [B].
+      legal: Mask of existing actions, bool [A, B]; None: all exist.
+      over: Mask of terminal histories, bool [B]; None: no history is terminal.
+      is_updating: Mask of histories where the updating player acts, bool [B].
     """
 
     row: jax.Array
@@ -106,7 +107,12 @@ class View(NamedTuple):
 
 
 def look(at_level: LevelBatch, history: jax.Array) -> View:
-    """Return what matters at some histories, int32 [B]."""
+    """Return the data of the visited histories.
+
+    Args:
+      at_level: Batch at this depth.
+      history: Numbers of the histories in their level, int32 [B].
+    """
     batch, level, shape = at_level
     row, count = level.row[history], level.num_actions[history]
     entries = consecutive(row, shape.width, batch.stride)
@@ -123,15 +129,15 @@ def look(at_level: LevelBatch, history: jax.Array) -> View:
 
 
 def descend(at_level: LevelBatch, front: Front, draw: jax.Array) -> tuple[Visit, Front]:
-    """Choose an action for each trajectory at one depth, and move on to the next depth.
+    """Sample an action for each trajectory at one depth and follow it.
 
     Args:
-      at_level: The batch at this depth.
-      front: The trajectories at this depth.
+      at_level: Batch at this depth.
+      front: Trajectories at this depth.
       draw: Random numbers in [0, 1), float [B].
 
     Returns:
-      The visits, for the way up, and the trajectories at the next depth.
+      The visits, for the backward pass, and the trajectories at the next depth.
     """
     view, history = look(at_level, front.history), front.history
     batch, level, _ = at_level
@@ -144,18 +150,19 @@ def descend(at_level: LevelBatch, front: Front, draw: jax.Array) -> tuple[Visit,
     taken = take(rho, chosen)
     if view.over is not None:
         taken = jnp.where(view.over, 1, taken)
-    # The others draw from their own strategies: their reach over it stays.
+    # The others sample from their own strategies, so the quotient of their reach and
+    # the sampling probability does not change.
     after = front.weight
     if decides:
-        # So and not over where(own, taken, 1): XLA would put the quotients of several
-        # depths into one loop, which chooses all their actions again.
+        # Do not write this as a division by where(is_updating, taken, 1): XLA would
+        # fuse the quotients of several depths into one loop and recompute all actions.
         after = after * jnp.where(view.is_updating, 1, taken) / taken
     child = first + (chosen if view.over is None else jnp.where(view.over, 0, chosen))
     return Visit(history, chosen, taken, front.weight), Front(child, after)
 
 
 def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
-    """Return the probabilities that a trajectory follows own actions, float [A, B]."""
+    """Return the updating player's sampling probabilities, float [A, B]."""
     if batch.explore is None:
         even = 1 / jnp.maximum(count, 1).astype(view.sigma.dtype)[None]
     else:
@@ -165,7 +172,7 @@ def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
 
 
 def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
-    """Return an action for each column of probabilities, int32 [B].
+    """Sample an action for each column of probabilities, int32 [B].
 
     Args:
       probabilities: Probabilities of actions, float [A, B].
@@ -181,5 +188,5 @@ def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 def mask(rows: jax.Array, where: jax.Array | None) -> jax.Array:
-    """Return rows with zeros wherever a mask, if any, is False."""
+    """Return rows with zeros where a mask is False; without a mask, return the rows."""
     return rows if where is None else jnp.where(where, rows, jnp.zeros_like(rows))

@@ -1,8 +1,9 @@
-"""The histories of a compiled game in one array each, for walks of one trajectory.
+"""Histories of a game tree in flat arrays, for sampling single trajectories.
 
-What many histories share is kept once: a *point* is an infoset of player 0, of player
-1, or a chance history, in this order, and last comes one without actions, where all
-finished games are. Tables over actions have the T entries of `sample_tree`.
+Data that several histories share is stored once for a *point*. A point is an infoset of
+player 0, an infoset of player 1, or a chance history, in this order. The last point has
+no actions and belongs to all terminal histories. Tables over actions have the T entries
+that `sample_tree` describes.
 """
 
 from typing import NamedTuple
@@ -17,20 +18,21 @@ from spiel_cr.solvers.mccfr.sample_tree import NO_PLAYER, Columns, leads_to
 
 
 class FlatTree(NamedTuple):
-    """N histories, P points, T entries, D depths.
+    """Arrays over N histories, P points, T entries and D depths.
 
     Attributes:
-      first_child: int32 [N], where the game is over anything.
-      point: int32 [N].
-      utility: float [N], player 0's utility at terminals, in a solver's units.
-      first: int32 [P], the first entry of each point.
-      code: int32 [P], 4 times the number of actions plus who acts: 0, 1, 2 chance, 3
-        nobody.
-      parent: int32 [P], the entry of an infoset's parent sequence; 0 elsewhere.
-      tolerance: float [T], how large a regret rounding alone leaves in one iteration.
-      balanced: float [T], see `sample_tree.Columns`.
-      target: bool [N] or None, what targeted trajectories may visit.
-      decides: bool [2, D], whether a player acts at some history of a depth.
+      first_child: Number of the first child, int32 [N]; arbitrary at terminals.
+      point: Point of each history, int32 [N].
+      utility: Player 0's utility at terminals, in the solver's units, float [N].
+      first: First entry of each point, int32 [P].
+      code: Four times the number of actions, plus the acting player, int32 [P]; players
+        are 0, 1, 2 for chance and 3 for terminals.
+      parent: Entry of an infoset's parent sequence, int32 [P]; 0 at other points.
+      tolerance: Largest regret that rounding alone can cause in one iteration, float
+        [T].
+      balanced: Balanced strategy as in `sample_tree.Columns`, float [T].
+      target: Mask of histories that targeted trajectories may visit, bool [N] or None.
+      decides: Mask of the depths with a history where a player acts, bool [2, D].
     """
 
     first_child: jax.Array
@@ -51,20 +53,21 @@ def build(
     exponent: int = 0,
     target: np.ndarray | None = None,
 ) -> FlatTree:
-    """Lays out the same histories; numpy arrays.
+    """Build the arrays for sampling single trajectories, as numpy arrays.
 
     Args:
-      tree: the compiled game.
-      columns: of `sample_tree.columns_of`.
-      exponent: payoffs and tolerances are the game's over 2^exponent.
-      target: bool [N], histories that targeted trajectories must pass through; None:
-        no targeting.
+      tree: Game tree.
+      columns: Result of `sample_tree.columns_of`.
+      exponent: Binary exponent of the scale; payoffs and tolerances are divided by
+        2^exponent.
+      target: Histories that targeted trajectories must pass through, bool [N]; None: no
+        targeting.
 
     Raises:
-      ValueError: an array of another length, or an empty target.
+      ValueError: If the target is empty or has another length.
     """
     entries, player = len(columns.balanced), columns.player
-    # A point is where a row of entries begins; finished games have none.
+    # Each row of entries belongs to one point. Terminal histories have no row.
     acts = player != NO_PLAYER
     begins = np.zeros(entries + 1, bool)
     begins[columns.row[acts]] = True
@@ -96,16 +99,17 @@ def build(
 def _parents_and_tolerances(
     tree: GameTree, number: np.ndarray, points: int, entries: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The entry above each infoset, and what regrets are zero up to, in game units.
+    """Return the parent sequences of infosets and the tolerances of regrets.
 
     Args:
-      tree: the compiled game.
-      number: int32 [T + 1], of the point that owns each entry.
-      points: how many there are.
-      entries: T, of tables over actions.
+      tree: Game tree.
+      number: Point that owns each entry, int32 [T + 1].
+      points: Number of points.
+      entries: Number T of entries of the tables over actions.
 
     Returns:
-      int32 [points], 0 at chance; float64 [T].
+      Entries of the parent sequences, int32 [points], 0 at chance; tolerances in game
+      units, float64 [T].
     """
     parent, tolerance = np.zeros(points, np.int32), np.zeros(entries)
     offset = 0

@@ -1,15 +1,18 @@
-"""Monte Carlo CFR: sampled solvers as one jitted step.
+"""Monte Carlo CFR: sampled solvers as one compiled step function.
 
-Here an iteration samples a batch of trajectories of outcome sampling for each player
-(`trajectories.py`), takes the mean of their estimates for the counterfactual values of
-actions, and from there on is an iteration of the full-width family: the same regret
-rules on the same blocks (`cfr.update_regrets`), the same averages. So it costs time for
-its trajectories *and* time linear in the compiled game's sequences and chance outcomes,
-however few it visits: what is saved over full-width CFR is the sum over terminals.
-`visited.py` walks trajectories one by one, of all schemes, and updates what was visited
-and nothing else; `choice.py` says which of the two a solver does. With a batch of one
-both give the iterates of the scheme's textbook algorithm, with an exact average
-(OpenSpiel's are of visited infosets alone, weighed by sampling, which is biased).
+In this module, an iteration samples a batch of outcome-sampling trajectories for each
+player (`trajectories.py`) and takes the mean of their estimates of the actions'
+counterfactual values. The rest is an iteration of full-width CFR: the same regret rules
+on the same blocks (`cfr.update_regrets`) and the same averages. The cost of an
+iteration is the time for its trajectories *plus* time linear in the numbers of
+sequences and chance outcomes of the game tree, however few are visited. The saving over
+full-width CFR is the sum over terminal histories.
+
+`visited.py` samples one trajectory at a time, with any sampling scheme, and updates
+only visited infosets. `choice.py` chooses between the two. With a batch of one, both
+produce the iterates of the scheme's textbook algorithm, with an exact average.
+OpenSpiel's averages include only visited infosets, weighted by sampling, which is
+biased.
 
 Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
 Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
@@ -53,14 +56,14 @@ from spiel_cr.solvers.mccfr import sobol_draws as draws
 
 
 class Problem(NamedTuple):
-    """A game as the compiled function uses it.
+    """Game in the form that the compiled function uses.
 
     Attributes:
-      trees: Each player's treeplex, of which only the blocks are used.
-      samples: The histories.
+      trees: Treeplex of each player, of which only the blocks are used.
+      samples: Histories by depth.
       points: Evenly spread points, of which each iteration uses a randomly shifted
         copy, float [D, B].
-      shared: The players' buckets; None: infosets are not shared.
+      shared: Buckets of each player; None: infosets do not share regrets.
     """
 
     trees: cfr.Trees
@@ -93,9 +96,9 @@ def init(
     """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
     Args:
-      problem: The game, numpy arrays.
-      plan: Result of `sample_tree.build`.
-      config: The algorithm.
+      problem: Game, as numpy arrays.
+      plan: Facts about each depth, from `sample_tree.build`.
+      config: Settings of the algorithm.
       seed: Seed for all random choices.
     """
     full = cfr.init(problem.trees, shared=problem.shared)
@@ -112,13 +115,13 @@ def init(
 def step(
     problem: Problem, state: MCCFRState, *, plan: sample_tree.Plan, config: MCCFRConfig
 ) -> MCCFRState:
-    """Do one iteration: a batch of trajectories and an update for each player.
+    """Perform one iteration: a batch of trajectories and an update for each player.
 
     Args:
-      problem: The game.
-      state: The state before.
-      plan: Result of `sample_tree.build`.
-      config: The algorithm.
+      problem: Game in the form that the compiled function uses.
+      state: State before the iteration.
+      plan: Facts about each depth, from `sample_tree.build`.
+      config: Settings of the algorithm.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
@@ -160,11 +163,11 @@ def _draw(points: jax.Array, key: jax.Array) -> jax.Array:
       points: First points of a Sobol sequence, float [D, B].
       key: Key of JAX's random numbers, which is consumed.
     """
-    # Randomised quasi-Monte Carlo, a shifted point set (Cranley & Patterson 1976):
-    # every trajectory's draws are uniform and independent over depths. In single
-    # precision always: nearly the same run in both.
+    # Randomised quasi-Monte Carlo with a shifted point set (Cranley & Patterson 1976):
+    # every trajectory's draws are uniform and independent over depths. They always have
+    # single precision, so that runs in both dtypes are nearly the same.
     if points.shape[1] == 1:
-        # A trajectory alone draws as one that is walked alone.
+        # A single trajectory uses the same random numbers as in `visited.py`.
         shift = draws.chunk(key, jnp.int32(0), len(points), 1)
     else:
         shift = jax.random.uniform(key, (len(points), 1), jnp.float32)
@@ -179,9 +182,9 @@ def strategy_table(
     """Return strategies and chance probabilities by entry, float [T + A].
 
     Args:
-      samples: The histories.
-      plan: Result of `sample_tree.build`.
-      players: Both players' states.
+      samples: Histories by depth.
+      plan: Facts about each depth, from `sample_tree.build`.
+      players: States of both players.
     """
     parts = [
         _by_position(player)[positions]
@@ -204,9 +207,9 @@ def update_player(
     """Update regrets, strategy and averages of a player by sampled values.
 
     Args:
-      problem: The game.
-      player: The player.
-      state: The player's state before.
+      problem: Game in the form that the compiled function uses.
+      player: Player to update.
+      state: State of the player before the update.
       sample: Result of a batch for this player.
       rule: Regret rule.
       iteration: Number of the iteration from 1, float scalar.
@@ -253,7 +256,7 @@ def _visited_step(
     return visited.step(problem, state, depths=plan, config=config)
 
 
-# Whether only visited infosets are updated; `plan` is then the number of depths.
+# Keyed by the result of `choice.visits_only`; if True, `plan` is the number of depths.
 _static = ("plan", "config")
 _runs = {
     False: jitted_loop(step, static=_static),
@@ -275,17 +278,17 @@ def make_solver(
     target: np.ndarray | None = None,
     buckets: Labels = (None, None),
 ) -> Solver:
-    """Put a game on the device and compile the function.
+    """Return a sampling solver of a game, with its arrays on the device.
 
     Args:
-      tree: The game tree.
-      config: The algorithm.
+      tree: Game tree.
+      config: Settings of the algorithm.
       dtype: Arithmetic, float32 or float64.
       seed: Seed for all random choices; the same seed gives bitwise identical results.
       target: Histories that a share `config.delta` of the trajectories must pass
-        through, bool [N]; None: trajectories are free.
-      buckets: For each player the bucket of each logical infoset, int32 [I] (see
-        `bucket_labels.labels_of`), or None.
+        through, bool [N]; None: no target.
+      buckets: Bucket of each logical infoset (see `bucket_labels.labels_of`), int32 [I]
+        or None for each player.
 
     Raises:
       ValueError: If the dtype or the seed is invalid, the target does not fit the game,
@@ -337,14 +340,14 @@ def problem_of(
     """Return the arguments of `init` and `step`: numpy arrays and a plan.
 
     Args:
-      tree: The game tree.
-      config: The algorithm.
+      tree: Game tree.
+      config: Settings of the algorithm.
       dtype: Arithmetic, float32 or float64; payoffs are divided by a power of two.
-      buckets: See `make_solver`.
+      buckets: Buckets as in `make_solver`.
     """
     dtype, columns = check_dtype(dtype), sample_tree.columns_of(tree)
     exponent = _exponent(tree)
-    # A single point that is shifted is a draw like any other.
+    # With a batch of one, the shifted point is an ordinary uniform random number.
     points = spread(len(tree.histories.by_depth), config.batch)
     samples, plan = sample_tree.build(tree, columns, exponent)
     trees = tuple(
@@ -377,8 +380,8 @@ def aim(solver: Solver, tree: GameTree, target: np.ndarray | None) -> None:
 
     Args:
       solver: Result of `make_solver` with a target.
-      tree: Its game.
-      target: Target, bool [N], see `make_solver`; None: the complete game.
+      tree: Game tree of the solver.
+      target: Target as in `make_solver`, bool [N]; None: the complete game.
 
     Raises:
       ValueError: If the target does not fit the game.

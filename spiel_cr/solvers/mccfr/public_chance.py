@@ -1,12 +1,14 @@
-"""Public chance sampling: one board per iteration, all bets and all hands on it.
+"""Public chance sampling: one board per iteration, with all bets and all hands on it.
 
 Johanson, Bard, Lanctot, Gibson & Bowling 2012, "Efficient Nash equilibrium
-approximation through Monte Carlo counterfactual regret minimization". A board is drawn
-for all rounds. Given it, the game is a tree of bets in which each player holds one of H
-hands, and values of all of them are computed at once, as in full-width CFR. Hands that
-share a bucket share regrets and average, so players may forget what they knew.
+approximation through Monte Carlo counterfactual regret minimization". Each iteration
+draws the public cards of all rounds. Given this board, the game is a tree of bets in
+which each player holds one of H hands, and the values of all hands are computed at
+once, as in full-width CFR. Hands in the same bucket share regrets and averages, so the
+abstraction may have imperfect recall.
 
-The averages are sums over boards and hands of own reach times the strategy.
+The average strategies are sums over boards and hands of the player's own reach times
+the strategy.
 """
 
 import dataclasses
@@ -42,7 +44,7 @@ class PublicChanceConfig:
     gamma: float = 2.0
 
     def __post_init__(self) -> None:
-        Rule(self.alpha, self.beta)  # which checks them
+        Rule(self.alpha, self.beta)  # Raises ValueError for invalid exponents.
         check_settings(self, {"gamma": "[0, inf)"})
 
 
@@ -50,12 +52,14 @@ PRESETS = {"pcs": PublicChanceConfig("pcs")}
 
 
 class _Board(NamedTuple):
-    """A board and the h hands that it leaves.
+    """A board and the h hands that are possible on it.
 
     Attributes:
-      labels: For each round buckets of the hands, int64 [h].
-      members: For each round 1 in a hand's bucket, float32 [h, B].
-      held, beats: See `BoardRules`, float32 [h, cards] and [h, h].
+      labels: Buckets of the hands in each round, int64 [h] each.
+      members: Membership of hands in buckets in each round, float32 [h, B] each: 1 in
+        the hand's bucket, otherwise 0.
+      held, beats: Cards held by each hand, float32 [h, cards], and comparisons of
+        hands, float32 [h, h]; both as in `BoardRules`.
     """
 
     labels: list[np.ndarray]
@@ -65,11 +69,11 @@ class _Board(NamedTuple):
 
 
 class PublicChanceSolver(TableSolver):
-    """A solver that samples boards of a game whose hands are in buckets.
+    """Solver that samples boards of a game whose hands are assigned to buckets.
 
     Attributes:
       source: Simulator of the game, with `BoardRules`.
-      config: The algorithm.
+      config: Settings of the algorithm.
       seed: Seed of the boards.
       iterations: Number of boards drawn.
     """
@@ -80,8 +84,8 @@ class PublicChanceSolver(TableSolver):
         """Build the tree of bets.
 
         Args:
-          source: Simulator, whose rules have boards.
-          config: The algorithm.
+          source: Simulator whose rules implement `BoardRules`.
+          config: Settings of the algorithm.
           seed: Seed of the boards.
         """
         self.source, self.config, self.seed = source, config, seed
@@ -91,11 +95,11 @@ class PublicChanceSolver(TableSolver):
         self._tree = BetTree(self._rules)
         self._regret = np.zeros(self._tree.groups[-1].table.stop, np.float32)
         self._average = np.zeros_like(self._regret)
-        # Numbers at all places, made when the first board is drawn.
+        # Reach and values at all nodes, allocated when the first board is drawn.
         self._numbers: np.ndarray | None = None
 
     def _iterate(self) -> None:
-        """Draw a board, and update player 0, then player 1 on it."""
+        """Draw a board, then update player 0 and after that player 1 on it."""
         self.iterations += 1
         self.trajectories = self.iterations
         self._average *= np.float32((1 - 1 / self.iterations) ** self.config.gamma)
@@ -108,7 +112,7 @@ class PublicChanceSolver(TableSolver):
                     regret *= np.where(regret > 0, *discounts)
 
     def _board(self) -> _Board:
-        """Draw a board."""
+        """Draw a board and return the hands that are possible on it."""
         rules = self._rules
         cards = rules.draw_board(self._random)
         _, left = rules.buckets(cards, len(rules.sizes) - 1)
@@ -132,7 +136,7 @@ class PublicChanceSolver(TableSolver):
         return positive, negative
 
     def _strategy(self, group: Group) -> np.ndarray:
-        """Return the strategy by regret matching, float32 [A, n, B]."""
+        """Return a group's current strategy by regret matching, float32 [A, n, B]."""
         positive = self._regret[group.table].reshape(group.shape).clip(min=0)
         total = positive.sum(axis=0)
         uniform = np.float32(1 / group.shape[0])
@@ -171,12 +175,12 @@ class PublicChanceSolver(TableSolver):
             self._average[group.table] += (reach_below * strategy).ravel()
 
     def progress_counts(self) -> dict[str, Any]:
-        """See `IterativeSolver`."""
+        """Return the number of boards drawn; see `IterativeSolver`."""
         return {"boards": f"{self.iterations:,}"}
 
     @property
     def num_bytes(self) -> int:
-        """Approximate memory in use: tables and strategies, hands at places."""
+        """Approximate memory in use: regrets, averages, reach and values of hands."""
         hands, counts = len(self._rules.held), self._rules.counts
         numbers = 4 * len(self._tree.place) * hands + hands * sum(counts)
         return 4 * (4 * len(self._regret) + numbers)
@@ -187,7 +191,7 @@ class PublicChanceSolver(TableSolver):
         return {"bytes": bytes_of, "limit": bytes_of, "full": False}
 
     def average(self) -> TableStrategy:
-        """Return the average strategies of both players at all bets and buckets."""
+        """Return the average strategies of both players for all bets and buckets."""
         tables: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         for group in self._tree.groups:
             width, nodes, buckets = group.shape
@@ -212,7 +216,7 @@ class PublicChanceSolver(TableSolver):
         return TableStrategy(key, count, visits, probability)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """See `IterativeSolver.arrays`."""
+        """Return the arrays of a checkpoint; see `IterativeSolver.arrays`."""
         return {
             "regret": self._regret,
             "average": self._average,
@@ -222,7 +226,10 @@ class PublicChanceSolver(TableSolver):
         }
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """See `IterativeSolver.restore`; the arrays contain the time."""
+        """Restore the state of a checkpoint; see `IterativeSolver.restore`.
+
+        The time comes from the arrays, so the argument `seconds` is not used.
+        """
         check_arrays(arrays, self.arrays(), resized=("random",))
         check_numbers(arrays, {"regret": -np.inf, "average": 0, "seconds": 0})
         self._regret[:], self._average[:] = arrays["regret"], arrays["average"]

@@ -1,10 +1,11 @@
-"""The histories of a compiled game as sampled solvers walk them.
+"""Histories of a game tree in the form that sampling solvers use.
 
-Tables over actions (strategies, sampled values, baselines) have one entry for every
-sequence of player 0, then of player 1, then for every outcome of every chance history:
-T entries in all. A history's actions are consecutive in them. `Columns` has what all
-samplers read, by number of history. A batch of trajectories moves down one depth at a
-time, and has them by depth (`SampleTree`); `flat_tree` is for walks of one.
+Tables over actions (strategies, sampled values, baselines) have one entry for each
+sequence of player 0, then for each sequence of player 1, then for each outcome of each
+chance history: T entries in total. The entries of a history's actions are consecutive.
+`Columns` contains the data that all samplers need, indexed by the number of the
+history. Batches of trajectories move down one depth at a time and use histories grouped
+by depth (`SampleTree`). Single trajectories use `flat_tree`.
 """
 
 from typing import NamedTuple
@@ -19,22 +20,21 @@ from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
 
-# Acting "players" besides 0 and 1.
+# Values of `player` for chance histories and terminals.
 _CHANCE, NO_PLAYER = 2, 3
 
 
 class Columns(NamedTuple):
-    """N histories and T entries of tables over actions; numpy arrays.
+    """Data of N histories and T entries of tables over actions; numpy arrays.
 
     Attributes:
-      first_child: int64 [N], number of the first child; where the game is over
-        anything.
-      row: int64 [N], the entry of the first action; 0 where the game is over.
-      num_actions: int64 [N], 0 where the game is over.
-      player: int32 [N], who acts: 0, 1, 2 chance, 3 nobody.
-      chance: float64 [C], probabilities of chance outcomes, the last entries.
-      balanced: float64 [T], at each infoset the actions in proportion to how many of
-        the player's sequences they lead to.
+      first_child: Number of the first child, int64 [N]; arbitrary at terminals.
+      row: Entry of the first action, int64 [N]; 0 at terminals.
+      num_actions: Number of actions, int64 [N]; 0 at terminals.
+      player: Acting player, int32 [N]: 0, 1, 2 for chance, 3 for terminals.
+      chance: Probabilities of chance outcomes, the last entries, float64 [C].
+      balanced: Balanced strategy, float64 [T]: at each infoset, actions in proportion
+        to the number of the player's sequences below them.
     """
 
     first_child: np.ndarray
@@ -48,14 +48,15 @@ class Columns(NamedTuple):
 class SampleLevel(NamedTuple):
     """The n histories of one depth, and one last row for finished trajectories.
 
-    In a subgame, which has one level for all depths, children are in the same level.
+    A subgame has one level for all depths, so there the children are in the same level.
 
     Attributes:
-      first_child: int32 [n + 1], index of the first child in the next level.
-      row: int32 [n + 1], index of the first action in tables over actions.
-      num_actions: int32 [n + 1], number of actions; 0 where the game is over.
-      player: int32 [n + 1], who acts: 0, 1, 2 chance, 3 nobody.
-      utility: float [n + 1], player 0's utility at terminals over 2^exponent, else 0.
+      first_child: Index of the first child in the next level, int32 [n + 1].
+      row: Index of the first action in tables over actions, int32 [n + 1].
+      num_actions: Number of actions, int32 [n + 1]; 0 at terminals.
+      player: Acting player, int32 [n + 1]: 0, 1, 2 for chance, 3 for terminals.
+      utility: Player 0's utility at terminals divided by 2^exponent, float [n + 1]; 0
+        at other histories.
     """
 
     first_child: jax.Array
@@ -66,14 +67,15 @@ class SampleLevel(NamedTuple):
 
 
 class SampleTree(NamedTuple):
-    """All levels, top to bottom, and maps between tables and solvers' positions.
+    """All levels from top to bottom, and maps between tables and solvers' positions.
 
     Attributes:
-      levels: one for each depth.
-      chance: float [C], probabilities of chance outcomes.
-      balanced: float [T + A], see `Columns`.
-      positions: for each player int32 [S], where the solver's blocks hold a sequence.
-      entries: for each player int32 [size], the entry of each position; T at padding.
+      levels: Histories of each depth.
+      chance: Probabilities of chance outcomes, float [C].
+      balanced: Balanced strategy as in `Columns`, float [T + A].
+      positions: Position of each sequence in the solver's blocks, int32 [S] for each
+        player.
+      entries: Table entry of each position, int32 [size] for each player; T at padding.
     """
 
     levels: tuple[SampleLevel, ...]
@@ -84,12 +86,13 @@ class SampleTree(NamedTuple):
 
 
 class Depth(NamedTuple):
-    """What is known of a depth when a program is compiled.
+    """Facts about a depth that are known at XLA compilation.
 
     Attributes:
-      width: the largest number of actions.
-      full: every history has `width` actions and no trajectory has finished before.
-      players: who acts at some history of this depth; None: anybody.
+      width: Largest number of actions.
+      full: True if every history has `width` actions and no trajectory has finished
+        before.
+      players: Players that act at some history of this depth; None: any player may act.
     """
 
     width: int
@@ -101,7 +104,7 @@ Plan = tuple[Depth, ...]
 
 
 def columns_of(tree: GameTree) -> Columns:
-    """What samplers read of a compiled game's histories."""
+    """Return the data of a game tree's histories that samplers need."""
     histories = tree.histories
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     player = np.select(
@@ -125,12 +128,12 @@ def columns_of(tree: GameTree) -> Columns:
 def build(
     tree: GameTree, columns: Columns | None = None, exponent: int = 0
 ) -> tuple[SampleTree, Plan]:
-    """Lays out the histories for batches; numpy arrays.
+    """Build the histories by depth for batches of trajectories, as numpy arrays.
 
     Args:
-      tree: the compiled game.
-      columns: of `columns_of`; None: made anew.
-      exponent: utilities are the game's over 2^exponent.
+      tree: Game tree.
+      columns: Result of `columns_of`; None: computed here.
+      exponent: Binary exponent of the scale; utilities are divided by 2^exponent.
     """
     columns = columns or columns_of(tree)
     utility = np.asarray(treeplex.divide(typed(tree.histories.utility), exponent))
@@ -171,8 +174,10 @@ def build(
 
 
 def balance(decisions: Decisions) -> np.ndarray:
-    """float64 [S], the balanced strategy (Farina et al. 2020, "Stochastic regret
-    minimization in extensive-form games")."""
+    """Return the balanced strategy, float64 [S].
+
+    See Farina et al. 2020, "Stochastic regret minimization in extensive-form games".
+    """
     size = np.ones(decisions.num_sequences)
     levels, owner = decisions.levels(), decisions.owner
     for level in range(int(levels.max(initial=-1)), -1, -1):
@@ -187,34 +192,52 @@ def balance(decisions: Decisions) -> np.ndarray:
 
 
 def consecutive(first: jax.Array, width: int, stride: int = 1) -> jax.Array:
-    """int32 [A, M], `width` numbers from each of M on, `stride` apart."""
+    """Return `width` numbers from each of M numbers on, int32 [A, M].
+
+    Args:
+      first: First numbers, int32 [M].
+      width: Count A of numbers in each column.
+      stride: Difference between consecutive numbers.
+    """
     return first[None] + stride * jnp.arange(width, dtype=jnp.int32)[:, None]
 
 
 def take(rows: jax.Array, chosen: jax.Array) -> jax.Array:
-    """[M], the entry of the chosen action, int32 [M], in each column of [A, M]."""
+    """Return the entry of the chosen action in each column, [M].
+
+    Args:
+      rows: Values of actions, [A, M].
+      chosen: Chosen actions, int32 [M].
+    """
     actions = jnp.arange(rows.shape[0], dtype=jnp.int32)[:, None]
     return treeplex.sum_rows(jnp.where(actions == chosen[None], rows, 0))
 
 
 def max_width(plan: Plan) -> int:
-    """A, the largest number of actions at any depth: the padding of tables."""
+    """Return the largest number A of actions at any depth, the padding of tables."""
     return max(shape.width for shape in plan)
 
 
 def leads_to(tree: GameTree, target: np.ndarray) -> np.ndarray:
-    """bool [N], the histories on the way to a target, the targets, and all below.
+    """Return a mask of the target histories, their ancestors and their descendants.
+
+    Args:
+      tree: Game tree.
+      target: Target histories, bool [N].
+
+    Returns:
+      The mask, bool [N].
 
     Raises:
-      ValueError: an array of another length, or an empty target.
+      ValueError: If the target is empty or has another length.
     """
     if target.shape != (len(tree.histories),):
         raise ValueError(
-            f"target has shape {target.shape}; it must say yes or no for each of the "
-            f"{len(tree.histories)} histories"
+            f"target: shape {target.shape} is not ({len(tree.histories)},); pass one "
+            f"boolean for each history"
         )
     if not target.any():
-        raise ValueError("target names no history; leave it out or name some")
+        raise ValueError("target: no history is selected; select one or omit it")
     histories = tree.histories
     above, below = target.copy(), target.copy()
     depths = histories.by_depth[1:]
@@ -228,7 +251,7 @@ def leads_to(tree: GameTree, target: np.ndarray) -> np.ndarray:
 def _rows(
     tree: GameTree, player: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each history's first entry in tables over actions, and chance probabilities."""
+    """Return each history's first entry in tables, and chance probabilities."""
     histories = tree.histories
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
     row = np.zeros(len(histories), np.int64)
@@ -240,7 +263,7 @@ def _rows(
     ends = np.cumsum(counts[at_chance])
     row[at_chance] = sum(sizes) + ends - counts[at_chance]
     outcomes = 1 + np.flatnonzero(player[histories.parent[1:]] == _CHANCE)
-    # Quotients of products of probabilities; the sum of each row becomes exactly one.
+    # The quotients are rounded, so each row is normalised to sum to one.
     chance = histories.chance[outcomes] / histories.chance[histories.parent[outcomes]]
     owner = np.repeat(np.arange(len(at_chance)), counts[at_chance])
     total = np.bincount(owner, weights=chance, minlength=len(at_chance))
@@ -248,5 +271,5 @@ def _rows(
 
 
 def _row(values: np.ndarray, last: int) -> jax.Array:
-    """int32 with one more row behind."""
+    """Return int32 values with one more value appended."""
     return typed(np.append(values, last).astype(np.int32))

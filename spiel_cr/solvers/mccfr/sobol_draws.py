@@ -1,32 +1,34 @@
-"""Independent uniform random numbers of a batch, the same however it is walked."""
+"""Independent uniform random numbers of a batch, the same for both samplers."""
 
 import jax
 import jax.numpy as jnp
 
-# The most trajectories whose numbers are drawn together, and the most numbers. Both are
+# Maximum numbers of trajectories and of numbers that are drawn together. Both are
 # small because the draws occur in the middle of scalar code: XLA would compute larger
 # arrays with several threads, which fails there.
 _CHUNK, _NUMBERS = 16, 1 << 14
 
 
 def chunk_width(depths: int, batch: int) -> int:
-    """The number of trajectories whose random numbers are drawn together."""
+    """Return the number of trajectories whose random numbers are drawn together."""
     return min(batch, max(1, min(_CHUNK, _NUMBERS // depths)))
 
 
 def chunk(key: jax.Array, number: jax.Array, depths: int, batch: int) -> jax.Array:
-    """Draw the random numbers of the trajectories from `chunk_width` * number on.
+    """Draw the random numbers of one chunk of trajectories.
+
+    The chunk contains the trajectories from `chunk_width` times `number` on.
 
     Args:
       key: Key of JAX's random numbers.
-      number: int32 scalar, the number of the chunk.
-      depths: D, the random numbers of a trajectory.
-      batch: The trajectories of a batch.
+      number: Number of the chunk, int32 scalar.
+      depths: Number D of random numbers of each trajectory.
+      batch: Number of trajectories of a batch.
 
     Returns:
-      float32 [D, chunk_width], uniform in [0, 1).
+      Random numbers in [0, 1), float32 [D, chunk_width].
     """
     chunk_key = jax.random.fold_in(key, number)
-    # Single precision for both dtypes: the draws are the same, so runs are similar.
+    # Always single precision, so that runs in both dtypes use the same draws.
     shape = depths, chunk_width(depths, batch)
     return jax.random.uniform(chunk_key, shape, jnp.float32)

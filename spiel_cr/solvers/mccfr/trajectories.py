@@ -1,18 +1,17 @@
-"""One batch of sampled trajectories, down the histories and up again.
+"""Batches of sampled trajectories: descent through the histories and backward pass.
 
-Here trajectories follow one action everywhere, as in outcome sampling (Lanctot et al.
-2009); external and average-strategy sampling are in `branching_walk.py`, targets in
-`walk.py`. With rho(a|h)
-the probability that a trajectory at h follows a, and b any baseline that does not
-depend on the sample, the estimates
+Here trajectories follow one action at each history, as in outcome sampling (Lanctot et
+al. 2009). External and average-strategy sampling are in `branching_walk.py`, targets in
+`walk.py`. Let rho(a|h) be the probability that a trajectory at h follows a, and b a
+baseline that does not depend on the sample. Then the estimates
 
     u(h, a) = b(h, a) + [a followed] / rho(a|h) * (u(ha) - b(h, a))
     u(h)    = sum over a of sigma(a|h) u(h, a)
 
-are unbiased (Schmid et al. 2019, equations 9 to 12, for one action; linear in the
-children, so also for several), and so is w(h) u(h, a) as a sample of what h adds to the
-counterfactual value of a, where w(h) is the reach of the others divided by the
-probability that a trajectory comes by.
+are unbiased (Schmid et al. 2019, equations 9 to 12, for one action; the estimates are
+linear in the children, so this also holds for several actions). Let w(h) be the reach
+of the others divided by the probability that a trajectory visits h. Then w(h) u(h, a)
+is an unbiased sample of the contribution of h to the counterfactual value of a.
 """
 
 from typing import NamedTuple
@@ -30,7 +29,8 @@ class Sample(NamedTuple):
 
     Attributes:
       values: Estimated counterfactual value of each of the updating player's sequences,
-        as its own utility in the tree's units, float [T + A]; 0 if not visited.
+        as the player's own utility in the tree's units, float [T + A]; 0 if not
+        visited.
       baseline: Baselines after this batch.
       roots: Each trajectory's estimate of player 0's utility, float [B].
     """
@@ -41,7 +41,7 @@ class Sample(NamedTuple):
 
 
 class Rising(NamedTuple):
-    """Sums of a batch on its way up.
+    """Sums of a batch during the backward pass.
 
     Attributes:
       estimate: Player 0's sampled utility at the depth below, float [B].
@@ -65,13 +65,13 @@ def sample(
     """Sample a batch of trajectories for one player's update.
 
     Args:
-      tree: The histories.
-      plan: Result of `sample_tree.build`.
-      batch: The batch.
-      baseline: Baselines, see `baselines.py`.
-      draws: Random numbers in [0, 1), uniform and independent over depths for each
-        trajectory, float [D, B]; the last row is not used. Those of different
-        trajectories may depend on each other.
+      tree: Histories by depth.
+      plan: Facts about each depth, from `sample_tree.build`.
+      batch: Batch of trajectories.
+      baseline: Baselines as in `baselines.py`.
+      draws: Random numbers in [0, 1), float [D, B], uniform and independent over depths
+        for each trajectory; the last row is not used. Numbers of different trajectories
+        may depend on each other.
       shares: Weight of each trajectory in all sums, float [B]; 1 / B for means.
     """
     config, last = batch.config, len(plan) - 1
@@ -110,19 +110,19 @@ def climb(at_level: descent.LevelBatch, visit: descent.Visit, rising: Rising) ->
     """Compute the values of one depth from those of the next depth.
 
     Args:
-      at_level: The batch at this depth.
-      visit: The visits of this depth.
-      rising: Sums so far; its estimates are those of the next depth's visits.
+      at_level: Batch at this depth.
+      visit: Visits at this depth.
+      rising: Sums so far; the estimates are those of the next depth's visits.
     """
     batch, level, _ = at_level
     view = descent.look(at_level, visit.history)
-    # At this depth baselines are still those from before the batch.
+    # The backward pass has not yet updated the baselines of this depth.
     table, base = rising.learning.table, jnp.zeros_like(rising.estimate)
     guess = None
     if table is not None:
         guess = baselines.rows(at_level, table, visit.history)
         base = take(guess, visit.chosen)
-    # u(h, a) - b(h, a) is zero but for the followed action.
+    # u(h, a) - b(h, a) is zero except for the followed action.
     excess = (rising.estimate - base) / visit.rho
     expected = take(view.sigma, visit.chosen) * excess
     if guess is not None:

@@ -1,18 +1,20 @@
-"""Monte Carlo CFR that updates what trajectories visit, and nothing else.
+"""Monte Carlo CFR that updates only the infosets that trajectories visit.
 
-An iteration walks a batch of trajectories for each player (`walk.py`), which leaves the
-list of the own infosets that were visited and their summed regrets; then each of these
-infosets gets its regrets, its next strategy and its share of the average. No array is
-passed over, so an iteration costs what it visits, whatever the size of the game.
+An iteration samples a batch of trajectories for each player (`walk.py`). The result is
+the list of the updating player's visited infosets and their summed regrets. Then the
+regrets, the strategy and the average of each of these infosets are updated. No
+operation covers a complete array, so the cost of an iteration depends on the number of
+visits and not on the size of the game.
 
-The average strategy is exact nevertheless. Let S be the sum over the iterations so far
-of weight times own reach, sequence by sequence. An infoset's strategy is constant
-between its visits, and so what S of its actions misses is its strategy times what S of
-its parent sequence gained since. That is added when it is visited, before its strategy
-changes, parents first: a trajectory that comes to an infoset has visited the own
-infosets above it, so their actions are up to date. Who reads the average settles all
-infosets once, top down. Sums are kept as two numbers each (Neumaier 1974), for single
-precision alone would stop counting after 2^24 iterations.
+The average strategy is nevertheless exact. Let S be the sum of weight times the
+player's own reach over the iterations so far, for each sequence. Between two visits of
+an infoset its strategy is constant. The missing part of S of its actions is therefore
+the strategy times the increase of S of the parent sequence since the last visit. This
+part is added when the infoset is visited, before the strategy changes. Parents come
+first: a trajectory that reaches an infoset has visited the player's infosets above it,
+so their actions are up to date. Reading the average updates all infosets once from top
+to bottom. Each sum is stored as two numbers (Neumaier 1974), because in single
+precision one number would not change after 2^24 iterations.
 """
 
 import dataclasses
@@ -32,7 +34,7 @@ from spiel_cr.solvers.mccfr import sobol_draws as draws
 from spiel_cr.solvers.mccfr.flat_tree import FlatTree
 from spiel_cr.solvers.mccfr.walk import Sums, at, put
 
-# Averaging weights are (t / _UNIT)^gamma: see `choice` for why.
+# Averaging weights are (t / _UNIT)^gamma; `choice` explains the constant.
 _UNIT = 65536.0
 
 # Baselines, the visits so far by depth, and the input of the update.
@@ -40,10 +42,10 @@ _Walked: TypeAlias = tuple[jax.Array | None, jax.Array, walk.Scratch]
 
 
 class Problem(NamedTuple):
-    """A game as this solver uses it.
+    """Game in the form that this solver uses.
 
     Attributes:
-      tree: The histories.
+      tree: Histories in flat arrays.
       roots: Entries of the players' empty sequences, int32 [2].
     """
 
@@ -57,9 +59,10 @@ class VisitedState(NamedTuple):
     Attributes:
       strategy: Current strategies and chance probabilities by entry, float [T].
       regrets: Cumulative regrets, float [T].
-      average: S as far as it is settled, two float [T].
-      taken: S of an infoset's parent sequence when it was last settled, two float [P].
-      baseline: Baselines, float [T] ("average") or [N] ("expected"); None without.
+      average: Sums S up to the last update of each infoset, two float [T].
+      taken: Sum S of an infoset's parent sequence at its last update, two float [P].
+      baseline: Baselines, float [T] ("average") or [N] ("expected"); None without
+        baselines.
       scratch: Lists and sums of a batch; empty between iterations.
       iteration: Number of iterations completed, int32 scalar.
       key: Key of JAX's future random numbers, uint32 [2].
@@ -81,11 +84,11 @@ def init(
     """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
     Args:
-      tree: The histories, numpy arrays.
+      tree: Histories, as numpy arrays.
       chance: Probabilities of chance outcomes, float64 [C]; their entries are the last
         ones.
-      config: The algorithm.
-      dtype: Type of all numbers.
+      config: Settings of the algorithm.
+      dtype: Floating-point type of the state.
       seed: Seed for all random choices.
     """
     first, code = np.asarray(tree.first), np.asarray(tree.code)
@@ -117,17 +120,17 @@ def init(
 def step(
     problem: Problem, state: VisitedState, *, depths: int, config: MCCFRConfig
 ) -> VisitedState:
-    """Do one iteration: a batch of trajectories and an update for each player.
+    """Perform one iteration: a batch of trajectories and an update for each player.
 
     Args:
-      problem: The game.
-      state: The state before.
-      depths: D, the number of depths of the game.
-      config: The algorithm.
+      problem: Game in the form that this solver uses.
+      state: State before the iteration.
+      depths: Number D of depths of the game.
+      config: Settings of the algorithm.
     """
     iteration = state.iteration + 1
     dtype = state.strategy.dtype
-    # One for the next iteration, one for each player.
+    # The first key is for the next iteration, the others are for the two players.
     new_keys = jax.random.key_data(
         jax.random.split(jax.random.wrap_key_data(state.key), 3)
     )
@@ -157,7 +160,7 @@ def step(
             one = functools.partial(_walk_one, inputs, config, drawn)
             return jax.lax.fori_loop(0, left, one, s)
 
-        if depths == 1:  # the root is terminal, so there is nothing to walk
+        if depths == 1:  # the root is terminal, so trajectories are empty
             return state
         chunks = -(-config.batch // width)
         start = state.baseline, jnp.zeros(depths, jnp.int32), state.scratch
@@ -182,7 +185,7 @@ def _walk_one(
     b: jax.Array,
     s: _Walked,
 ) -> _Walked:
-    """Walk trajectory b, with column b of the random numbers, float [D, n]."""
+    """Sample trajectory b with column b of the random numbers, float [D, n]."""
     numbers = drawn[:, b]
     targeted = None if inputs.tree.target is None else numbers[-1] < config.delta
     inputs = inputs._replace(draws=numbers[:-1], targeted=targeted)
@@ -201,14 +204,13 @@ def _past(
     player: jax.Array,
     t: jax.Array,
 ) -> walk.Past | None:
-    """Return the past play of a player, for average-strategy sampling.
+    """Return the sums of a player's past reach, for average-strategy sampling.
 
     Args:
-      problem: The game.
-      config: The algorithm.
-      state: State in which iteration t is credited to the empty sequences, and nowhere
-        else.
-      player: The player, int32 scalar.
+      problem: Game in the form that this solver uses.
+      config: Settings of the algorithm.
+      state: State in which iteration t is credited only to the empty sequences.
+      player: Player whose values are sampled, int32 scalar.
       t: Number of the iteration from 1, float scalar.
     """
     if config.scheme != "average":
@@ -226,8 +228,8 @@ def _update(
     """Update averages, regrets and strategies of the listed infosets; empty the list.
 
     Args:
-      problem: The game.
-      config: The algorithm.
+      problem: Game in the form that this solver uses.
+      config: Settings of the algorithm.
       t: Number of the iteration from 1, float scalar.
       state: State after a batch.
     """
@@ -300,7 +302,7 @@ def _change(
         return _Changing(
             regrets=regrets,
             average=average,
-            # In here, since they must not be written before `missing` is known.
+            # Written inside the loop, because `missing` must be read before.
             taken=Sums(*map(put, c.taken, (point, point), above)),
             pending=pending,
             total=c.total + jnp.maximum(regret, 0),
@@ -337,7 +339,7 @@ def _match(
     Args:
       rule: Regret rule.
       state: State with the new regrets.
-      infoset: The infoset.
+      infoset: Infoset to update.
       total: Sum of its positive regrets, float scalar.
     """
     even = 1 / infoset.actions.astype(total.dtype)
@@ -346,7 +348,7 @@ def _match(
 
     def action(a: jax.Array, strategy: jax.Array) -> jax.Array:
         entry = infoset.first + a
-        # Where the sum is zero so is every number.
+        # If the sum is zero, every positive part is zero.
         positive = jnp.maximum(at(state.regrets, entry), 0)
         return put(strategy, entry, share * positive + mixed)
 
@@ -355,7 +357,7 @@ def _match(
 
 
 class _Entry(NamedTuple):
-    """Numbers of one entry, scalars."""
+    """Regret, average and pending value of one entry, as scalars."""
 
     regret: jax.Array
     average: Sums
@@ -367,8 +369,8 @@ class _Changing(NamedTuple):
 
     Attributes:
       total: Sum of positive regrets so far, float scalar.
-      entry: Numbers of the next entry. They are read before they are needed: if a turn
-        of a loop reads an array that it writes, XLA copies the array.
+      entry: Numbers of the next entry. They are read at the end of the previous step,
+        because XLA copies an array that a loop step reads before writing to it.
     """
 
     regrets: jax.Array
@@ -392,9 +394,7 @@ def _sums_at(sums: Sums, index: jax.Array) -> Sums:
 def _mean(
     strategy: jax.Array, values: jax.Array, first: jax.Array, count: jax.Array
 ) -> jax.Array:
-    """Return the expected value of a strategy at the infoset with these entries,
-    scalar.
-    """
+    """Return the expected value of a strategy at an infoset, scalar."""
 
     def take(a: jax.Array, total: jax.Array) -> jax.Array:
         return total + at(strategy, first + a) * at(values, first + a)
@@ -403,7 +403,7 @@ def _mean(
 
 
 def _kept(rule: Rule, regret: jax.Array, tolerance: jax.Array) -> jax.Array:
-    """Return a regret, or zero if it is rounding or negative in regret matching+."""
+    """Return a regret; zero if it is only rounding, or negative in regret matching+."""
     size = regret if rule.beta == -jnp.inf else jnp.abs(regret)
     return jnp.where(size > tolerance, regret, 0)
 
@@ -413,7 +413,8 @@ def increased(sums: Sums, value: jax.Array) -> Sums:
     high = sums.high + value
     back = high - sums.high
     low = sums.low + (sums.high - (high - back)) + (value - back)
-    # Else `low` alone would take what `high` is too coarse for, until it is, too.
+    # Without this step, all small values would go to `low` until it is too coarse for
+    # them as well.
     top = high + low
     return Sums(top, low - (top - high))
 
@@ -438,10 +439,11 @@ class Reader:
 
     Attributes:
       roots: Entries of the players' empty sequences.
-      ends: One past the entries of each player's last sequence.
-      levels: For each number of own decisions before, the points of those infosets.
-      parent: See `FlatTree`, int32 [P].
-      first: See `FlatTree`, int32 [P].
+      ends: Number after the last entry of each player.
+      levels: Points of the infosets that follow equally many decisions of their player,
+        for each number of decisions.
+      parent: Entry of each infoset's parent sequence, int32 [P].
+      first: First entry of each point, int32 [P].
       counts: Numbers of actions, int32 [P].
     """
 
@@ -466,33 +468,34 @@ class Reader:
         return player_sums / total if total > 0 else player_sums
 
     def current(self, state: VisitedState, player: int) -> np.ndarray:
-        """Return the current strategy's probabilities, float64 [S]; 1 at the empty
-        sequence.
+        """Return the probabilities of the current strategy, float64 [S].
+
+        The entry of the empty sequence is 1.
         """
         strategy = np.asarray(state.strategy, np.float64)
         return strategy[self.roots[player] : self.ends[player]].copy()
 
     def check(self, state: VisitedState) -> None:
-        """Raise ValueError if numpy arrays contain numbers that no solve leaves."""
+        """Raise ValueError if numpy arrays contain values that no solve produces."""
         played = np.asarray(state.strategy)
         # Sums of rounded shares may be above 1 by a few units in the last place.
         if (played < 0).any() or (played > 1 + 1e-3).any():
-            raise ValueError("the state has probabilities outside of [0, 1]")
+            raise ValueError("state: probabilities outside [0, 1]")
         if (_total(state.average) < 0).any():
-            raise ValueError("the state has a negative average strategy")
+            raise ValueError("state: negative average strategy")
         scratch = state.scratch
         if scratch.length != 0 or scratch.pending.any() or scratch.listed.any():
-            raise ValueError("the state is one within an iteration")
+            raise ValueError("state: not a state between two iterations")
         if not ((0 <= scratch.points) & (scratch.points < len(self.first))).all():
-            raise ValueError("the state lists infosets that there are not")
+            raise ValueError("state: the list contains infosets that do not exist")
 
 
 def reader(tree: GameTree, arrays: FlatTree) -> Reader:
     """Return a reader of the strategies of solves of this game.
 
     Args:
-      tree: The game tree.
-      arrays: Its histories, numpy arrays.
+      tree: Game tree.
+      arrays: Histories of the game tree, as numpy arrays.
     """
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
     number = np.full(len(arrays.tolerance), -1, np.int64)

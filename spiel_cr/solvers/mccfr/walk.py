@@ -1,14 +1,14 @@
-"""One trajectory at a time, down the histories and up again, as scalar code.
+"""Outcome sampling of one trajectory at a time, as scalar code.
 
-The mathematics is that of `trajectories.py`. There a batch moves together and each
-depth is array code; here a trajectory is walked alone by loops over depths and actions,
-which XLA compiles to one piece of machine code, and what it does not visit costs
-nothing. Own infosets that are visited are listed, so that the update (`visited.py`)
-need not look for them.
+The mathematics is that of `trajectories.py`. There, a batch moves through the depths
+together and each depth is array code. Here, loops over depths and actions process a
+single trajectory. XLA compiles them to one piece of machine code whose cost depends
+only on the visited histories. The updating player's visited infosets are recorded in a
+list, so that the update (`visited.py`) does not need to search for them.
 
-Loops here write first and read then: what a turn needs of an array that it writes was
-read at the end of the turn before, from the array as it was then. XLA would copy the
-whole array if a turn read what it also writes.
+In these loops, a step writes to an array before it reads from it: each step reads the
+entries that the next step needs at its end and passes them on. If a step read an array
+before writing to it, XLA would copy the complete array.
 """
 
 from collections.abc import Callable
@@ -20,26 +20,26 @@ import jax.numpy as jnp
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.flat_tree import FlatTree
 
-# An action's probability.
+# Function that returns the probability of an action.
 Chance: TypeAlias = Callable[[jax.Array], jax.Array]
 
 
 class Sums(NamedTuple):
-    """Numbers with more digits than one array has: `high + low`."""
+    """Numbers with more digits than one array can store: `high + low`."""
 
     high: jax.Array
     low: jax.Array
 
 
 class Past(NamedTuple):
-    """The sums of past own reaches, for average-strategy sampling.
+    """Sums of a player's past reach, for average-strategy sampling.
 
     Attributes:
-      sums: two float [T], by entry, as far as they are settled (see `visited.py`).
-      taken: two float [P], the sum of an infoset's parent sequence when it was last
-        settled.
-      start: float scalar, the sum of the player's empty sequence.
-      unit: float scalar, what they are multiplied by to weigh the last iteration 1.
+      sums: Sums by entry up to their last update (see `visited.py`), two float [T].
+      taken: Sums of the infosets' parent sequences at the last update of each infoset,
+        two float [P].
+      start: Sum of the player's empty sequence, float scalar.
+      unit: Factor that scales the weight of the last iteration to 1, float scalar.
     """
 
     sums: Sums
@@ -48,23 +48,23 @@ class Past(NamedTuple):
     unit: jax.Array
 
     def sum_of(self, entry: jax.Array) -> jax.Array:
-        """float, a sequence's sum."""
+        """Return the sum of a sequence, a float."""
         return at(self.sums.high, entry) + at(self.sums.low, entry)
 
     def taken_at(self, point: jax.Array) -> jax.Array:
-        """float, the sum of an infoset's parent sequence when it was last settled."""
+        """Return an infoset's parent-sequence sum at its last update, a float."""
         return at(self.taken.high, point) + at(self.taken.low, point)
 
 
 class Scratch(NamedTuple):
-    """What a batch leaves for the update; empty in between.
+    """Output of a batch that the update consumes; empty between iterations.
 
     Attributes:
-      pending: float [T], sum of the batch's sampled regrets; where several actions are
-        followed the sampled values, from which the update makes regrets.
-      listed: bool [P], points in the list.
-      points: int32 [P], the list: own infosets that were visited, ancestors first.
-      length: int32 scalar, of the list.
+      pending: Sums of the batch's sampled regrets, float [T]. If several actions are
+        followed, these are sampled values, which the update converts to regrets.
+      listed: Mask of the points in the list, bool [P].
+      points: Visited infosets of the updating player, ancestors first, int32 [P].
+      length: Number of points in the list, int32 scalar.
     """
 
     pending: jax.Array
@@ -74,16 +74,17 @@ class Scratch(NamedTuple):
 
 
 class WalkInputs(NamedTuple):
-    """What a walk only reads.
+    """Read-only inputs of a sampled trajectory.
 
     Attributes:
-      tree: the histories.
-      strategy: float [T], current strategies and chance probabilities.
-      draws: float [D - 1], uniform in [0, 1) and independent.
-      targeted: bool scalar, whether it is led to the target; None without targets.
-      share: float scalar, weight of the trajectory in all sums.
-      player: int32 scalar, whose values are sampled.
-      past: what the player played so far; None where nobody asks.
+      tree: Histories of the game.
+      strategy: Current strategies and chance probabilities, float [T].
+      draws: Independent random numbers, uniform in [0, 1), float [D - 1].
+      targeted: Flag of a trajectory that must reach the target, bool scalar; None
+        without targets.
+      share: Weight of the trajectory in all sums, float scalar.
+      player: Player whose values are sampled, int32 scalar.
+      past: Sums of the player's past reach; None except in average-strategy sampling.
     """
 
     tree: FlatTree
@@ -96,14 +97,15 @@ class WalkInputs(NamedTuple):
 
 
 class _Stack(NamedTuple):
-    """The visits from the root, all or those to update; D - 1 places each.
+    """Visits since the root: all, or only those to update; D - 1 rows each.
 
     Attributes:
-      history: int32.
-      action: int32, the followed one.
-      rho: float, how likely a trajectory follows it.
-      sigma: float, how likely its player takes it.
-      weight: float, w(h), negative for player 1; 0 where nothing is to be updated.
+      history: Number of the history, int32.
+      action: Sampled action, int32.
+      rho: Probability that a trajectory follows the action, float.
+      sigma: Probability that the acting player chooses the action, float.
+      weight: Importance weight w(h), float; negative for player 1, and 0 at visits that
+        are not updated.
     """
 
     history: jax.Array
@@ -114,15 +116,16 @@ class _Stack(NamedTuple):
 
 
 class _Front(NamedTuple):
-    """Where a walk is on its way down, all scalars.
+    """Position of a trajectory during the descent; all attributes are scalars.
 
     Attributes:
-      history, point, depth: int32.
-      place: int32, the next place on the stack.
-      weight: float, reach of the others over the probability that an untargeted walk
-        comes here, times the share.
-      ratio: float or None, targeted over untargeted probability to come here.
-      listed: bool, whether the point is in the list.
+      history, point, depth: Numbers of the current history, point and depth, int32.
+      place: Next free row on the stack, int32.
+      weight: Reach of the others divided by the probability that an untargeted
+        trajectory reaches the history, times the share, float.
+      ratio: Quotient of the targeted and the untargeted probability of reaching the
+        history, float; None without targets.
+      listed: Flag of a point that is already in the list, bool.
     """
 
     history: jax.Array
@@ -140,17 +143,18 @@ def outcome(
     scratch: Scratch,
     config: MCCFRConfig,
 ) -> tuple[jax.Array | None, Scratch, jax.Array]:
-    """A trajectory that follows one action everywhere.
+    """Sample a trajectory that follows one action at each history.
 
     Args:
-      inputs: what it reads.
-      baseline: float [T] ("average") or [N] ("expected"), those so far; None without.
-      scratch: of the batch so far.
-      config: exploration and baselines.
+      inputs: Read-only inputs.
+      baseline: Baselines so far, float [T] ("average") or [N] ("expected"); None
+        without baselines.
+      scratch: Output of the batch so far.
+      config: Settings of exploration and baselines.
 
     Returns:
-      The baselines after it, the batch's scratch, and the trajectory's estimate of
-      player 0's utility.
+      The new baselines, the output of the batch including this trajectory, and the
+      trajectory's estimate of player 0's utility.
     """
     tree, share = inputs.tree, inputs.share
     no_player = len(tree.code) - 1
@@ -188,7 +192,7 @@ def _descend(
     stack: _Stack,
     scratch: Scratch,
 ) -> tuple[_Front, _Stack, Scratch]:
-    """Chooses an action and moves on to the next history."""
+    """Sample an action and move on to the next history."""
     tree, point = inputs.tree, front.point
     first, code = at(tree.first, point), at(tree.code, point)
     count, actor = code >> 2, code & 3
@@ -225,8 +229,8 @@ def _descend(
         history=history,
         point=after,
         depth=front.depth + 1,
-        # Others draw from their own strategies: sigma / rho is one, and without a
-        # baseline the value passes through.
+        # Others sample from their own strategies, so sigma / rho is 1. Without a
+        # baseline their visits do not change the value and are omitted.
         place=front.place + jnp.where(is_updating, 1, 0 if _skips(tree, config) else 1),
         weight=front.weight / jnp.where(is_updating, rho, 1),
         ratio=ratio,
@@ -242,14 +246,15 @@ def _explored(
     count: jax.Array,
     is_updating: jax.Array,
 ) -> Chance:
-    """How likely a trajectory that is not targeted follows each action.
+    """Return the action probabilities of an untargeted trajectory, as a function.
 
     Args:
-      inputs: what the walk reads.
-      config: exploration.
-      first: int32 scalar, the first action's entry.
-      count: int32 scalar, the number of actions.
-      is_updating: bool scalar, whether the updating player acts; others do not explore.
+      inputs: Read-only inputs.
+      config: Settings of exploration.
+      first: Entry of the first action, int32 scalar.
+      count: Number of actions, int32 scalar.
+      is_updating: Flag of histories where the updating player acts, bool scalar; other
+        players do not explore.
     """
     epsilon = jnp.where(is_updating, jnp.asarray(config.epsilon, inputs.share.dtype), 0)
     even = epsilon / count.astype(epsilon.dtype)
@@ -264,21 +269,24 @@ def _explored(
 
 
 def _led(likely: Chance, gain: Chance | None, targeted: jax.Array | None) -> Chance:
-    """How likely a trajectory follows each action, targeted or not."""
+    """Return the action probabilities of a trajectory as a function.
+
+    The trajectory may be targeted.
+    """
     if gain is None or targeted is None:
         return likely
     return lambda action: likely(action) * jnp.where(targeted, gain(action), 1)
 
 
 def _skips(tree: FlatTree, config: MCCFRConfig) -> bool:
-    """Whether visits that are not updated have no part in the way up."""
+    """Return True if the backward pass can omit visits that are not updated."""
     return config.baseline == "none" and tree.target is None
 
 
 def _gain(
     target: jax.Array, likely: Chance, child: jax.Array, count: jax.Array
 ) -> Chance:
-    """How much likelier a targeted trajectory follows each action."""
+    """Return the factors by which a target changes probabilities, as a function."""
     mass = jax.lax.fori_loop(
         0,
         count,
@@ -291,9 +299,10 @@ def _gain(
 
 
 def choose(chance: Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
-    """int32, an action by a draw in [0, 1).
+    """Return the action that a random number in [0, 1) selects, int32.
 
-    Where rounding leaves the sum below the draw it is the last one that can be chosen.
+    If the probabilities sum to less than the random number because of rounding, the
+    result is the last action with a positive probability.
     """
 
     def further(s: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
@@ -319,31 +328,32 @@ def choose(chance: Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
 def enlist(
     scratch: Scratch, point: jax.Array, listed: jax.Array, visited: jax.Array
 ) -> Scratch:
-    """Puts a point into the list, once.
+    """Add a point to the list unless it is already listed.
 
     Args:
-      scratch: the batch's.
-      point: int32 scalar.
-      listed: bool scalar, whether it is in the list; read before.
-      visited: bool scalar, whether it is to be listed.
+      scratch: Output of the batch so far.
+      point: Number of the point, int32 scalar.
+      listed: Value of `scratch.listed` at the point, read before this call, bool
+        scalar.
+      visited: Flag of points that belong in the list, bool scalar.
     """
     return scratch._replace(
         listed=put(scratch.listed, point, listed | visited),
-        # Where it is not to be listed the next one is written over it.
+        # If the point is not added, the next point overwrites it.
         points=put(scratch.points, scratch.length, point),
         length=scratch.length + (visited & ~listed),
     )
 
 
 class _Rising(NamedTuple):
-    """A walk on its way up.
+    """State of the backward pass of a trajectory.
 
     Attributes:
-      place: int32 scalar, the place on the stack of the last visit that is done.
-      estimate: float scalar, sampled utility of player 0 there.
-      below: float scalar, what the baselines expect there now.
-      baseline: see `outcome`.
-      pending: see `Scratch`.
+      place: Row on the stack of the last processed visit, int32 scalar.
+      estimate: Sampled utility of player 0 at this visit, float scalar.
+      below: Expectation of the baselines at this visit, float scalar.
+      baseline: Baselines as in `outcome`.
+      pending: Sampled regrets as in `Scratch`.
     """
 
     place: jax.Array
@@ -356,7 +366,7 @@ class _Rising(NamedTuple):
 def _ascend(
     inputs: WalkInputs, config: MCCFRConfig, stack: _Stack, rising: _Rising
 ) -> _Rising:
-    """Takes the value of the followed action in, at the last visit not yet done."""
+    """Process the value of the followed action at the next visit towards the root."""
     place, estimate, below, baseline, pending = rising
     place = place - 1
     history = at(stack.history, place)
@@ -396,7 +406,8 @@ def _ascend(
     def gain(a: jax.Array, gains: jax.Array) -> jax.Array:
         value = jnp.where(a == chosen, excess, 0)
         if baseline is not None:
-            # What the estimate was made with: of the followed action it has changed.
+            # The estimate used the old baselines. The table already contains the new
+            # value of the followed action, so its old value is `guess`.
             value = value + jnp.where(a == chosen, guess, at(baseline, begin + a))
         return add(gains, first + a, weight * (value - mean))
 
@@ -406,19 +417,19 @@ def _ascend(
 
 
 def at(array: jax.Array, index: jax.Array) -> jax.Array:
-    """array[index], which must exist."""
+    """Return `array[index]` for an index that must exist."""
     return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def put(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
-    """The array with another value at an index, which must exist."""
+    """Return the array with a new value at an index that must exist."""
     return array.at[index].set(
         value, mode="promise_in_bounds", wrap_negative_indices=False
     )
 
 
 def add(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
-    """The array with a value added at an index, which must exist."""
+    """Return the array with a value added at an index that must exist."""
     return array.at[index].add(
         value, mode="promise_in_bounds", wrap_negative_indices=False
     )

@@ -149,11 +149,11 @@ def test_other_files_are_refused(tmp_path):
         (lambda a, m: m["shape"].update(hidden=9), "arrays of the shapes"),
         # A network of that shape would take a terabyte.
         (lambda a, m: m["shape"].update(hidden=65536, layers=64), "hidden=65536"),
-        (lambda a, m: m.update(features="none"), "of 'none'"),
+        (lambda a, m: m.update(features="none"), "features 'none'"),
         (lambda a, m: m.update(fallback="best"), "fallback is 'best'"),
         (lambda a, m: a.pop("weights1"), "weights of player 1"),
         (lambda a, m: a["weights0"].fill(np.nan), "weights of player 0"),
-        (lambda a, m: a["player1_0"].fill(np.inf), "player1_0 has numbers"),
+        (lambda a, m: a["player1_0"].fill(np.inf), "player1_0 contains values"),
         (lambda a, m: a.pop("player0_1"), "arrays of the shapes"),
     ],
 )
@@ -171,7 +171,7 @@ def test_damaged_files(tmp_path, change, words):
 
 def test_networks_of_another_game():
     other = games.compiled("leduc7").game
-    with pytest.raises(ValueError, match="give the game that they were made for"):
+    with pytest.raises(ValueError, match="use the game for which they were trained"):
         DeepPolicy(other, network())
 
 
@@ -215,5 +215,5 @@ def test_networks_are_asked_for_arrays_of_states():
 
 def test_banks_are_not_asked_for_arrays_of_states():
     rules = types.SimpleNamespace(information_state_tensor=lambda *_: None)
-    with pytest.raises(ValueError, match="mixture depends on what was played before"):
+    with pytest.raises(ValueError, match="mixture depends on earlier actions"):
         DeepPolicy(game(), bank()).array_probabilities(rules, np.zeros((1, 2)), 0)

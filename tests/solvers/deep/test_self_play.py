@@ -559,7 +559,7 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
         solver.run(1)
         assert 64 < solver.decisions < 1000
-        with pytest.raises(ValueError, match="not compiled"):
+        with pytest.raises(ValueError, match="without a game tree"):
             solver.average_behaviours()
 
 

@@ -189,7 +189,7 @@ def test_iterates_of_other_networks_are_refused():
     solver.run(2)
     arrays = solver.arrays()
     arrays["bank1.leaf0"] = arrays["bank1.leaf0"][:, :-1]
-    with pytest.raises(ValueError, match="its iterates are of another network"):
+    with pytest.raises(ValueError, match="its iterates belong to another network"):
         DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
 
 

@@ -1,4 +1,4 @@
-"""Self-play: `mmd`, an opponent of deep CFR."""
+"""Self-play by magnetic mirror descent (`mmd`), an alternative to deep CFR."""
 
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 

@@ -5,7 +5,7 @@ import dataclasses
 from spiel_cr.common.checks import Wanted, check_settings
 from spiel_cr.solvers.deep.deep_config import DRAWS, FEATURES, NETWORK
 
-# What settings must be.
+# Valid values of settings.
 _WANTED: Wanted = {
     "network": NETWORK,
     "features": FEATURES,
@@ -25,53 +25,55 @@ _WANTED: Wanted = {
 
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
-    """Mirror descent that plays against itself.
+    """Settings of self-play by mirror descent.
 
-    The result is what the mean of the last iterates' parameters plays.
+    The result is the policy of the mean of the last iterates' parameters.
 
-    Each player has a network of its own. A critic, a perceptron as large as theirs,
-    says what each action is worth where the information of both players is known, as it
-    is in training: so advantages have less noise of chance and of the other player.
+    Each player has a separate network. A critic, a perceptron of the same size,
+    estimates the utility of each action from the information of both players, which is
+    available during training. This reduces the variance that chance and the other
+    player add to advantages.
 
-    Utilities are divided by their root mean square in the first iteration (that pays
-    anything), where play is nearly uniform, so weights of divergences mean the same in
-    every game: in chips, and where matches are won or lost.
+    Utilities are divided by their root mean square in the first iteration with nonzero
+    utilities, in which play is nearly uniform. Weights of divergences therefore have
+    the same meaning in every game, whether utilities are chips or wins and losses.
 
     Attributes:
-      name: for people; the preset or the string it was made from. Two configurations
-        that differ in name only are equal.
-      network: "mlp", perceptrons, or "table": a row of logits for each infoset of a
-        compiled game, and of the critic's numbers for each decision.
-      features: what a perceptron sees: the information state tensor, or the
-        observation tensor, which may forget.
-      hidden: units of each hidden layer of a perceptron.
-      layers: hidden layers of a perceptron.
-      schedule: decisions of both players after which the learning rate is 0, where it
-        stays. Players learn nothing after that, so it is the length of a run.
-      episodes: matches of an iteration, played side by side.
-      draws: "stratified": the draws of an iteration at one infoset (of chance, in
-        compiled games: at one history) are spread evenly, see `draws.points`; or
+      name: Name for messages, the preset or the string from which it was created;
+        configurations that differ only in it are equal.
+      network: Kind of networks: "mlp", perceptrons; or "table", a row of logits for
+        each infoset and of the critic's outputs for each decision, only for game trees.
+      features: Input of a perceptron: the information state tensor, or the observation
+        tensor, which may have imperfect recall.
+      hidden: Number of units of each hidden layer of a perceptron.
+      layers: Number of hidden layers of a perceptron.
+      schedule: Number of decisions of both players after which the learning rate is 0;
+        players do not learn after that, so it is the length of a run.
+      episodes: Number of matches of an iteration, which are played in parallel.
+      draws: Random numbers of an iteration: "stratified", spread evenly at each infoset
+        (for chance in game trees: at each history), see `draws.points`; or
         "independent".
-      epochs: how often an iteration's decisions are gone through.
-      minibatches: steps of the optimiser in an epoch.
-      learning_rate: of Adam, at the beginning; falls linearly to 0.
-      critic_rate: of Adam, for the critic; it stays.
-      trace: lambda: by how much less what happens counts for each decision that lies
-        between; the rest is what the critic expects. 1: its errors bias no advantage.
-      temperature: weight of the divergence from the magnet, at the beginning.
-      cooling: what the temperature is multiplied with in the course of the schedule,
-        geometrically; the proximity is divided by it, so that steps fall with the
-        temperature: that is enough for last iterates to converge where nothing is
-        sampled (Sokota et al. 2022).
-      magnet_rate: how much of the way to the player's parameters those of the magnet go
-        in the first iteration; less later, in proportion to the learning rate. A magnet
-        that goes faster than the players learn makes them go in circles; 0: it stays
-        where the network began, which is nearly uniform.
-      proximity: weight of the divergence from the policy that played: 1 / eta of
-        magnetic mirror descent; at the beginning.
-      mean_share: the result has an exponential mean of parameters, over about this
-        share of the decisions so far, the last ones; 0: the last iterate.
-      gradient_norm: of all parameters of a network together, at most.
+      epochs: Number of passes over an iteration's decisions.
+      minibatches: Number of steps of the optimiser in an epoch.
+      learning_rate: Initial learning rate of Adam, which falls linearly to 0.
+      critic_rate: Learning rate of Adam for the critic, which is constant.
+      trace: Parameter lambda: factor of the weight of a later result for each decision
+        in between, the rest being the critic's estimate; with 1, errors of the critic
+        do not bias advantages.
+      temperature: Initial weight of the divergence from the magnet.
+      cooling: Factor of the temperature over the complete schedule, applied
+        geometrically; the proximity is divided by it, so that steps shrink with the
+        temperature, which is sufficient for the last iterates to converge without
+        sampling (Sokota et al. 2022).
+      magnet_rate: Share by which the magnet's parameters move towards the player's in
+        the first iteration, later in proportion to the learning rate; 0: the magnet
+        remains the initial network, which is nearly uniform. If the magnet moves faster
+        than the players learn, the players cycle.
+      proximity: Initial weight of the divergence from the policy that played, 1 / eta
+        of magnetic mirror descent.
+      mean_share: Share of the decisions so far, the last ones, over which the
+        exponential mean of parameters in the result extends; 0: the last iterate.
+      gradient_norm: Maximum norm of the gradient of all parameters of a network.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -98,33 +100,33 @@ class SelfPlayConfig:
         check_settings(self, _WANTED)
 
     def rate_after(self, decisions: int) -> float:
-        """Adam's learning rate after so many decisions."""
+        """Return Adam's learning rate after a number of decisions."""
         return (1 - self._done(decisions)) * self.learning_rate
 
     def weights_after(self, decisions: int) -> tuple[float, float]:
-        """Temperature and proximity after so many decisions."""
+        """Return temperature and proximity after a number of decisions."""
         fallen = self.cooling ** self._done(decisions)
         return self.temperature * fallen, self.proximity / fallen
 
     def mean_rate(self, new: int, before: int) -> float:
-        """Weight of the newest parameters in the mean.
+        """Return the weight of the newest parameters in the mean.
 
         Args:
-          new: decisions that they were learnt from.
-          before: decisions before these.
+          new: Number of decisions from which they were learned.
+          before: Number of earlier decisions.
         """
         return min(1.0, new / max(self.mean_share * (before + new), 1.0))
 
     def _done(self, decisions: int) -> float:
-        """How much of the schedule is over."""
+        """Return the completed share of the schedule."""
         return min(1.0, decisions / self.schedule)
 
     @property
     def needs_tree(self) -> str | None:
-        """A setting that only compiled games have; None: there is none."""
+        """Setting that requires a game tree, or None."""
         return "network=table" if self.network == "table" else None
 
 
-# `mmd`: magnetic mirror descent (Sokota et al. 2022) with a uniform magnet whose
-# temperature falls, and steps with it. Sizes, rates and temperatures are our choice.
+# `mmd`: magnetic mirror descent (Sokota et al. 2022) with a uniform magnet. Temperature
+# and step size decrease. Sizes, rates and temperatures do not come from the paper.
 SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {"mmd": SelfPlayConfig("mmd")}

@@ -1,9 +1,9 @@
 """Policies of self-play, their losses, and the critic.
 
-A policy is a perceptron or a table. A perceptron maps features to A logits; a table
-stores these numbers for each infoset. In game trees decisions are numbers of infosets,
-in other games they are features. Legend for shapes: n decisions, F features, A actions
-of the game, I infosets, M rows of a batch, T steps of the optimiser.
+A policy is a perceptron or a table. A perceptron maps features to A logits. A table
+stores logits for each infoset. In game trees, decisions are represented by numbers of
+infosets, in other games by features. Legend for shapes: n decisions, F features, A
+actions of the game, I infosets, M rows of a batch, T steps of the optimiser.
 """
 
 import functools
@@ -21,7 +21,7 @@ _LEAST, _MOST = 64, 1 << 16
 
 
 class Rows(NamedTuple):
-    """Decisions of one network that was played with.
+    """Decisions from which one network learns.
 
     Attributes:
       seen: Features, bool or float32 [n, F]; or row numbers, int32 [n].
@@ -39,11 +39,11 @@ class Rows(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Lengths of steps, float32 scalars.
+    """Weights and step sizes of an update, float32 scalars.
 
     Attributes:
-      temperature: Weight of the magnet.
-      proximity: Weight of the policy that played.
+      temperature: Weight of the divergence from the magnet.
+      proximity: Weight of the divergence from the policy that played.
       rate: Learning rate.
       magnet: Share by which the magnet moves.
       mean: Share by which the mean of parameters moves.
@@ -66,7 +66,7 @@ class Losses(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A network in training.
+    """Network in training.
 
     Attributes:
       parameters: Parameters of the policy.
@@ -87,8 +87,8 @@ def table(num_infosets: int, num_actions: int) -> jax.Array:
     """Return the parameters of a uniform table, float32 [I, A]: zeros.
 
     Args:
-      num_infosets: I; for a critic, the number of decisions of the game.
-      num_actions: A.
+      num_infosets: Number I of infosets; for a critic, the number of decisions.
+      num_actions: Number A of actions.
     """
     return jnp.zeros((num_infosets, num_actions), jnp.float32)
 
@@ -130,9 +130,9 @@ def evaluate(
     Numbers of decisions are padded to powers of two.
 
     Args:
-      features: See `outputs`.
-      parameters: See `outputs`.
-      seen: See `outputs`.
+      features: Features by row number as in `outputs`.
+      parameters: Parameters as in `outputs`.
+      seen: Inputs as in `outputs`.
       legal: Legal actions, bool [n, A]; None: return the `outputs` of a critic.
     """
     if legal is not None and not len(legal):
@@ -156,19 +156,19 @@ def loss(
     rows: Rows,
     rates: Rates,
 ) -> tuple[jax.Array, Losses]:
-    """Compute the loss: minus the expected advantage, and two divergences.
+    """Compute the loss: minus the expected advantage, plus two divergences.
 
         - sum new A + temperature KL(new | magnet) + proximity KL(new | old)
 
-    with sums over all legal actions. That is magnetic mirror descent (Sokota et al.
-    2022, eq. 4) with 1 / eta = proximity, whose minimum some steps of the optimiser
-    approach.
+    with sums over all legal actions. This is the objective of magnetic mirror descent
+    (Sokota et al. 2022, eq. 4) with 1 / eta = proximity. A few steps of the optimiser
+    approach its minimum.
 
     Args:
-      features: See `apply`.
+      features: Features by row number as in `outputs`.
       parameters: Parameters of the network.
       magnet: Parameters of the magnet.
-      rows: M decisions.
+      rows: Decisions, M rows.
       rates: Weights of the divergences.
 
     Returns:
@@ -193,7 +193,9 @@ def loss(
 
 
 def begin(parameters: Any, norm: float) -> Learner:
-    """Return a learner before its first step; magnet and mean start at the network.
+    """Return a learner before its first step.
+
+    Magnet and mean are equal to the network.
 
     Args:
       parameters: Parameters of the network.
@@ -216,14 +218,14 @@ def advance(
     *,
     norm: float,
 ) -> tuple[Learner, Losses]:
-    """Do a step of Adam for each batch; then move magnet and mean.
+    """Perform a step of Adam for each batch; then move magnet and mean.
 
     Args:
-      features: See `apply`.
-      learner: The learner before.
-      rows: n decisions, padding included.
+      features: Features by row number as in `outputs`.
+      learner: Learner before the steps.
+      rows: Decisions, n rows including padding.
       batches: Decisions of each step, int32 [T, M].
-      rates: Lengths of the steps.
+      rates: Weights and step sizes.
       norm: Maximum norm of gradients.
 
     Returns:
@@ -244,7 +246,7 @@ def advance(
 def _steps(
     objective: Any, learner: Learner, batches: np.ndarray, rate: Any, norm: float
 ) -> tuple[Learner, Any]:
-    """Return a learner after steps of Adam, and what the objective reported."""
+    """Return a learner after steps of Adam, and the reports of the objective."""
     start = learner.parameters, learner.optimiser
     (parameters, optimiser), reports = network_fits.descend(
         objective, _optimiser(rate, norm), start, batches
@@ -253,7 +255,7 @@ def _steps(
 
 
 def _towards(old: Any, new: Any, share: Any) -> Any:
-    """Return parameters that are moved by a share towards others."""
+    """Return parameters that are moved by a share towards new ones."""
     return jax.tree.map(lambda one, other: one + share * (other - one), old, new)
 
 
@@ -263,7 +265,7 @@ class Moves(NamedTuple):
     Attributes:
       joint: Features of joint information, bool or float32 [n, 2 F]; or row numbers,
         int32 [n].
-      action: OpenSpiel's action that was played, int32 [n].
+      action: Action that was played, numbered as in OpenSpiel, int32 [n].
       target: Target of the critic, float32 [n].
       weight: Weight of the row, float32 [n]: 1, or 0 for padding.
     """
@@ -284,12 +286,12 @@ def advance_critic(
     *,
     norm: float,
 ) -> tuple[Learner, jax.Array]:
-    """Do a step of Adam on squared errors for each batch.
+    """Perform a step of Adam on squared errors for each batch.
 
     Args:
-      features: See `outputs`.
-      critic: The critic before.
-      moves: n samples, padding included.
+      features: Features by row number as in `outputs`.
+      critic: Critic before the steps.
+      moves: Samples, n rows including padding.
       batches: Samples of each step, int32 [T, M].
       rate: Learning rate.
       norm: Maximum norm of gradients.
@@ -315,5 +317,5 @@ def padded(rows: Any, count: int) -> Any:
 
 
 def _optimiser(rate: float | jax.Array, norm: float) -> Any:
-    """Adam with clipped gradients."""
+    """Return Adam with clipped gradients."""
     return network_fits.adam(rate, clip=norm, eps=1e-5)

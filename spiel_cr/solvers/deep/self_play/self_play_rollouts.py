@@ -1,4 +1,4 @@
-"""Matches of self-play, side by side, and how good each decision in them was."""
+"""Parallel matches of self-play, and advantages of all actions at their decisions."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
@@ -12,12 +12,12 @@ from spiel_cr.games.simulation.simulator import Positions, Simulator
 
 
 class Answer(NamedTuple):
-    """What a player's network sees and says at m decisions.
+    """Input and output of a player's network at m decisions.
 
     Attributes:
-      seen: what the network is asked about: float32 or bool [m, F], or int32 [m].
-      legal: bool [m, A], by OpenSpiel's action.
-      log_policy: float32 [m, A], very low where not legal.
+      seen: Input of the network, float32 or bool [m, F], or int32 [m].
+      legal: Mask of legal actions, numbered as in OpenSpiel, bool [m, A].
+      log_policy: Log probabilities, float32 [m, A]; very low at illegal actions.
     """
 
     seen: np.ndarray
@@ -26,30 +26,30 @@ class Answer(NamedTuple):
 
 
 class Actor(Protocol):
-    """Says how to play."""
+    """Function that returns the policy of a player at decisions."""
 
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
-        """Asks at some decisions of one player.
+        """Return the answer at some decisions of one player.
 
         Args:
-          positions: of a source.
-          at: int64 [m], where among them.
-          player: who acts at all of these.
+          positions: Positions of a simulator.
+          at: Indices of the decisions among the positions, int64 [m].
+          player: Player who acts at all of these decisions.
         """
 
 
 class Episodes(NamedTuple):
-    """The n decisions of some matches, those of a depth one after another.
+    """The n decisions of some matches, depth by depth.
 
     Attributes:
-      player: int8 [n], who acted.
-      match: int64 [n], in which match.
-      answer: what was seen and said.
-      action: int32 [n], OpenSpiel's action that was taken.
-      depth_start: int64 [D + 1], decisions of depth d are
-        `depth_start[d]:depth_start[d + 1]`; no match has two of them.
-      utility: float64 [matches], player 0's.
-      joint: [n, ...], what both players knew.
+      player: Player who acted, int8 [n].
+      match: Number of the match, int64 [n].
+      answer: Input and output of the player's network.
+      action: Action that was played, numbered as in OpenSpiel, int32 [n].
+      depth_start: First decision of each depth, int64 [D + 1]; decisions of depth d are
+        `depth_start[d]:depth_start[d + 1]`, at most one of each match.
+      utility: Player 0's utility, float64 [matches].
+      joint: Information of both players, [n, ...].
     """
 
     player: np.ndarray
@@ -61,7 +61,7 @@ class Episodes(NamedTuple):
     joint: np.ndarray
 
 
-# Players, matches, answers, actions, and what both knew, at decisions of one depth.
+# Players, matches, answers, actions and joint information of one depth.
 _Depth: TypeAlias = tuple[np.ndarray, np.ndarray, Answer, np.ndarray, np.ndarray]
 
 
@@ -74,19 +74,20 @@ def play(
     joint: Callable[[Positions, np.ndarray], np.ndarray],
     stratified: bool = False,
 ) -> Episodes:
-    """Plays matches to their ends.
+    """Play matches to their ends.
 
     Args:
-      source: of the game.
-      actor: for both players.
-      count: how many matches.
-      random: advanced, by chance and by the players' draws.
-      joint: gives [m, ...], what both players know at m decisions.
-      stratified: the players' draws at one infoset are spread evenly, see
+      source: Simulator of the game.
+      actor: Policy of both players.
+      count: Number of matches.
+      random: Random number generator for chance and the players, which is advanced.
+      joint: Function that returns the information of both players at m decisions,
+        [m, ...].
+      stratified: True to spread the players' random numbers evenly at each infoset, see
         `draws.points`.
 
     Raises:
-      ValueError: nobody decides anything in the game.
+      ValueError: If no player decides anything in the game.
     """
     depths: list[_Depth] = []
 
@@ -96,25 +97,24 @@ def play(
         action = _draw(answer, positions.key[live], random, stratified)
         joint_rows = joint(positions, live)
         depths.append((player, match, answer, action.astype(np.int32), joint_rows))
-        # Simulators count the legal actions, in ascending order.
+        # Simulators number the legal actions in ascending order.
         before = np.arange(answer.legal.shape[1]) < action[:, None]
         return np.count_nonzero(answer.legal & before, axis=1)
 
     utility = simulator.play(source, count, random, act)
     if not depths:
         raise ValueError(
-            f"{source.game}: nobody decides anything in it; choose a game with "
-            f"decisions"
+            f"{source.game}: the game has no decisions; choose a game with decisions"
         )
     return _episodes(depths, utility)
 
 
 def _episodes(depths: list[_Depth], utility: np.ndarray) -> Episodes:
-    """All decisions one after another.
+    """Return all decisions, depth by depth.
 
     Args:
-      depths: of each depth.
-      utility: float64 [matches], player 0's.
+      depths: Decisions of each depth.
+      utility: Player 0's utility, float64 [matches].
     """
     player, match, answers, action, joint = zip(*depths, strict=True)
     sizes = [len(one) for one in action]
@@ -130,31 +130,37 @@ def _episodes(depths: list[_Depth], utility: np.ndarray) -> Episodes:
 
 
 def policy_of(legal: np.ndarray, log_policy: np.ndarray) -> np.ndarray:
-    """float64 [n, A], probabilities, to rounding; see `Answer`."""
+    """Return probabilities up to rounding, float64 [n, A].
+
+    Args:
+      legal: Mask of legal actions as in `Answer`, bool [n, A].
+      log_policy: Log probabilities as in `Answer`, float32 [n, A].
+    """
     return np.where(legal, np.exp(log_policy, dtype=np.float64), 0)
 
 
 def advantages(
     episodes: Episodes, values: np.ndarray, trace: float, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Advantages of all actions, by a critic that knows what both players know.
+    """Return advantages of all actions, from a critic with joint information.
 
-    An action is worth what the critic says, and the one that was taken also what the
-    critic was wrong by, over the probability of taking it. So values are a baseline,
-    as in VR-MCCFR (Schmid et al. 2019, eq. 8), and do not bias it where `trace` is 1.
-    What the critic is to say is the utility at the end, else the mean of its values at
-    the next decision, whoever decides, and `trace` of its error there: expected
+    The value of an action is the critic's estimate. For the action that was played, the
+    error of the critic, divided by the probability of playing the action, is added.
+    Estimates are thus a baseline, as in VR-MCCFR (Schmid et al. 2019, eq. 8), and do
+    not bias the result if `trace` is 1. The target of the critic is the utility at the
+    end of the match. Otherwise it is the mean of the critic's estimates at the next
+    decision, of either player, plus `trace` times the critic's error there: expected
     SARSA(lambda).
 
     Args:
-      episodes: of both players.
-      values: float [n, A], player 0's of each action, by the critic.
-      trace: lambda.
-      scale: of utilities; values are in these units.
+      episodes: Matches of both players.
+      values: Critic's estimates of player 0's utility after each action, float [n, A].
+      trace: Parameter lambda.
+      scale: Scale of utilities; estimates are in this unit.
 
     Returns:
-      float64 [n, A], advantages of all actions to the player who decides; float64 [n],
-      what the critic is to say of the action that was taken, player 0's.
+      Advantages of all actions for the player who decides, float64 [n, A]; targets of
+      the critic for the actions that were played, player 0's utility, float64 [n].
     """
     legal, rows = episodes.answer.legal, np.arange(len(episodes.action))
     policy = policy_of(legal, episodes.answer.log_policy)
@@ -175,7 +181,7 @@ def advantages(
 def _ask(
     positions: Positions, live: np.ndarray, player: np.ndarray, actor: Actor
 ) -> Answer:
-    """The answers at all decisions, in their order."""
+    """Return the answers at all decisions, in their order."""
     parts, places = [], []
     for acts in range(2):
         acting = np.flatnonzero(player == acts)
@@ -191,6 +197,13 @@ def _ask(
 def _draw(
     answer: Answer, key: np.ndarray, random: np.random.Generator, stratified: bool
 ) -> np.ndarray:
-    """int64 [m], an action of each decision, by keys, uint64 [m, 2]."""
+    """Return a sampled action for each decision, int64 [m].
+
+    Args:
+      answer: Policies at the decisions.
+      key: Keys of the decisions' infosets, uint64 [m, 2].
+      random: Random number generator, which is advanced.
+      stratified: True to spread random numbers evenly at each infoset.
+    """
     points = draws.points(draws.labels(key), random, stratified=stratified)
     return choose(policy_of(answer.legal, answer.log_policy), points)

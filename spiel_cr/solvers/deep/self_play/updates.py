@@ -36,8 +36,8 @@ from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
 from spiel_cr.solvers.deep.tensors import Stepped
 from spiel_cr.solvers.iterative_solver import check_arrays, check_numbers
 
-# Decisions of a step are padded to at least so many, and above to one of so many sizes
-# up to the double, so that there are few programs.
+# Minimum padded number of decisions of a step, and number of padded sizes between a
+# power of two and its double. Few sizes mean that XLA compiles few functions.
 _LEAST, _SIZES = 64, 8
 # Networks are evaluated at all infosets at once if there are at most this many.
 _MOST_INFOSETS = 1 << 14
@@ -46,14 +46,14 @@ _COUNTS = ("iterations", "episodes", "decisions")
 
 
 class SelfPlay(Training):
-    """A solver of two players that learn from playing each other.
+    """Solver of two players that learn by playing against each other.
 
     The result is the policy of the mean of the last iterates' parameters.
 
     Attributes:
       source: Simulator of the game.
       knowledge: Information of the players at the simulator's positions.
-      config: The algorithm.
+      config: Settings of the algorithm.
       seed: Seed for all random choices.
       iterations: Number of iterations completed.
       episodes: Number of matches played.
@@ -67,11 +67,11 @@ class SelfPlay(Training):
         *,
         seed: int = 0,
     ) -> None:
-        """Make the networks.
+        """Create the networks.
 
         Args:
-          game: A game tree, or a simulated game, whose simulator the caller closes.
-          algorithm: A preset with settings, or a configuration.
+          game: Game tree, or a simulated game whose simulator the caller closes.
+          algorithm: Preset with settings, or a configuration.
           seed: Seed for all random choices; the same seed gives bitwise identical
             results on one machine.
 
@@ -83,7 +83,7 @@ class SelfPlay(Training):
         self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
         super().__init__(game, config, seed)
         self.decisions = 0
-        # The unit of values, in utilities; 0: nothing was paid yet.
+        # Unit of values, in utilities; 0 until a match has a nonzero utility.
         self._unit = 0.0
         # Outputs of the current networks at all infosets.
         self._cached_policies: dict[int, np.ndarray] = {}
@@ -108,12 +108,12 @@ class SelfPlay(Training):
         seen, table = knowledge.num_features, number if number < 2 else None
         wide = seen if number < 2 else 2 * seen
         shape = Shape(wide, knowledge.num_actions, config.hidden, config.layers)
-        # A seed of 31 bits, by all bits of the solver's.
+        # A seed of 31 bits that depends on all bits of the solver's seed.
         network_seed = np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1
         return knowledge.table(table), networks.make(shape.widths, int(network_seed))
 
     def _iterate(self) -> None:
-        """Play matches, and do steps of the optimiser on their decisions."""
+        """Play matches, and perform steps of the optimiser on their decisions."""
         config = self.config
         with precision(np.dtype(np.float32)):
             random = np.random.default_rng([self.seed, self.iterations])
@@ -157,7 +157,7 @@ class SelfPlay(Training):
         gains: np.ndarray,
         random: np.random.Generator,
     ) -> None:
-        """Do steps of the optimiser for one network."""
+        """Perform steps of the optimiser for one network."""
         config, rate = self.config, self.config.rate_after(self.decisions)
         rows = self._rows(number, episodes, gains)
         if not len(rows.weight):
@@ -166,7 +166,7 @@ class SelfPlay(Training):
         magnet_rate = config.magnet_rate * rate / config.learning_rate
         mean_rate = config.mean_rate(len(episodes.player), self.decisions)
         rates = *config.weights_after(self.decisions), rate, magnet_rate, mean_rate
-        # Nothing waits for the losses, but the clock does for the steps.
+        # Wait for the steps, so that the measured time includes them.
         self._learners[number], losses = network.advance(
             self._features[number],
             self._learners[number],
@@ -180,7 +180,7 @@ class SelfPlay(Training):
     def _learn_values(
         self, episodes: Episodes, targets: np.ndarray, random: np.random.Generator
     ) -> None:
-        """Do steps of the optimiser for the critic."""
+        """Perform steps of the optimiser for the critic."""
         target_values, weight = (
             targets.astype(np.float32),
             np.ones(len(targets), np.float32),
@@ -228,7 +228,7 @@ class SelfPlay(Training):
 
         Args:
           seen: Information of the player at m decisions, see `knowledge`.
-          player: 0 or 1.
+          player: Player 0 or 1.
         """
         legal = self.knowledge.legal[player]
         if legal is None or len(legal) > _MOST_INFOSETS:
@@ -252,14 +252,18 @@ class SelfPlay(Training):
         """Return the current strategy of a player, float64 [m, A].
 
         Args:
-          player: 0 or 1.
+          player: Player 0 or 1.
           seen: Information of the player at m decisions.
         """
         return self._policy(player, seen, self._learners[player].parameters)
 
     def _policy(self, player: int, seen: Seen, parameters: Any) -> np.ndarray:
-        """Return the policy of a player's network with given parameters, float64 [m,
-        A].
+        """Return the policy of a player's network, float64 [m, A].
+
+        Args:
+          player: Player 0 or 1.
+          seen: Information of the player at m decisions.
+          parameters: Parameters of the network.
         """
         log_policy = self._evaluate(seen, player, parameters)
         policy = policy_of(seen.legal, log_policy)
@@ -269,7 +273,7 @@ class SelfPlay(Training):
         """Return the policies of the means of parameters.
 
         Returns:
-          For each player action probabilities by logical sequence, float64 [S].
+          Action probabilities by logical sequence, float64 [S], for each player.
 
         Raises:
           ValueError: If the game has no tree.
@@ -311,14 +315,16 @@ class SelfPlay(Training):
         return arrays
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """Restore the state that `arrays` returned; continue bitwise identically.
+        """Restore the state that `arrays` returned.
+
+        The run continues bitwise identically.
 
         Args:
           arrays: Arrays of a solver of the same game, settings and seed.
           seconds: Time spent iterating before.
 
         Raises:
-          ValueError: If the arrays are not those of such a solver.
+          ValueError: If the arrays do not belong to such a solver.
         """
         check_arrays(arrays, self.arrays())
         check_numbers(arrays, dict.fromkeys((*_COUNTS, "unit"), 0.0))

@@ -1,4 +1,4 @@
-"""Monte Carlo CFR by public trajectories, for all private hands at once."""
+"""Monte Carlo CFR with public trajectories, for all private states at once."""
 
 from spiel_cr.solvers.mccfr.public.public_solver import make_solver
 

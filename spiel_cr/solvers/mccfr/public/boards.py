@@ -1,11 +1,12 @@
-"""Boards: what all players see of the deals, found from who can meet whom.
+"""Boards: the public part of the dealt cards, derived from compatible private states.
 
-Two signals lie on one board where they can come together, directly or through others.
-Matrices, reach and values fall apart by boards, so a trajectory that samples public
-cards looks at the hands of one board per round only.
+Two private states belong to the same board if they can occur together, directly or
+through a chain of others. Matrices, reach and values are block-diagonal with one block
+for each board. A trajectory that samples public cards therefore uses the hands of only
+one board in each round.
 
-Legend for shapes: H signals of one player in one round, B boards of a round, h the most
-hands that a player has on a board, M boards of all rounds.
+Legend for shapes: H private states of one player in one round, B boards of a round, h
+largest number of hands of a player on a board, M boards of all rounds.
 """
 
 import dataclasses
@@ -20,15 +21,19 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
 class Round(NamedTuple):
-    """The boards of a round.
+    """Boards of one round.
 
     Attributes:
-      size: B.
-      above: int32 [B], the board of the round before; 0 in round 0. Ascending.
-      probability: float64 [B], how likely the board is, as far as anything is at stake.
-      board: for each player int32 [H], the board of a signal; -1: it meets nobody.
-      slot: for each player int32 [H], its number among the hands of its board.
-      signals: for each player int32 [B, h], the other way round; -1 at padding.
+      size: Number B of boards.
+      above: Board of the previous round, int32 [B], ascending; 0 in round 0.
+      probability: Weight of each board, float64 [B]: its probability, restricted to
+        deals with a payoff.
+      board: Board of each private state, int32 [H] for each player; -1 if no private
+        state of the opponent is compatible.
+      slot: Number of each private state among the hands of its board, int32 [H] for
+        each player.
+      signals: Private state of each hand of a board, int32 [B, h] for each player; -1
+        at padding.
     """
 
     size: int
@@ -41,17 +46,17 @@ class Round(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Boards:
-    """A signal game's boards.
+    """Boards of all rounds of a game in public-tree form.
 
     Attributes:
-      rounds: top to bottom.
-      mass: float64 [M, h, h], how much can be at stake between two hands (player 0's,
-        then 1's), per unit of stake: with a matrix of folds the probability of their
-        deals. Round by round.
-      first: int64 [R], the first board of each round in `mass`.
-      payoff_matrices: float64 [K', h, h], entries, matrix by matrix and board by board
-        of its round.
-      matrix_first: int64 [K], where each matrix begins.
+      rounds: Boards of each round from first to last.
+      mass: Largest absolute payoff per unit of stake for each pair of hands (player
+        0's, then player 1's), float64 [M, h, h], round by round; with a payoff matrix
+        of folds, the probability of the two deals.
+      first: First board of each round in `mass`, int64 [R].
+      payoff_matrices: Entries of the payoff matrices, float64 [K', h, h], matrix by
+        matrix and, within a matrix, board by board of its round.
+      matrix_first: First block of each payoff matrix, int64 [K].
     """
 
     rounds: tuple[Round, ...]
@@ -62,19 +67,19 @@ class Boards:
 
     @property
     def hands(self) -> int:
-        """h."""
+        """Largest number h of hands of a player on a board."""
         return int(self.mass.shape[1])
 
 
 def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
-    """The boards of a signal game.
+    """Return the boards of a game in public-tree form.
 
     Args:
-      game: the game.
-      memory_limit: for the tables, as for `build_tree`.
+      game: Game in public-tree form.
+      memory_limit: Memory limit for the tables, as for `build_tree`.
 
     Raises:
-      GameTooLargeError: the tables do not fit.
+      GameTooLargeError: If the tables do not fit in memory.
     """
     stakes = _stakes(game)
     rounds: list[Round] = []
@@ -95,7 +100,7 @@ def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
     if need > size:
         raise memory.too_large(
             game.game,
-            f"has hands and boards whose matrices take {memory.describe_bytes(need)}",
+            f"needs {memory.describe_bytes(need)} for matrices of hands on boards",
             *(memory_limit, size),
         )
     blocks = [
@@ -120,8 +125,11 @@ def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
 
 
 def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
-    """For each round [H0, H1], the most that any matrix of it says of two signals, or
-    that matrices of later rounds say of what they become."""
+    """Return the largest absolute payoffs of pairs of private states in each round.
+
+    The maximum is over the payoff matrices of the round and, through the private states
+    of later rounds, over the later payoff matrices. Each result has the shape [H0, H1].
+    """
     stakes: list[scipy.sparse.csr_array] = []
     counts = [game.num_private_states(p) for p in range(2)]
     for number in reversed(range(game.num_rounds)):
@@ -149,22 +157,24 @@ def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
 def _round(
     matrix: scipy.sparse.csr_array, above: tuple[np.ndarray, np.ndarray]
 ) -> Round:
-    """The boards of a round.
+    """Return the boards of a round.
 
     Args:
-      matrix: [H0, H1], what is at stake between signals.
-      above: for each player int [H], the board before.
+      matrix: Largest absolute payoffs between private states, [H0, H1].
+      above: Board of the previous round of each private state, int [H] for each player.
     """
     entries = matrix.tocoo()
     parts = joint_components(entries.row, entries.col, matrix.shape)
-    meets = np.flatnonzero((parts.heights > 0) & (parts.widths > 0))
+    occupied = np.flatnonzero((parts.heights > 0) & (parts.widths > 0))
     before = np.zeros(parts.number, np.int64)
     before[parts.rows] = above[0]
-    meets = meets[np.argsort(before[meets], kind="stable")]
+    occupied = occupied[np.argsort(before[occupied], kind="stable")]
     number = np.full(len(before), -1, np.int64)
-    number[meets] = np.arange(len(meets))
+    number[occupied] = np.arange(len(occupied))
     sides = number[parts.rows], number[parts.columns]
-    probability = np.bincount(sides[0][entries.row], entries.data, minlength=len(meets))
+    probability = np.bincount(
+        sides[0][entries.row], entries.data, minlength=len(occupied)
+    )
     boards, slots, signals = [], [], []
     for player_boards in sides:
         order = np.argsort(player_boards, kind="stable")
@@ -175,13 +185,13 @@ def _round(
         slots.append(within)
     width = 1 + max(int(s[b >= 0].max()) for s, b in zip(slots, boards, strict=True))
     for player_boards, slot in zip(boards, slots, strict=True):
-        table = np.full((len(meets), width), -1, np.int32)
+        table = np.full((len(occupied), width), -1, np.int32)
         on_board = np.flatnonzero(player_boards >= 0)
         table[player_boards[on_board], slot[on_board]] = on_board
         signals.append(table)
     return Round(
-        len(meets),
-        before[meets].astype(np.int32),
+        len(occupied),
+        before[occupied].astype(np.int32),
         probability,
         (boards[0], boards[1]),
         (slots[0], slots[1]),
@@ -190,7 +200,7 @@ def _round(
 
 
 def _blocks(matrix: scipy.sparse.coo_array, part: Round, hands: int) -> np.ndarray:
-    """float64 [B, h, h], a matrix of signals by boards."""
+    """Return a matrix of private states, split by boards, float64 [B, h, h]."""
     blocks = np.zeros((part.size, hands, hands))
     board = part.board[0][matrix.row]
     blocks[board, part.slot[0][matrix.row], part.slot[1][matrix.col]] = matrix.data

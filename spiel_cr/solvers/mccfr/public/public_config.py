@@ -18,7 +18,9 @@ _WANTED: Wanted = {
 
 @dataclasses.dataclass(frozen=True)
 class PublicConfig:
-    """A member of the family. An iteration has a trajectory and an update per player.
+    """Settings of a public sampling algorithm.
+
+    An iteration samples a trajectory and performs an update for each player.
 
     Attributes:
       name: Name for messages; configurations that differ only in it are equal.
@@ -28,10 +30,12 @@ class PublicConfig:
       scheme: Public actions of the updating player that a trajectory follows: "outcome"
         one, "external" all.
       epsilon: Share of uniform sampling at the updating player's decisions in outcome
-        sampling; otherwise an action is drawn as often as the player's hands play it.
-      epsilon_other: The same at the other player's decisions.
-      baseline: "average": the mean of sampled values per unit of what is at stake, for
-        each public action, public card and hand (Schmid et al. 2019); or "none".
+        sampling; otherwise actions have their probabilities, averaged over the hands by
+        reach.
+      epsilon_other: Share of uniform sampling at the other player's decisions.
+      baseline: Kind of baseline: "average", the mean of sampled values per unit of
+        stake for each public action, public card and hand (Schmid et al. 2019), or
+        "none".
       decay: Share of a baseline that one sample replaces.
     """
 
@@ -48,14 +52,14 @@ class PublicConfig:
         check_settings(self, _WANTED)
         if changed := self.rule.touches_all:
             raise ValueError(
-                f"{changed[0]}: public sampling updates visited infosets only, so old "
-                f"regrets cannot fade; leave it out"
+                f"{changed[0]}: public sampling updates visited infosets only, so "
+                f"old regrets cannot be discounted; remove this setting"
             )
 
 
-# `public-vr` and `public-vr+` have the settings of Schmid et al. 2019: everybody's
-# actions are drawn uniformly, baselines are averages of decay 0.5; the latter has
-# regret matching+ and linear averages.
+# `public-vr` and `public-vr+` have the settings of Schmid et al. 2019: actions of both
+# players are sampled uniformly, and baselines are averages with decay 0.5. `public-vr+`
+# also uses regret matching+ and linear averaging.
 PRESETS: dict[str, PublicConfig] = {
     preset.name: preset
     for preset in (

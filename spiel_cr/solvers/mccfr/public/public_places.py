@@ -1,7 +1,7 @@
-"""The public tree with its boards as flat arrays, on which trajectories are walked.
+"""Public tree with its boards as flat arrays, in which trajectories are sampled.
 
 A *place* is a public node with a board, or a deal of the next public cards. Places are
-numbered so that the children of a place are contiguous, after it.
+numbered so that the children of a place are contiguous and come after it.
 
 Legend for shapes: X places, Y decisions among them, A actions, h hands on a board, M
 boards of all rounds, U pairs of a board and an earlier round.
@@ -25,28 +25,28 @@ DEAL, LEAF = 2, 3
 
 
 class Places(NamedTuple):
-    """What walks read; numpy arrays until a solver puts them on a device.
+    """Arrays of the places; numpy arrays until a solver puts them on a device.
 
     Attributes:
-      kind: int32 [X], 0 or 1: who decides; DEAL or LEAF.
-      first: int32 [X], the first child; 0 at leaves.
-      children: int32 [X], how many.
-      row: int32 [X], the decision's row in tables; Y elsewhere.
-      board: int32 [X], in `mass`.
-      probability: float [X], below deals the probability with which a trajectory goes
-        there.
-      map: int32 [X], below deals the row of `up`; 0 elsewhere.
-      term: int32 [X, 2], leaves: the first of the place's terms, and one past the last.
-      term_matrix: int32 [T], in `payoff_matrices`.
-      term_stake: float [T].
-      up: for each player int32 [U, h], the hand before the deal that each hand comes
-        from.
-      has_hand: for each player float [M, h], 1 where there is such a hand.
-      start: float [2, h], both players' reach at place 0.
-      mass, payoff_matrices: see `Boards`.
-      legal: float [Y + 1, A], 1 for legal actions; the last row is no decision.
-      parent: int32 [Y, h], the entry of the own sequence before each infoset in a
-        vector [Y · A · h + 2]; its last two entries are the empty sequences.
+      kind: Player who decides, 0 or 1, or DEAL or LEAF, int32 [X].
+      first: First child, int32 [X]; 0 at leaves.
+      children: Number of children, int32 [X].
+      row: Row of the decision in tables, int32 [X]; Y at other places.
+      board: Board in `mass`, int32 [X].
+      probability: Probability that a trajectory moves from a deal to the place, float
+        [X].
+      map: Row of `up` at places below deals, int32 [X]; 0 at other places.
+      term: First term of a leaf and the number after the last, int32 [X, 2].
+      term_matrix: Block of each term in `payoff_matrices`, int32 [T].
+      term_stake: Stake of each term, float [T].
+      up: Hand before the deal from which each hand comes, int32 [U, h] for each player.
+      has_hand: Mask of existing hands, float [M, h] for each player.
+      start: Reach of both players at place 0, float [2, h].
+      mass, payoff_matrices: Payoffs of hands as in `Boards`.
+      legal: Mask of legal actions, float [Y + 1, A]; the last row belongs to no
+        decision.
+      parent: Entry of each infoset's parent sequence in a vector [Y · A · h + 2], int32
+        [Y, h]; the vector's last two entries are the empty sequences.
     """
 
     kind: jax.Array
@@ -73,11 +73,11 @@ class Layout:
     """Places of a game, and their relation to its logical sequences.
 
     Attributes:
-      places: The places, numpy arrays.
-      entries: For each player the entry of each logical sequence of the public-tree
-        form in a vector [Y · A · h + 2], int64 [S]; -1: an infoset that no deal leads
-        to.
-      levels: For each number of own decisions before, the rows of decisions.
+      places: Places as numpy arrays.
+      entries: Entry of each logical sequence of the public-tree form in a vector [Y · A
+        · h + 2], int64 [S] for each player; -1 at infosets that no deal reaches.
+      levels: Rows of the decisions that follow equally many decisions of their player,
+        for each number of decisions.
     """
 
     places: Places
@@ -86,7 +86,7 @@ class Layout:
 
 
 class _Builder:
-    """A builder that numbers places in groups: the children of all places of a node."""
+    """Builder that numbers places in groups: the children of all places of a node."""
 
     def __init__(self, game: PublicTreeGame, boards: Boards) -> None:
         self.game, self.boards = game, boards
@@ -97,7 +97,7 @@ class _Builder:
         self.probability: list[np.ndarray] = []
         self.map: list[np.ndarray] = []
         self.size = 0
-        # For each public node int [B], its places by boards.
+        # Places of each public node by boards, int [B] each.
         self.at: list[np.ndarray] = [np.zeros(0, int)] * len(game.betting)
         self.maps: dict[tuple[int, int], int] = {}
         self.ups: list[np.ndarray] = []
@@ -112,7 +112,10 @@ class _Builder:
         probability: np.ndarray | float,
         maps: np.ndarray | int,
     ) -> np.ndarray:
-        """Return numbers of new places; arguments have one length, or are numbers."""
+        """Add places and return their numbers.
+
+        Arguments have the same length, or are scalars.
+        """
         count = len(above)
         for part, values in (
             (self.kind, kind),
@@ -127,7 +130,10 @@ class _Builder:
         return np.arange(self.size - count, self.size)
 
     def first_map(self, before: int, later: int) -> int:
-        """Return the first row of `up` for deals between two rounds."""
+        """Return the first row of `up` for deals between two rounds.
+
+        If the rows do not exist, they are added.
+        """
         if (before, later) not in self.maps:
             part, hands = self.boards.rounds[later], self.boards.hands
             table = np.zeros((2, part.size, hands), np.int32)
@@ -142,7 +148,10 @@ class _Builder:
         return self.maps[before, later]
 
     def board_above(self, later: int, before: int) -> np.ndarray:
-        """Return the board of an earlier round above each board, int [B]; -1: none."""
+        """Return the board of an earlier round above each board, int [B].
+
+        Before the first round there is one board, 0.
+        """
         board = np.arange(self.boards.rounds[later].size)
         for number in range(later, max(before, 0), -1):
             board = self.boards.rounds[number].above[board]
@@ -152,16 +161,16 @@ class _Builder:
         """Add the places of a public node below deals.
 
         Args:
-          node: The public node.
-          places: The deals, by boards of the round before.
-          before: The round before; -1: the start.
+          node: Public node.
+          places: Places of the deals, by boards of the previous round.
+          before: Previous round; -1 before the first round.
         """
         later = int(self.game.betting.round[node])
         board = self.board_above(later, before)
         probability = self.boards.rounds[later].probability
         share = probability / np.bincount(board, weights=probability)[board]
         first = self.first_map(before, later)
-        # Boards below one board are side by side.
+        # Boards below one board are contiguous, so the children of a deal are as well.
         self.at[node] = self.add(
             self.kind_of(node),
             places[board],
@@ -180,25 +189,25 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
     """Build the places of a game's public tree with its boards.
 
     Args:
-      game: The game.
+      game: Game in public-tree form.
       boards: Result of `boards.find`.
     """
-    betting, make = game.betting, _Builder(game, boards)
+    betting, builder = game.betting, _Builder(game, boards)
     first = boards.first
     if boards.rounds[0].size == 1:
-        root = make.add(make.kind_of(0), np.array([-1]), 0, 0, 1.0, 0)
-        make.at[0] = root
+        root = builder.add(builder.kind_of(0), np.array([-1]), 0, 0, 1.0, 0)
+        builder.at[0] = root
     else:
-        make.deal(0, make.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
+        builder.deal(0, builder.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
     for node in range(len(betting)):
         children = game.finder.children(node)
         if not len(children):
             continue
-        positions = make.at[node]
+        positions = builder.at[node]
         before = int(betting.round[node])
         later = betting.round[children] > before
-        kinds = np.array([make.kind_of(int(child)) for child in children])
-        placed = make.add(
+        kinds = np.array([builder.kind_of(int(child)) for child in children])
+        placed = builder.add(
             np.tile(np.where(later, DEAL, kinds), len(positions)),
             np.repeat(positions, len(children)),
             np.tile(children, len(positions)),
@@ -208,30 +217,30 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
         ).reshape(len(positions), -1)
         for column, child in enumerate(children.tolist()):
             if later[column]:
-                make.deal(child, placed[:, column], before)
+                builder.deal(child, placed[:, column], before)
             else:
-                make.at[child] = placed[:, column]
-    return _finish(make)
+                builder.at[child] = placed[:, column]
+    return _finish(builder)
 
 
-def _finish(make: _Builder) -> Layout:
-    game, boards = make.game, make.boards
+def _finish(builder: _Builder) -> Layout:
+    game, boards = builder.game, builder.boards
     kind, above, node, board, probability, maps = (
         np.concatenate(part)
         for part in (
-            make.kind,
-            make.above,
-            make.node,
-            make.board,
-            make.probability,
-            make.map,
+            builder.kind,
+            builder.above,
+            builder.node,
+            builder.board,
+            builder.probability,
+            builder.map,
         )
     )
-    size, hands = make.size, boards.hands
+    size, hands = builder.size, boards.hands
     count = np.bincount(above[1:], minlength=size)
     begin = np.zeros(size, np.int64)
     inner = np.flatnonzero(count)
-    # Children are side by side: the first is where the parent first appears.
+    # Children are contiguous, so the first child is where the parent first appears.
     begin[inner] = 1 + np.unique(above[1:], return_index=True)[1]
     decides = np.flatnonzero(kind < DEAL)
     row = np.full(size, len(decides))
@@ -242,7 +251,7 @@ def _finish(make: _Builder) -> Layout:
     legal[-1, 0] = 1
     terms = game.terms
     order = np.argsort(terms.leaf, kind="stable")
-    # A term on every board.
+    # Each term of a leaf is repeated for every board.
     leaf = np.flatnonzero(kind == LEAF)
     low = np.searchsorted(terms.leaf[order], node[leaf])
     many = np.searchsorted(terms.leaf[order], node[leaf], side="right") - low
@@ -256,8 +265,8 @@ def _finish(make: _Builder) -> Layout:
         for p in range(2):
             table = part.signals[p]
             has_hand[p, start : start + part.size, : table.shape[1]] = table >= 0
-    ups = np.concatenate(make.ups, 1) if make.ups else np.zeros((2, 1, hands))
-    parent, levels = _parent_entries(make, row, width)
+    ups = np.concatenate(builder.ups, 1) if builder.ups else np.zeros((2, 1, hands))
+    parent, levels = _parent_entries(builder, row, width)
     places = Places(
         _integers(kind),
         _integers(begin),
@@ -277,7 +286,7 @@ def _finish(make: _Builder) -> Layout:
         _number(legal),
         _integers(parent),
     )
-    return Layout(places, _entries(make, row, width), levels)
+    return Layout(places, _entries(builder, row, width), levels)
 
 
 def _integers(array: np.ndarray) -> jax.Array:
@@ -291,10 +300,10 @@ def _number(array: np.ndarray) -> jax.Array:
 
 
 def _parent_entries(
-    make: _Builder, row: np.ndarray, width: int
+    builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """Return `Places.parent` and `Layout.levels`."""
-    game, boards = make.game, make.boards
+    game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
     parent = np.zeros((rows, hands), np.int64)
@@ -305,7 +314,7 @@ def _parent_entries(
         below, up = node, int(betting.parent[node])
         while up >= 0 and betting.player[up] != player:
             below, up = up, int(betting.parent[up])
-        rows_of_node = row[make.at[node]]
+        rows_of_node = row[builder.at[node]]
         if up < 0:
             parent[rows_of_node] = rows * width * hands + player
             continue
@@ -315,7 +324,7 @@ def _parent_entries(
         signals = boards.rounds[number].signals[player]
         before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
         slot = boards.rounds[earlier].slot[player][before]
-        at = make.at[up][boards.rounds[earlier].board[player][before]]
+        at = builder.at[up][boards.rounds[earlier].board[player][before]]
         entry = (row[at] * width + int(betting.index[below])) * hands + slot
         empty_sequence = rows * width * hands + player
         parent[rows_of_node, : signals.shape[1]] = np.where(
@@ -329,10 +338,10 @@ def _parent_entries(
 
 
 def _entries(
-    make: _Builder, row: np.ndarray, width: int
+    builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return `Layout.entries`."""
-    game, boards = make.game, make.boards
+    game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
     entries = []
@@ -341,7 +350,7 @@ def _entries(
         for node in np.flatnonzero(betting.player == player).tolist():
             part = boards.rounds[int(betting.round[node])]
             board, slot = part.board[player], part.slot[player]
-            at = row[make.at[node][np.maximum(board, 0)]]
+            at = row[builder.at[node][np.maximum(board, 0)]]
             entry = (at * width)[:, None] + np.arange(betting.num_actions[node])
             entry = entry * hands + slot[:, None]
             parts.append(np.where(board[:, None] < 0, -1, entry).ravel())
@@ -353,9 +362,9 @@ def most_visits(places: Places, player: int, follow: str) -> int:
     """Return the maximum number of places that one trajectory can visit.
 
     Args:
-      places: The places, numpy arrays or a device's.
-      player: The player whose values are estimated.
-      follow: See `public_walk.Rates`.
+      places: Places as numpy arrays or device arrays.
+      player: Player whose values are estimated.
+      follow: Actions that a trajectory follows, as in `public_walk.Rates`.
     """
     kind, count = np.asarray(places.kind), np.asarray(places.children)
     above = np.full(len(kind), -1)

@@ -1,10 +1,10 @@
-"""Monte Carlo CFR by public trajectories: all private hands of a public state at once.
+"""Monte Carlo CFR with public trajectories: all hands at a public state at once.
 
-An iteration walks one trajectory for each player (`public_walk.py`) and updates only
-the player's decisions that it visited: regrets, next strategy, average. Averages are
-exact nevertheless: the strategy of an infoset is constant between its visits, and its
-contribution since then is added at the next visit (see `solvers.mccfr.visited`, whose
-sums these are).
+An iteration samples one trajectory for each player (`public_walk.py`) and updates the
+regrets, strategy and average of this player's visited decisions only. The averages are
+nevertheless exact: the strategy of an infoset is constant between its visits, and its
+contribution since the last visit is added at the next one. `solvers.mccfr.visited`
+describes these sums.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ from spiel_cr.solvers.mccfr.public.public_config import PRESETS, PublicConfig
 from spiel_cr.solvers.mccfr.public.rows import at, put
 from spiel_cr.solvers.mccfr.visited import Sums, increased
 
-# Averaging weights are (t / _UNIT)^gamma: in single precision neither the first nor the
-# sum of 2^31 of them is out of range.
+# Averaging weights are (t / _UNIT)^gamma. Neither the first weight nor the sum of 2^31
+# weights is outside the range of single precision.
 _UNIT = 65536.0
 
 
@@ -42,11 +42,10 @@ class PublicState(NamedTuple):
     Attributes:
       strategy: Current strategies, float [Y + 1, A, h]; 0 at illegal actions.
       regrets: Cumulative regrets, float [Y, A, h].
-      average: Weighted sums of own reach by sequence, as far as they are settled, two
-        float [Y · A · h + 2]; the empty sequences last.
-      taken: Sum of an infoset's parent sequence when it was last settled, two float [Y,
-        h].
-      baseline: For each player float [X, h], or None.
+      average: Weighted sums of the player's own reach by sequence up to the last update
+        of each infoset, two float [Y · A · h + 2]; the empty sequences last.
+      taken: Sum of each infoset's parent sequence at its last update, two float [Y, h].
+      baseline: Baselines of each player, float [X, h] each; None without baselines.
       iteration: Number of iterations completed, int32 scalar.
       key: Key of JAX's future random numbers, uint32 [2].
     """
@@ -66,9 +65,9 @@ def init(
     """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
     Args:
-      tree: The public tree.
-      config: The algorithm.
-      dtype: Type of all numbers.
+      tree: Public tree with its boards.
+      config: Settings of the algorithm.
+      dtype: Floating-point type of the state.
       seed: Seed for all random choices.
     """
     strategy = uniform(tree).astype(dtype)
@@ -101,13 +100,13 @@ def step(
     capacity: tuple[int, int],
     config: PublicConfig,
 ) -> PublicState:
-    """Do one iteration: a trajectory and an update for player 0, then for player 1.
+    """Perform one iteration: a trajectory and an update for player 0, then player 1.
 
     Args:
-      tree: The public tree.
-      state: The state before.
-      capacity: For each player the maximum number of visits of a trajectory.
-      config: The algorithm.
+      tree: Public tree with its boards.
+      state: State before the iteration.
+      capacity: Maximum number of visits of a trajectory for each player.
+      config: Settings of the algorithm.
     """
     dtype = state.strategy.dtype
     iteration = state.iteration + 1
@@ -123,7 +122,7 @@ def step(
         )
     state = state._replace(average=average)
     for player in range(2):
-        # In single precision always: nearly the same run in both.
+        # Always single precision, so that runs in both dtypes are nearly the same.
         draws = jax.random.uniform(keys[player], (capacity[player],), jnp.float32)
         baseline = state.baseline
         visits = walk.walk(
@@ -155,12 +154,12 @@ def _update(
     """Update averages, regrets and strategies of the visited decisions.
 
     Args:
-      tree: The public tree.
-      state: The state before.
+      tree: Public tree with its boards.
+      state: State before the update.
       visits: Visits of a trajectory.
-      player: The player whose values they estimate.
+      player: Player whose values the trajectory estimates.
       t: Number of the iteration from 1, float scalar.
-      config: The algorithm.
+      config: Settings of the algorithm.
     """
     width, hands = state.regrets.shape[1:]
     capacity, size = len(visits.place), width * hands
@@ -170,7 +169,8 @@ def _update(
         row = jnp.minimum(row, len(state.regrets) - 1)
         sigma, legal = at(state.strategy, row), at(tree.legal, row)[:, None]
         parent, before = at(tree.parent, row), at(visits.decision, i)
-        # What this trajectory came through has just been settled, in `rows`.
+        # The sums of decisions above in this trajectory have just been updated; the new
+        # sums are in `rows`.
         settled = [at(part, jnp.maximum(before, 0)) for part in rows.average]
         above = Sums(
             *(
@@ -253,10 +253,10 @@ def _write(
 
 
 def learn(table: jax.Array, visits: walk.Visits, decay: float) -> jax.Array:
-    """Return the baselines after a trajectory, which move towards sampled values.
+    """Return the baselines after a trajectory, moved towards the sampled values.
 
     Args:
-      table: Utility per unit of what is at stake, float [X, h].
+      table: Utility per unit of stake, float [X, h].
       visits: Visits of the trajectory.
       decay: Share of the new value.
     """
@@ -280,8 +280,8 @@ class Reader:
     """Reader of the strategies of a state; see `solvers.cfr.solver.Reader`.
 
     Attributes:
-      layout: Places of the game.
-      num_actions: For each player int32 [I].
+      layout: Places of the game and their relation to sequences.
+      num_actions: Number of actions at each infoset, int32 [I] for each player.
     """
 
     layout: places.Layout
@@ -314,12 +314,12 @@ class Reader:
         return np.where(entries < 0, 0, vector[entries])
 
     def check(self, state: PublicState) -> None:
-        """Raise ValueError if numpy arrays contain numbers that no solve leaves."""
+        """Raise ValueError if numpy arrays contain values that no solve produces."""
         played = np.asarray(state.strategy)
         if (played < 0).any() or (played > 1 + 1e-3).any():
-            raise ValueError("the state has probabilities outside of [0, 1]")
+            raise ValueError("state: probabilities outside [0, 1]")
         if (np.add(state.average.high, state.average.low) < 0).any():
-            raise ValueError("the state has a negative average strategy")
+            raise ValueError("state: negative average strategy")
 
 
 _run = jitted_loop(step, static=("capacity", "config"), fused=True, in_place=True)
@@ -334,11 +334,11 @@ def make_solver(
     seed: int = 0,
     memory_limit: memory.Limit = None,
 ) -> Solver:
-    """Put a public-tree game on the device and compile the function.
+    """Return a public sampling solver of a game, with its arrays on the device.
 
     Args:
-      game: The game.
-      form: The same in sequence form, whose logical sequences the solver uses.
+      game: Game in public-tree form.
+      form: Sequence form of the game, whose logical sequences the solver uses.
       algorithm: Settings, or a string such as "public-vr(decay=0.3)".
       dtype: Arithmetic, float32 or float64.
       seed: Seed for all random choices; the same seed gives bitwise identical results.
@@ -346,7 +346,7 @@ def make_solver(
 
     Raises:
       ValueError: If the algorithm, dtype or seed is invalid.
-      GameTooLargeError: If the game's tables do not fit.
+      GameTooLargeError: If the game's tables do not fit in memory.
     """
     config = read_settings(algorithm, PRESETS)
     dtype, seed = check_dtype(dtype), check_seed(seed)

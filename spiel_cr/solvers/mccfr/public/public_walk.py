@@ -1,26 +1,28 @@
-"""One public trajectory, down the places and up again, all hands at once.
+"""Sampling of one public trajectory, with values of all hands at once.
 
 A trajectory samples public actions and public cards. Reach and values are vectors over
-the hands of a board, so one trajectory updates all private hands of the public states
-that it visits (Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual
-regret minimization (VR-MCCFR) for extensive form games using baselines", the vector
-form; public chance sampling: Johanson et al. 2012, "Efficient Nash equilibrium
-approximation through Monte Carlo counterfactual regret minimization").
+the hands of a board, so one trajectory updates all hands of the public states that it
+visits (Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
+minimization (VR-MCCFR) for extensive form games using baselines", the vector form;
+public chance sampling: Johanson et al. 2012, "Efficient Nash equilibrium approximation
+through Monte Carlo counterfactual regret minimization").
 
-Let v(x) be the updating player's counterfactual values at place x, a vector over its
-hands, weighted by the opponent's reach and by chance. At its own decisions v(x) = sum
-over a of sigma(a) v(xa), hand by hand; at the opponent's the plain sum, since reach has
-sigma in it; at deals the sum over boards, each hand's value going to the hand that it
-comes from. With q(a) the probability of following a, and b any vectors that do not
-depend on the sample,
+Let v(x) be the updating player's counterfactual values at place x, a vector over the
+player's hands, weighted by the opponent's reach and by chance. At the player's own
+decisions, v(x) = sum over a of sigma(a) v(xa) for each hand. At the opponent's
+decisions, v(x) is the plain sum over a, because the reach contains sigma. At deals, it
+is the sum over boards, in which the value of each hand is added to the hand before the
+deal. Let q(a) be the probability of following a, and b any vectors that do not depend
+on the sample. Then
 
     u(xa) = b(xa) + [a followed] / q(a) * (u'(xa) - b(xa))
 
-is an unbiased estimate of v(xa) if u' is, and so is the same sum of the u(xa) for v(x):
-all of it is linear. Where b is exact, u is, whatever was sampled.
+is an unbiased estimate of v(xa) if u' is unbiased. Combining the u(xa) like the v(xa)
+gives an unbiased estimate of v(x), because all operations are linear. If b is exact,
+then u is exact for every sample.
 
-A visit is recorded in a list; visits come before those below them. Walking down appends
-to the list, walking up takes it from the end.
+Visits are recorded in a list in which parents precede their children. The descent
+appends to the list, and the backward pass processes it from the end.
 """
 
 from typing import NamedTuple
@@ -34,13 +36,14 @@ from spiel_cr.solvers.mccfr.walk import choose
 
 
 class Rates(NamedTuple):
-    """Which actions a trajectory follows.
+    """Sampling probabilities of a trajectory.
 
     Attributes:
-      epsilon: share of uniform draws at the updating player's decisions.
-      epsilon_other: at the other player's.
-      follow: static: "outcome": one everywhere; "external": all of the updating
-        player's; "all": all of everybody's, and all cards.
+      epsilon: Share of uniform sampling at the updating player's decisions.
+      epsilon_other: Share of uniform sampling at the other player's decisions.
+      follow: Followed actions, a static string: "outcome", one at each place;
+        "external", all of the updating player; "all", all of both players and all
+        public cards.
     """
 
     epsilon: float
@@ -49,22 +52,23 @@ class Rates(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """The visits of a trajectory, V places of a list.
+    """List of the visits of a trajectory, with capacity V.
 
     Attributes:
-      length: int32 scalar, how many there are.
-      place: int32 [V].
-      above: int32 [V], the visit above; 0 at visit 0.
-      decision: int32 [V], the last visit above at which the updating player decides;
-        -1: there is none.
-      slot: int32 [V], the action that leads here; 0 below deals.
-      rate: float [V], the probability with which the visit above was followed by this.
-      product: float [V], of the rates from the first visit on.
-      reach: float [V, 2, h], both players' hands.
-      stake: float [V, h], what is at stake per hand, for baselines; else 0.
-      guess: float [V, h], the baseline.
-      values: float [V, A, h], estimates by action; at deals their sum, in row 0.
-      value: float [V, h], estimates of v.
+      length: Number of visits, int32 scalar.
+      place: Place of each visit, int32 [V].
+      above: Parent visit, int32 [V]; 0 at visit 0.
+      decision: Last visit above at which the updating player decides, int32 [V]; -1 if
+        none exists.
+      slot: Action that leads to the visit, int32 [V]; 0 below deals.
+      rate: Probability of following the edge from the parent visit, float [V].
+      product: Product of the rates from the first visit on, float [V].
+      reach: Reach of both players' hands, float [V, 2, h].
+      stake: Largest absolute payoff of each hand against the opponent's reach, float
+        [V, h]; 0 without baselines.
+      guess: Baseline times `stake`, float [V, h].
+      values: Estimates by action, float [V, A, h]; at deals, their sum in row 0.
+      value: Estimates of v, float [V, h].
     """
 
     length: jax.Array
@@ -91,18 +95,17 @@ def walk(
     rates: Rates,
     capacity: int,
 ) -> Visits:
-    """Walks one trajectory.
+    """Sample one trajectory.
 
     Args:
-      places: the game.
-      strategy: float [Y + 1, A, h], action probabilities; 0 at illegal actions.
-      baseline: float [X, h], what the updating player's values are guessed to be at
-        each place, per unit of what is at stake, the opponent's reach times
-        `Places.mass`; None: zero.
-      draws: float [V] in [0, 1), independent; the k-th is for the k-th visit.
-      player: whose values are estimated.
-      rates: which actions are followed.
-      capacity: V, at least what `most_visits` gives.
+      places: Places of the game.
+      strategy: Action probabilities, float [Y + 1, A, h]; 0 at illegal actions.
+      baseline: Estimates of the updating player's values at each place, float [X, h],
+        per unit of stake (the opponent's reach times `Places.mass`); None: zero.
+      draws: Independent random numbers in [0, 1), one for each visit, float [V].
+      player: Player whose values are estimated.
+      rates: Sampling probabilities.
+      capacity: Capacity V of the list, at least the result of `most_visits`.
     """
     hands, width = strategy.shape[2], strategy.shape[1]
     dtype = strategy.dtype
@@ -136,7 +139,7 @@ def walk(
 
 
 class _Down(NamedTuple):
-    """What the way down reads; arguments of `walk`."""
+    """Read-only inputs of the descent; see the arguments of `walk`."""
 
     places: Places
     strategy: jax.Array
@@ -146,7 +149,7 @@ class _Down(NamedTuple):
     rates: Rates
 
     def visit(self, i: jax.Array, visits: Visits) -> Visits:
-        """Appends what follows visit i, and begins its estimates."""
+        """Append the children that follow visit i, and initialise its estimates."""
         places, rates = self.places, self.rates
         place = at(visits.place, i)
         kind, count = at(places.kind, place), at(places.children, place)
@@ -207,7 +210,7 @@ class _Down(NamedTuple):
         reach: jax.Array,
         sigma: jax.Array,
     ) -> jax.Array:
-        """float [2, h], both players' reach one place further down."""
+        """Return both players' reach at a child of a place, float [2, h]."""
         places = self.places
         played = sigma[jnp.where(kind < DEAL, action, 0)]
         after = [jnp.where(kind == p, reach[p] * played, reach[p]) for p in range(2)]
@@ -219,11 +222,11 @@ class _Down(NamedTuple):
         return jnp.where(kind == DEAL, jnp.stack(dealt), jnp.stack(after))
 
     def _guess(self, place: jax.Array, other: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """float [h] each, what is at stake at a place, and the guess.
+        """Return the stake and the baseline at a place, float [h] each.
 
         Args:
-          place: int32.
-          other: float [h], the opponent's reach there.
+          place: Number of the place, int32.
+          other: Reach of the opponent there, float [h].
         """
         if self.baseline is None:
             return jnp.zeros_like(other), jnp.zeros_like(other)
@@ -234,7 +237,7 @@ class _Down(NamedTuple):
     def _guesses(
         self, place: jax.Array, reach: jax.Array, sigma: jax.Array
     ) -> jax.Array:
-        """float [A, h], the guesses of all that may follow; at deals summed."""
+        """Return the baselines of all children, float [A, h]; at deals, their sum."""
         places = self.places
         kind, count = at(places.kind, place), at(places.children, place)
         first = at(places.first, place)
@@ -253,7 +256,7 @@ class _Down(NamedTuple):
 
 
 def _likely(sigma: jax.Array, legal: jax.Array, reach: jax.Array) -> jax.Array:
-    """float [A], how often a player's hands play each action, by their reach."""
+    """Return action probabilities, averaged over hands by reach, float [A]."""
     played = (sigma * reach[None]).sum(axis=1)
     total = played.sum()
     even = legal / legal.sum()
@@ -261,7 +264,10 @@ def _likely(sigma: jax.Array, legal: jax.Array, reach: jax.Array) -> jax.Array:
 
 
 def _product(matrix: jax.Array, other: jax.Array, player: int) -> jax.Array:
-    """float [h], a matrix [h, h] of players 0 and 1 times the opponent's vector."""
+    """Return the product of a matrix [h, h] and the opponent's vector, float [h].
+
+    The rows of the matrix are player 0's hands and its columns player 1's.
+    """
     return (
         (matrix * other[None]).sum(1)
         if player == 0
@@ -272,10 +278,10 @@ def _product(matrix: jax.Array, other: jax.Array, player: int) -> jax.Array:
 def _gather_up(
     places: Places, below: jax.Array, values: jax.Array, player: int
 ) -> jax.Array:
-    """float [h], values of hands after a deal by the hands that they come from."""
+    """Return sums of values after a deal by the hands before the deal, float [h]."""
     up = at(places.up[player], at(places.map, below))
     has_hand = at(places.has_hand[player], at(places.board, below))
-    # A scatter would end the single piece of machine code that a walk is.
+    # A scatter would prevent XLA from compiling the walk to one piece of machine code.
     comes = up[None] == jnp.arange(len(up), dtype=up.dtype)[:, None]
     return jnp.where(comes, (values * has_hand)[None], 0).sum(axis=1)
 
@@ -283,7 +289,7 @@ def _gather_up(
 def _climb(
     places: Places, strategy: jax.Array, i: jax.Array, visits: Visits, player: int
 ) -> Visits:
-    """Makes the estimate of visit i and hands it to the visit above."""
+    """Compute the estimate of visit i and pass it to the parent visit."""
     place = at(visits.place, i)
     kind = at(places.kind, place)
     reach, values = at(visits.reach, i), at(visits.values, i)
@@ -313,6 +319,9 @@ def _climb(
 def _increase(
     array: jax.Array, first: jax.Array, second: jax.Array, value: jax.Array
 ) -> jax.Array:
-    """The array [V, A, h] with a vector [h] added; not a scatter, see `_gather_up`."""
+    """Return the array [V, A, h] with a vector [h] added to one row.
+
+    Like `_gather_up`, this function avoids a scatter.
+    """
     row = at(array, first)
     return put(array, first, put(row, second, at(row, second) + value))

@@ -1,4 +1,4 @@
-"""Games that are never compiled: sampled CFR on a table of infosets that grows."""
+"""Sampled CFR for tree-free games, with a growing table of infosets."""
 
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 

@@ -1,47 +1,50 @@
-"""Which row has a key: open addressing in one numpy array, many keys at a time."""
+"""Index of rows by key: open addressing in one numpy array, for many keys at a time."""
 
 import numpy as np
 
-# Slots per row: an open hash table is quick while a third of it is empty.
+# Slots per row: open addressing is fast while a third of the slots are empty.
 _SLOTS_PER_ROW = 1.6
 _FIRST_SLOTS = 1 << 12
-# Rows that are put into slots together when there are more slots than before.
+# Rows that are inserted together when the number of slots grows.
 _CHUNK = 1 << 16
 
-# The most rows of one index, and what it takes for each.
+# Maximum number of rows of an index, and its memory for each row.
 MOST_ROWS = int(2**32 / _SLOTS_PER_ROW) - 2
 ROW_BYTES = 7
 
 
 class Index:
-    """Finds rows by their keys. Rows are numbered from 0 and never removed.
+    """Hash table that finds rows by their keys.
+
+    Rows are numbered from 0 and never removed.
 
     Attributes:
-      rows: how many rows are found.
+      rows: Number of rows in the index.
     """
 
     def __init__(self, key: np.ndarray) -> None:
-        """An index without rows.
+        """Create an index without rows.
 
         Args:
-          key: uint64 [R, 2], of all rows that there may ever be, R at most `MOST_ROWS`.
-            The array is kept, and may be written until rows are found.
+          key: Keys of all rows that may be added later, uint64 [R, 2], with R at most
+            `MOST_ROWS`. The array is not copied; keys may be written until their rows
+            are added.
         """
         self.rows = 0
         self._key = key
-        # Row + 1; 0: empty. Only the first `_active` are in use: while there are few
-        # rows, they lie close together.
+        # Row + 1, or 0 if empty. Only the first `_active` slots are in use, so that few
+        # rows occupy little memory.
         self._slots = np.zeros(int(len(key) * _SLOTS_PER_ROW) + 2, np.uint32)
         self._active = min(_FIRST_SLOTS, len(self._slots))
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """The rows of some keys.
+        """Return the rows of some keys.
 
         Args:
-          keys: uint64 [n, 2].
+          keys: Keys, uint64 [n, 2].
 
         Returns:
-          int64 [n], -1 where there is none.
+          The rows, int64 [n]; -1 for keys without a row.
         """
         rows_of_keys = np.full(len(keys), -1)
         if not self.rows:
@@ -54,14 +57,14 @@ class Index:
             used = row >= 0
             same = (stored[:, 0] == keys[:, 0]) & (stored[:, 1] == keys[:, 1]) & used
             rows_of_keys[open_[same]] = row[same]
-            # Where another key sits, it may be in the next slot.
+            # If a slot has another key, the search continues in the next slot.
             on = np.flatnonzero(used & ~same)
             open_, keys = open_[on], keys[on]
             at = self._next(at[on])
         return rows_of_keys
 
     def extend(self, rows: int) -> None:
-        """From now on all of the first `rows` rows are found; keys are different."""
+        """Add all of the first `rows` rows, which must have distinct keys."""
         begin, wanted = self.rows, int(rows * _SLOTS_PER_ROW) + 1
         if wanted > self._active:
             self._slots[: self._active] = 0
@@ -74,17 +77,17 @@ class Index:
             self._put(some, self._home(self._key[some]))
 
     def _put(self, rows: np.ndarray, at: np.ndarray) -> None:
-        """Puts rows into the next free slots from `at` on."""
+        """Insert rows into the next free slots from `at` on."""
         mark = (rows + 1).astype(np.uint32)
         while len(mark):
             free = self._slots[at] == 0
-            # Of those that want the same slot, one gets it.
+            # If several rows have the same free slot, one of them gets it.
             self._slots[at[free]] = mark[free]
             on = np.flatnonzero(self._slots[at] != mark)
             mark, at = mark[on], self._next(at[on])
 
     def _home(self, keys: np.ndarray) -> np.ndarray:
-        """int64 [n], the slot at which to look first."""
+        """Return the first slot to search for each key, int64 [n]."""
         high = keys[:, 0] >> np.uint64(32)
         return (high * np.uint64(self._active) >> np.uint64(32)).astype(np.int64)
 
@@ -95,13 +98,13 @@ class Index:
 
 
 def distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One index of each different key, in the order of keys; and each key's number.
+    """Return one index of each distinct key, ordered by key, and the group of each key.
 
     Args:
-      keys: uint64 [n, 2].
+      keys: Keys, uint64 [n, 2].
 
     Returns:
-      int64 [g] and int64 [n].
+      Indices of the g distinct keys, int64 [g], and the group of each key, int64 [n].
     """
     order = np.argsort(keys[:, 0])
     first, second = keys[order].T

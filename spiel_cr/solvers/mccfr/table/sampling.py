@@ -1,42 +1,45 @@
-"""One batch of trajectories through a game that is not compiled, down and up again.
+"""Batches of trajectories in a tree-free game: a descent and a backward pass.
 
-The mathematics is that of `solvers.mccfr.trajectories`: with rho(a|h) the probability
-that a trajectory at h follows a, and any baseline b,
+The mathematics is that of `solvers.mccfr.trajectories`. With rho(a|h) the probability
+that a trajectory at h follows a, and any baseline b, the estimates
 
     u(h, a) = b(h, a) + [a followed] / rho(a|h) * (u(ha) - b(h, a))
     u(h)    = sum over a of sigma(a|h) u(h, a)
 
-are unbiased, and so is w(h) (u(h, a) - u(h)) as what h adds to the counterfactual
-regret of a; w(h) is the reach of the others over the probability that a trajectory
-comes by. All trajectories of a batch move together, one decision at a time, and what is
-read and written are the rows of the infosets that they meet.
+are unbiased. Let w(h) be the reach of the others divided by the probability that a
+trajectory visits h. Then w(h) (u(h, a) - u(h)) is an unbiased estimate of the
+contribution of h to the counterfactual regret of a. All trajectories of a batch move
+together, one decision at a time. They read and write only the rows of the infosets that
+they visit.
 
-Regrets of a batch are all taken at the same strategies: they are added on the way up.
-An infoset that is not in the table is played uniformly. Trajectories for player i
-insert the infosets of i alone; with one legal action nothing is decided, and no row is
-made.
+All regrets of a batch use the same strategies, because they are added in the backward
+pass. The strategy at an infoset that is not in the table is uniform. Trajectories for
+player i insert only infosets of player i. Decisions with one legal action need no row.
 
-**Averages** are exact and cost nothing where no trajectory comes by. Let S(s) be the
-sum over iterations so far of weight times own reach of the sequence s. It grows by that
-of the iteration at the empty sequence. At an infoset I below s, the strategy sigma has
-been the same since a trajectory was last here, so each S(I, a) lacks m sigma(a) with
-m = S(s) - taken(I), where taken(I) is what S(s) was then. A trajectory takes that in on
-its way down, before regrets change; parents come before children. `strategy.of_table`
-does the same for all rows.
+**Averages** are exact, and infosets that no trajectory visits cost nothing. Let S(s) be
+the sum of weight times the player's own reach of the sequence s over the iterations so
+far. In each iteration, S of the empty sequence increases by the iteration's weight. Let
+I be an infoset after s. Its strategy sigma has not changed since a trajectory last
+visited I, so each S(I, a) lacks m sigma(a) with m = S(s) - taken(I), where taken(I)
+is the value of S(s) at that visit. A trajectory adds this part during the descent,
+before regrets change. Parents precede children. `strategy.of_table` does the same for
+all rows.
 
-Sampled averages (`averaging=sampled`) of external sampling add weight times sigma where
-the other player acts (Lanctot et al. 2009): it draws by its strategy, so visits are in
-proportion to its own reach. Those of outcome sampling add weight times sigma over the
-probability of the draws at each visit, as OpenSpiel's does. A history that the other
-player's strategy never leads to is never visited: an iteration counts at an infoset by
-own reach times the chance of those of its histories that the other player can reach
-then. Where that changes from iteration to iteration, as it does once the other player
-plays some actions never, these averages are biased.
+Sampled averages (`averaging=sampled`) of external sampling add weight times sigma at
+the other player's decisions (Lanctot et al. 2009). The other player's actions are
+sampled from its strategy, so the number of visits is proportional to its own reach.
+Sampled averages of outcome sampling add weight times sigma over the probability of the
+sampled actions at each visit, as OpenSpiel's do. A history to which the other player's
+strategy never leads is never visited. At an infoset, the weight of an iteration is
+therefore own reach times the chance probability of only those histories that the other
+player can reach in this iteration. If this set changes between iterations, which
+happens once the other player stops playing some actions, these averages are biased.
 
-**Baselines** guess player 0's utility after an action, one for each entry of a row: the
-decayed mean of what was sampled there, by trajectories of both players. (Schmid et al.
-2019 keep one table for each player; their decay is per sample, and so it is here, as if
-the mean of a batch had come so often.) Chance has none.
+**Baselines** estimate player 0's utility after an action, with one entry for each entry
+of a row: the decayed mean of the values sampled there, by trajectories of both players.
+Schmid et al. 2019 use one table for each player. Their decay is per sample, and so is
+this one: the mean of a batch counts as often as the batch has samples. Chance nodes
+have no baselines.
 """
 
 from typing import NamedTuple
@@ -50,27 +53,28 @@ from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import strategy
 from spiel_cr.solvers.mccfr.table.table import Table
 
-# Importance weights grow with every move of a match, beyond all numbers where a match
-# has a thousand. Those of the textbook end here, which biases estimates only below
-# histories that are sampled with a probability of less than this: together with an
-# iteration's weight (below 2^32) and 2^31 iterations averages stay below 2^128, the
-# range of float32, and so do regrets.
+# Importance weights grow with every move of a match and would overflow in matches of a
+# thousand moves. They are clipped to this maximum, which biases estimates only below
+# histories with a sampling probability of less than its reciprocal. With an iteration's
+# weight (below 2^32) and 2^31 iterations, averages and regrets stay below 2^128, the
+# range of float32.
 _MOST_WEIGHT, _MOST_GAIN = 2.0**64, 2.0**96
 
 
 class _Front(NamedTuple):
-    """All visits at one depth, n of them, finished matches included.
+    """All n visits at one depth, including finished matches.
 
     Attributes:
       positions: Positions of the visits.
-      weight: w(h) / B, float64 [n].
-      player_reach: Own reach over the probability that both players' draws lead here, /
-        B, float64 [n]; None unless averages of outcome sampling are sampled. (Chance's
-        share is the same in all iterations, and cancels in the end.)
+      weight: Importance weight w(h) / B, float64 [n].
+      player_reach: Own reach divided by the probability that both players' sampled
+        actions lead here and by B, float64 [n]; None except for sampled averages of
+        outcome sampling. (The probability of chance is the same in all iterations and
+        cancels.)
       sequence: Entry of the updating player's last action, int64 [n].
-      depth: Number of rows of the updating player before, int64 [n].
-      in_tree: False below an infoset that the trajectory has added, bool [n]; None: all
-        infosets are added.
+      depth: Number of earlier rows of the updating player, int64 [n].
+      in_tree: False below an infoset that the trajectory has added, bool [n]; None if
+        all infosets are added.
     """
 
     positions: Positions
@@ -82,22 +86,23 @@ class _Front(NamedTuple):
 
 
 class _Decisions(NamedTuple):
-    """The m decisions at one depth, as a batch meets them.
+    """The m decisions of a batch at one depth.
 
     Attributes:
-      live: int64 [m], their places in the front.
-      is_updating_player: bool [m], those of the updating player.
-      row: int64 [m], the infoset's row; -1: none.
-      new: bool [m], those of the updating player whose infoset was missing.
-      tried: bool [m], where the updating player decides, and explores.
-      updated: int64 [u], those among them that have a row: what is to be updated, as
-        indices in `live`.
-      num_actions: int64 [m], legal ones.
-      legal: bool [A, m].
-      entries: int64 [A, m], entries of the rows; anything where there is no row.
-      sigma: float64 [A, m], the strategy.
-      weight: float64 [m], w(h) / B.
-      utility: float64 [n], of the front: player 0's where the match is over.
+      live: Indices of the decisions in the front, int64 [m].
+      is_updating_player: Mask of the updating player's decisions, bool [m].
+      row: Row of the infoset, int64 [m]; -1 if it has none.
+      new: Mask of the updating player's decisions without a row before, bool [m].
+      tried: Mask of decisions where the updating player has a choice and explores, bool
+        [m].
+      updated: Indices in `live` of the decisions to update, int64 [u]: those in `tried`
+        with a row.
+      num_actions: Number of legal actions, int64 [m].
+      legal: Mask of legal actions, bool [A, m].
+      entries: Entries of the rows, int64 [A, m]; arbitrary without a row.
+      sigma: Strategy, float64 [A, m].
+      weight: Importance weight w(h) / B, float64 [m].
+      utility: Player 0's utility of finished matches in the front, float64 [n].
     """
 
     live: np.ndarray
@@ -115,11 +120,11 @@ class _Decisions(NamedTuple):
 
 
 class _Followed(NamedTuple):
-    """The k actions that are followed at one depth, in the order of the next front.
+    """The k followed actions at one depth, in the order of the next front.
 
     Attributes:
       parent: Decision of each action, int64 [k].
-      action: The action, int64 [k].
+      action: Followed action, int64 [k].
       rho: Probability with which it was followed, float64 [k].
     """
 
@@ -129,7 +134,7 @@ class _Followed(NamedTuple):
 
 
 class Trajectories:
-    """A batch of trajectories."""
+    """Batch of trajectories for one player's update."""
 
     def __init__(
         self,
@@ -142,26 +147,26 @@ class Trajectories:
         weight: float,
         most_visits: int,
     ) -> None:
-        """Samples a batch of trajectories for one player, down to their ends.
+        """Sample a batch of trajectories for one player until all matches have ended.
 
-        Infosets are inserted, and averages of the updating player's visited infosets
-        take in what they lack. Regrets and baselines stay as they are until `climb`.
+        Infosets are inserted, and the averages of the updating player's visited
+        infosets are updated. Regrets and baselines do not change until `climb`.
 
         Args:
-          source: of histories.
-          table: of both players' infosets. The player's empty sequence has taken in
-            the iteration already.
-          config: scheme, exploration, baselines, averages.
-          player: whose values are sampled.
-          random: advanced.
-          weight: of the iteration in sampled averages.
-          most_visits: how many visits, of all depths together, the memory holds. Where
-            following all actions could lead to more, external sampling follows one, as
-            outcome sampling does.
+          source: Simulator of the game.
+          table: Infosets of both players. The sum of the player's empty sequence must
+            already include the iteration.
+          config: Settings of the sampling scheme, exploration, baselines and averages.
+          player: Player whose values are sampled.
+          random: Random number generator, which is advanced.
+          weight: Weight of the iteration in sampled averages.
+          most_visits: Maximum number of visits of all depths that fit in memory. If
+            following all actions could exceed it, external sampling follows one action,
+            as outcome sampling does.
 
         Raises:
-          ImperfectRecallError: an infoset comes after different own actions.
-          InvalidGameError: an infoset has different numbers of actions.
+          ImperfectRecallError: If an infoset follows different own actions.
+          InvalidGameError: If an infoset has different numbers of actions.
         """
         self._source, self._table, self._config = source, table, config
         self._player, self._random = player, random
@@ -189,7 +194,7 @@ class Trajectories:
         self._ends = front.positions.utility
 
     def _look_up(self, front: _Front) -> _Decisions:
-        """Find the rows of all decisions, insert missing ones, match regrets."""
+        """Find the rows of all decisions, insert missing rows, compute strategies."""
         table, positions = self._table, front.positions
         live = np.flatnonzero(positions.player >= 0)
         is_updating_player = positions.player[live] == self._player
@@ -230,7 +235,7 @@ class Trajectories:
         )
 
     def _take_in(self, front: _Front, decisions: _Decisions) -> None:
-        """Update averages of the infosets that are updated."""
+        """Update the averages of the infosets that are updated."""
         table, updated = self._table, decisions.updated
         rows = decisions.row[updated]
         places = decisions.live[updated]
@@ -239,11 +244,11 @@ class Trajectories:
         recall_checks.check_promises(
             self._source,
             same_actions=table.count[decisions.row[has]] == decisions.num_actions[has],
-            # Sampled averages do not look at what comes before.
+            # Sampled averages do not depend on earlier actions.
             same_sequence=sampled or table.parent[rows] == sequence,
         )
         np.add.at(table.visits, rows, np.uint32(1))
-        lacks = np.zeros(len(decisions.live))
+        missing = np.zeros(len(decisions.live))
         if sampled:
             share = (
                 decisions.weight
@@ -252,20 +257,20 @@ class Trajectories:
             )
             if self._config.scheme == "external":
                 updated = np.flatnonzero(~decisions.is_updating_player & has)
-            lacks[updated] = self._weight * share[updated]
+            missing[updated] = self._weight * share[updated]
             entry, place, sigma = _flat(decisions, updated)
             entries, group, _ = _groups(entry)
-            table.average[entries] += np.bincount(group, lacks[place] * sigma)
+            table.average[entries] += np.bincount(group, missing[place] * sigma)
             return
         entry, place, sigma = _flat(decisions, updated)
         reach = table.average[sequence]
-        lacks[updated] = reach - table.taken[rows]
-        # Duplicates write the same: all is read before anything is written.
-        table.average[entry] = table.average[entry] + lacks[place] * sigma
+        missing[updated] = reach - table.taken[rows]
+        # Duplicates write equal values, because all values are read first.
+        table.average[entry] = table.average[entry] + missing[place] * sigma
         table.taken[rows] = reach
 
     def _follow(self, decisions: _Decisions) -> _Followed:
-        """Draw actions; external sampling follows all at updated infosets."""
+        """Sample actions; external sampling follows all actions at updated infosets."""
         config, sigma, updated = self._config, decisions.sigma, decisions.updated
         mixed = (1 - config.epsilon) * sigma + config.epsilon / decisions.num_actions
         rho = np.where(decisions.tried & decisions.legal, mixed, sigma)
@@ -283,7 +288,7 @@ class Trajectories:
         return _Followed(parent, action, rho[action, parent])
 
     def _holds(self, visits: int) -> bool:
-        """Return whether a number of visits, and all visits below them, fit."""
+        """Return True if some visits and all visits below them fit in memory."""
         left = max(1, self._source.game.max_game_length() - len(self._way))
         fits = visits * left <= self._most_visits
         self._narrowed |= not fits
@@ -292,7 +297,7 @@ class Trajectories:
     def _advance(
         self, front: _Front, decisions: _Decisions, followed: _Followed
     ) -> _Front:
-        """Play the followed actions."""
+        """Play the followed actions and return the visits at the next depth."""
         parent, action, rho = followed
         places = decisions.live[parent]
         is_updating_player = decisions.is_updating_player[parent]
@@ -305,7 +310,7 @@ class Trajectories:
         in_tree = front.in_tree
         if in_tree is not None:
             in_tree = in_tree[places] & ~decisions.new[parent]
-        # The others draw from sigma, so for their actions sigma / rho is one.
+        # The others sample from sigma, so for their actions sigma / rho is 1.
         weight = decisions.weight[parent] / np.where(is_updating_player, rho, 1)
         return _Front(
             self._source.step(front.positions.states[places], action, self._random),
@@ -317,12 +322,13 @@ class Trajectories:
         )
 
     def climb(self) -> tuple[int, int, bool]:
-        """Add regrets, and teach baselines, from the ends to the start.
+        """Add regrets and update baselines from the last depth to the first.
 
         Returns:
-          The number of decisions of the updating player with more than one action; the
-          number of those whose infoset was in the table before; and whether external
-          sampling has followed only one action somewhere.
+          The number of decisions of the updating player with more than one action, the
+          number of those whose infoset was in the table before, and True if external
+          sampling has followed only one action at some decision because of the memory
+          limit.
         """
         estimate, sign = self._ends, 1 - 2 * self._player
         learned: list[tuple[np.ndarray, np.ndarray]] = []
@@ -355,16 +361,16 @@ class Trajectories:
         return np.where(has, table.take(decisions.entries), 0).astype(np.float64)
 
     def _add_regrets(self, gains: list[np.ndarray]) -> None:
-        """Add the gains of all visits of an infoset to its regrets.
+        """Add the regrets of all visits of an infoset to its row.
 
-        A batch has many visits of the same infoset with small gains: they are summed in
-        float64 first.
+        A batch visits the same infoset many times, with small regrets. They are first
+        summed in float64.
 
         Args:
-          gains: Gains of the updated infosets at each depth, float64 [A, u].
+          gains: Regrets of the updated infosets at each depth, float64 [A, u] each.
         """
         table, way = self._table, self._way
-        if not way:  # every match of the batch was over before a decision
+        if not way:  # every match of the batch ended before a decision
             return
         rows = [decisions.row[decisions.updated] for decisions, _ in way]
         rows_visited, group, _ = _groups(np.concatenate(rows))
@@ -393,14 +399,14 @@ class Trajectories:
 
 
 def _groups(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the different numbers of int64 [n], the group of each, and group sizes."""
+    """Return the distinct numbers of int64 [n], the group of each, and group sizes."""
     return np.unique(numbers, return_inverse=True, return_counts=True)
 
 
 def _flat(
     decisions: _Decisions, some: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the strategies of some decisions in one row.
+    """Return the strategies of some decisions as one vector.
 
     Args:
       decisions: Decisions at one depth.

@@ -1,4 +1,4 @@
-"""Strategies of a table of infosets: the current one, and the average, finished."""
+"""Strategies of a table of infosets: the current strategy and the final average."""
 
 from collections.abc import Iterator
 
@@ -7,23 +7,23 @@ import numpy as np
 from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.table import ROOTS, Table
 
-# Rows that are settled together.
+# Rows that are processed together.
 _CHUNK = 1 << 16
 
 
 def match(
     regret: np.ndarray, legal: np.ndarray, count: np.ndarray, exploration: float
 ) -> np.ndarray:
-    """The strategy in proportion to positive regrets; uniform where there are none.
+    """Return the strategy by regret matching; uniform if no regret is positive.
 
     Args:
-      regret: float [A, n].
-      legal: bool [A, n], the first `count` of each column.
-      count: int [n], at least 1.
-      exploration: how much of the uniform strategy is mixed in.
+      regret: Regrets, float [A, n].
+      legal: Mask of legal actions, the first `count` of each column, bool [A, n].
+      count: Number of legal actions, int [n], at least 1.
+      exploration: Share of the uniform strategy in the result.
 
     Returns:
-      float64 [A, n], 0 where not legal.
+      Probabilities, float64 [A, n]; 0 at illegal actions.
     """
     positive = np.where(legal, regret, 0).clip(min=0).astype(np.float64)
     total = positive.sum(axis=0)
@@ -39,11 +39,11 @@ class TableStrategy:
     """Action probabilities at all infosets of a table.
 
     Attributes:
-      key: uint64 [rows, 2], see `keys.py`; all different.
-      count: uint16 [rows], legal actions of each infoset.
-      visits: uint32 [rows], how often each was updated.
-      probability: float32 [entries], of the actions of all rows, one row after another,
-        those of an infoset in ascending order of actions; they sum to 1.
+      key: Distinct keys as in `keys.py`, uint64 [rows, 2].
+      count: Number of legal actions of each infoset, uint16 [rows].
+      visits: Number of updates of each infoset, uint32 [rows].
+      probability: Action probabilities of all rows, one row after another, in ascending
+        order of actions, float32 [entries]; those of a row sum to 1.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TableStrategy:
         visits: np.ndarray,
         probability: np.ndarray,
     ) -> None:
-        """Makes the index. The arrays are kept, not copied."""
+        """Build the index. The arrays are not copied."""
         self.key, self.count = key, count
         self.visits, self.probability = visits, probability
         self._first = np.cumsum(count, dtype=np.uint32)
@@ -65,48 +65,52 @@ class TableStrategy:
         return len(self.key)
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """int64 [n], the rows of keys, uint64 [n, 2]; -1 where there is none."""
+        """Return the rows of keys, int64 [n]; -1 for keys without a row.
+
+        Args:
+          keys: Keys, uint64 [n, 2].
+        """
         return self._index.find(keys)
 
     def probabilities(self, row: int) -> np.ndarray:
-        """float32 [count], of one row's actions in ascending order."""
+        """Return a row's probabilities by ascending action, float32 [count]."""
         first = int(self._first[row])
         return self.probability[first : first + int(self.count[row])]
 
     def spread(self, rows: np.ndarray, legal: np.ndarray) -> np.ndarray:
-        """float64 [n, A], the probabilities of some rows, by action.
+        """Return the probabilities of some rows by action, float64 [n, A].
 
         Args:
-          rows: int64 [n]; -1: none, and all stays 0.
-          legal: bool [n, A], as many actions as the row has.
+          rows: Rows, int64 [n]; -1 gives zeros.
+          legal: Mask of legal actions, bool [n, A], as many as the row has.
         """
         has_row = rows >= 0
         first = self._first[np.where(has_row, rows, 0)].astype(np.int64)
         place = first[:, None] + np.cumsum(legal, axis=1) - 1
-        wanted = legal & has_row[:, None]
+        is_legal = legal & has_row[:, None]
         played = np.zeros(legal.shape)
-        played[wanted] = self.probability[place[wanted]]
+        played[is_legal] = self.probability[place[is_legal]]
         return played
 
 
 def of_table(table: Table, *, exact: bool, exploration: float) -> TableStrategy:
-    """The average strategies of both players.
+    """Return the average strategies of both players.
 
-    What no trajectory has taken in yet (see `sampling.py`) is taken in on a copy: the
-    table stays as it is, to the last bit.
+    Missing parts of the averages (see `sampling.py`) are added to a copy, so the table
+    does not change.
 
     Args:
-      table: of both players' infosets.
-      exact: whether its averages are exact ones.
-      exploration: of the regret rule.
+      table: Infosets of both players.
+      exact: True if the averages of the table are exact.
+      exploration: Exploration of the regret rule.
 
     Returns:
-      Probabilities at all rows; keys, counts and visits are views of the table's, which
-      stay right while the table grows (but for visits).
+      Probabilities at all rows. Keys and counts are views of the table's columns, which
+      remain valid while the table grows.
     """
     average = table.average[: table.entries].copy()
     if exact:
-        _settle(table, average, exploration)
+        _add_missing(table, average, exploration)
     for chunk in _chunks(table):
         entries, legal, count = _entries(table, chunk)
         sums = np.where(legal, average.take(entries, mode="clip"), 0).astype(np.float64)
@@ -123,8 +127,8 @@ def of_table(table: Table, *, exact: bool, exploration: float) -> TableStrategy:
     )
 
 
-def _settle(table: Table, average: np.ndarray, exploration: float) -> None:
-    """Takes in what is missing at all rows, parents before children."""
+def _add_missing(table: Table, average: np.ndarray, exploration: float) -> None:
+    """Add the missing parts of the averages at all rows, parents before children."""
     deepest = int(table.depth[: table.rows].max(initial=0))
     for depth in range(deepest + 1):
         for chunk in _chunks(table):
@@ -133,8 +137,8 @@ def _settle(table: Table, average: np.ndarray, exploration: float) -> None:
                 continue
             entries, legal, count = _entries(table, rows)
             sigma = match(table.regret.take(entries), legal, count, exploration)
-            lacks = average[table.parent[rows]] - table.taken[rows]
-            average[entries[legal]] += (lacks * sigma)[legal]
+            missing = average[table.parent[rows]] - table.taken[rows]
+            average[entries[legal]] += (missing * sigma)[legal]
 
 
 def _chunks(table: Table) -> Iterator[np.ndarray]:
@@ -145,7 +149,12 @@ def _chunks(table: Table) -> Iterator[np.ndarray]:
 def _entries(
     table: Table, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """int64 [A, n], entries of all actions of rows; bool [A, n], legal; int64 [n]."""
+    """Return entries, legality and action counts of rows.
+
+    Returns:
+      Entries of all actions, int64 [A, n]; mask of legal actions, bool [A, n]; numbers
+      of actions, int64 [n].
+    """
     count = table.count[rows].astype(np.int64)
     actions = np.arange(count.max(initial=1))[:, None]
     return table.first[rows].astype(np.int64) + actions, actions < count, count

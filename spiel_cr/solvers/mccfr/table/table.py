@@ -1,14 +1,14 @@
-"""A table that grows: the key of what a player knows → a row with numbers per action.
+"""Growing table of infosets: each key has a row with numbers for the infoset's actions.
 
-All columns are numpy arrays, laid out at once for as many rows as the memory allows;
-the system gives the memory when rows are written, so growth copies nothing. Rows are
-never removed, and a row's number is never changed. Rows of a batch are found and
-inserted together.
+All columns are numpy arrays that are allocated once for as many rows as the memory
+allows. The operating system provides the memory when rows are written, so growth copies
+nothing. Rows are never removed, and the number of a row never changes. The rows of a
+batch are found and inserted together.
 
-A row has as many *entries* as its infoset has legal actions; they lie one after another
-in columns of their own. Entries 0 and 1 are the empty sequences of player 0 and of
-player 1, which no row has. An infoset is inserted after the player's infosets before
-it, so a row's parent entry always lies before its own.
+A row has one *entry* for each legal action of its infoset. Entries are stored one after
+another in separate columns. Entries 0 and 1 are the empty sequences of players 0 and 1,
+which belong to no row. An infoset is inserted after the player's earlier infosets, so
+the parent entry of a row always precedes the row's own entries.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ _BASELINE = {"baseline": np.dtype(np.float32)}
 _UNBOUNDED = dict.fromkeys(("regret", "baseline"), -np.inf)
 # Rows of a checkpoint that are checked together.
 _CHECKED = 1 << 16
-# A finished strategy (`strategy.of_table`) takes probabilities besides, an index, where
-# rows begin, and a copy of visits.
+# The final strategy (`strategy.of_table`) also needs memory for probabilities, an
+# index, the first entries of rows, and a copy of visits.
 _FINISHED_ENTRY, _FINISHED_ROW = 4, index.ROW_BYTES + 8
 
 
@@ -60,32 +60,32 @@ class Table:
 
     Attributes:
       rows: Number of rows.
-      entries: Number of entries, the empty sequences included.
-      full: Whether a row was left out because the memory is used up.
-      key: Keys, uint64 [rows, 2], see `keys.py`.
-      first: The row's first entry, uint32 [rows].
-      count: Number of its entries, uint16 [rows].
-      parent: Entry of the player's last action before, uint32 [rows].
-      depth: Number of rows of the player before, uint16 [rows].
+      entries: Number of entries, including the empty sequences.
+      full: True if a row was omitted because the memory limit was reached.
+      key: Keys as in `keys.py`, uint64 [rows, 2].
+      first: First entry of each row, uint32 [rows].
+      count: Number of entries of each row, uint16 [rows].
+      parent: Entry of the player's previous action, uint32 [rows].
+      depth: Number of earlier rows of the player, uint16 [rows].
       visits: Number of updates of the row, uint32 [rows].
-      taken: The parent's average as far as the row's own average contains it (see
-        `sampling.py`), float32 [rows].
+      taken: Part of the parent's average that the row's own average already includes
+        (see `sampling.py`), float32 [rows].
       regret: Cumulative counterfactual regrets of the acting player, float32 [entries].
       average: Average strategy in sequence form, unnormalised, float32 [entries].
       baseline: Estimates of player 0's utility after the action, float32 [entries];
         empty without baselines.
 
-    The columns have room for more; they are 0 after `rows` and `entries`.
+    The columns have room for more rows and entries; this part contains zeros.
     """
 
     def __init__(self, max_bytes: int, max_actions: int, *, baselines: bool) -> None:
         """Allocate the columns.
 
         Args:
-          max_bytes: Memory for all rows, and for the strategy that is made of them at
-            the end.
+          max_bytes: Memory for all rows, and for the strategy that is computed from
+            them at the end.
           max_actions: Maximum number of actions of a row.
-          baselines: Whether there is a column of baselines.
+          baselines: True to allocate a column of baselines.
 
         Raises:
           GameTooLargeError: If not even one row fits.
@@ -96,10 +96,10 @@ class Table:
         self._most_rows = min(self._max_bytes // smallest, index.MOST_ROWS)
         if self._most_rows < 1:
             raise GameTooLargeError(
-                f"max_bytes={max_bytes} does not hold one row of the table, which "
-                f"takes {smallest} bytes; allow more"
+                f"max_bytes={max_bytes}: one row of the table needs {smallest} bytes; "
+                f"allow more memory"
             )
-        # Rows are read as if each had `max_actions` entries.
+        # Each row is read as if it had `max_actions` entries, so the end has padding.
         most = min(self._max_bytes // self._entry, 2**32 - 1)
         self._most_entries = most - max_actions
         self.entries, self.full = ROOTS, False
@@ -128,7 +128,7 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the rows, and of the strategy that is made of them at the end."""
+        """Memory of the rows, and of the strategy computed from them at the end."""
         return self.rows * self._row + self.entries * self._entry
 
     @property
@@ -137,27 +137,29 @@ class Table:
         return self._max_bytes + ROOTS * self._entry
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """Return the rows of keys, int64 [n], -1 if there is none; keys are uint64 [n,
-        2].
+        """Return the rows of keys, int64 [n]; -1 for keys without a row.
+
+        Args:
+          keys: Keys, uint64 [n, 2].
         """
         return self._index.find(keys)
 
     def insert(
         self, keys: np.ndarray, count: np.ndarray, parent: np.ndarray, depth: np.ndarray
     ) -> np.ndarray:
-        """Insert keys that are not in the table; equal ones get one row.
+        """Insert keys that are not in the table; equal keys share one row.
 
-        If the memory is used up, this and all later rows are left out, with one
+        If the memory limit is reached, this and all later rows are omitted, with one
         warning.
 
         Args:
           keys: Keys, uint64 [n, 2].
           count: Numbers of legal actions, integers [n].
           parent: Entries of the player's last actions, integers [n].
-          depth: Numbers of rows of the player before, integers [n].
+          depth: Numbers of earlier rows of the player, integers [n].
 
         Returns:
-          The rows, int64 [n]; -1 if they were left out.
+          The rows, int64 [n]; -1 if they were omitted.
         """
         if self.full or not len(keys):
             return np.full(len(keys), -1)
@@ -170,8 +172,8 @@ class Table:
         if taken < len(chosen):
             self.full = True
             logging.warning(
-                "the table is full with %d infosets (%d MB): it takes in no more, and "
-                "play is uniform at all others; a higher memory limit holds more",
+                "the table is full with %d infosets (%d MB): the strategy at all other "
+                "infosets is uniform; raise the memory limit to add more infosets",
                 self.rows + taken,
                 self._max_bytes // 10**6,
             )
@@ -187,7 +189,7 @@ class Table:
         return np.where(group < taken, begin + group, -1)
 
     def scale_averages(self, power: int) -> None:
-        """Multiply averages, and the parts of them in `taken`, by a power of two.
+        """Multiply averages, and their parts in `taken`, by a power of two.
 
         Strategies do not change, except for sums that become too small for float32.
         """
@@ -195,7 +197,10 @@ class Table:
             np.ldexp(column, power, out=column)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return all columns up to the last row: views that the next batch changes."""
+        """Return all columns up to the last row.
+
+        The columns are views that the next batch changes.
+        """
         rows = {name: getattr(self, name)[: self.rows] for name in _ROWS}
         entries = {
             name: getattr(self, name)[: self.entries] for name in _ENTRIES | _BASELINE
@@ -203,20 +208,21 @@ class Table:
         return {**rows, **entries, "full": np.array(self.full)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Restore what `state` returned, in place of all rows.
+        """Replace all rows with a result of `state`.
 
         Args:
           state: Columns, which are removed one by one, so that no two copies of the
             table exist at once.
 
         Raises:
-          ValueError: If the rows do not fit into this table, or the columns are others.
+          ValueError: If the rows do not fit into this table, or columns have other
+            types or lengths.
         """
         rows, entries = len(state["key"]), len(state["average"])
         if rows > self._most_rows or entries > self._most_entries:
             raise ValueError(
-                f"the table has room for {self._most_rows} infosets and the state has "
-                f"{rows}; allow as much memory as before"
+                f"state: {rows} infosets do not fit in a table of {self._most_rows}; "
+                f"allow as much memory as before"
             )
         sizes = dict.fromkeys(_ROWS, rows) | dict.fromkeys(
             _ENTRIES | _BASELINE, entries
@@ -227,12 +233,13 @@ class Table:
             column, saved = getattr(self, name), state[name]
             if len(saved) != size or saved.dtype != column.dtype:
                 raise ValueError(
-                    f"the state is of other settings, or of no table: its {name} is "
-                    f"{saved.dtype} [{len(saved)}] and must be {column.dtype} [{size}]"
+                    f"state: {name} is {saved.dtype} [{len(saved)}] and must be "
+                    f"{column.dtype} [{size}]; use the state of a table with the same "
+                    f"settings"
                 )
         for name in sizes:
             column, saved = getattr(self, name), state.pop(name)
-            # What has never been written must stay so, or it takes memory.
+            # Unwritten memory pages cost nothing, so only used rows are cleared.
             used = self.rows if name in _ROWS else self.entries
             column[len(saved) : used] = 0
             column[: len(saved)] = saved
@@ -242,10 +249,10 @@ class Table:
 
 
 def check_state(state: Mapping[str, np.ndarray], max_actions: int) -> None:
-    """Raise ValueError if a state is none that `Table.state` returns.
+    """Raise ValueError if a state cannot be a result of `Table.state`.
 
     Args:
-      state: Arrays of the right types and numbers of dimensions.
+      state: Arrays with correct types and numbers of dimensions.
       max_actions: Maximum number of actions of a row.
     """
     rows, entries = len(state["count"]), len(state["average"])
@@ -253,20 +260,22 @@ def check_state(state: Mapping[str, np.ndarray], max_actions: int) -> None:
     shapes |= {"key": (rows, 2)} | dict.fromkeys(_ENTRIES, (entries,))
     for name, shape in shapes.items():
         if state[name].shape != shape:
-            raise ValueError(f"its {name} has the shape {state[name].shape}")
+            raise ValueError(
+                f"state: {name} has shape {state[name].shape}, not {shape}"
+            )
     end = ROOTS
     for start in range(0, rows, _CHECKED):
         some = slice(start, start + _CHECKED)
         count = state["count"][some].astype(np.int64)
         if (count < 1).any() or (count > max_actions).any():
-            raise ValueError(f"its rows do not have from 1 to {max_actions} actions")
+            raise ValueError(f"state: a row does not have 1 to {max_actions} actions")
         first = end + np.cumsum(count) - count
         end += int(count.sum())
         if (state["first"][some] != first).any():
-            raise ValueError("its rows do not lie one after another")
+            raise ValueError("state: rows are not consecutive")
         behind = state["parent"][some] >= first
         if behind.any() or (state["depth"][some] > rows).any():
-            raise ValueError("its rows do not lie behind those that lead there")
+            raise ValueError("state: a row precedes its parent")
     if entries != end:
-        raise ValueError("its rows do not lie one after another")
+        raise ValueError("state: rows are not consecutive")
     check_numbers(state, {"average": 0, "taken": 0} | _UNBOUNDED)

@@ -1,4 +1,4 @@
-"""A strategy of a game that was never compiled, as an OpenSpiel policy."""
+"""Strategy of a tree-free game as an OpenSpiel policy."""
 
 import functools
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
-# Information states whose rows are remembered: making a key from batched rules plays
-# the whole history again. Some 200 bytes each.
-_REMEMBERED = 1 << 18
-# What files contain, by their field `kind`.
+# Maximum number of information states in the cache of rows (about 200 bytes each).
+# Without the cache, the key of batched rules requires a replay of the history.
+_CACHED_STATES = 1 << 18
+# Value of the field `kind` in files.
 TABLE = "table policy"
 # Arrays of a table, and their types in files.
 _TYPES = {
@@ -36,18 +36,19 @@ _TYPES = {
 class TablePolicy(StatePolicy):
     """Probabilities by hashed information states, for both players.
 
-    OpenSpiel's tools and all that takes a policy accept it. Where the table has no row
-    all legal actions are played alike, and counted. Where there is one legal action
-    nothing is decided, and nothing is counted.
+    OpenSpiel's tools and every function that accepts a policy support it. If the table
+    has no row for a state, the query is counted, and the policy `beyond` (by default
+    the uniform policy) gives the probabilities. States with one legal action are not
+    counted.
 
     Attributes:
-      strategy: the table.
-      source: makes the keys by which it is looked up.
-      asked: how often it was asked at decisions.
-      unmet: how often no row was there.
-      beyond: what is played there; None: all actions alike.
-      keys: How infosets are identified, see `key_making.KINDS`.
-      from_roots: a decision without a row has none of the same player below it.
+      strategy: Probabilities at the infosets of the table.
+      source: Simulator that computes the keys of states.
+      asked: Number of queries at states with several actions.
+      unmet: Number of queries without a row.
+      beyond: Policy for states without a row; None: uniform.
+      keys: Kind of the infosets' keys, see `key_making.KINDS`.
+      from_roots: True if the player has no rows below a decision without a row.
     """
 
     def __init__(
@@ -60,17 +61,17 @@ class TablePolicy(StatePolicy):
         keys: str = "",
         from_roots: bool = False,
     ) -> None:
-        """Takes a strategy as it is.
+        """Create the policy; the strategy is not copied.
 
         Args:
-          game: a sequential game.
-          source: makes the keys of its states as those of the strategy were made.
-          strategy: of both players.
-          beyond: what is played where the table has no row; None: all actions alike.
-          keys: How the source identifies infosets, see `key_making.KINDS`; empty: by
-            batched rules if it has them, otherwise by strings.
-          from_roots: rows were made along trajectories of a game of perfect recall, and
-            all were kept.
+          game: Sequential game.
+          source: Simulator that computes the same keys as those of the strategy.
+          strategy: Probabilities of both players.
+          beyond: Policy for states without a row; None: uniform.
+          keys: Kind of the source's keys, see `key_making.KINDS`; empty: batched rules
+            if the source has them, otherwise strings.
+          from_roots: True if rows were added along trajectories of a game of perfect
+            recall, and none were removed.
         """
         super().__init__(game)
         self.from_roots = from_roots
@@ -83,7 +84,11 @@ class TablePolicy(StatePolicy):
         self._rows: dict[tuple[int, str], int] = {}
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """See `StatePolicy`; refuses states that have other actions than their row."""
+        """Return the probabilities at a state; see `StatePolicy`.
+
+        Raises:
+          ValueError: If the number of legal actions is not that of the state's row.
+        """
         legal = sorted(state.legal_actions())
         if len(legal) == 1:
             return {legal[0]: 1.0}
@@ -100,9 +105,9 @@ class TablePolicy(StatePolicy):
         row_probabilities = self.strategy.probabilities(row).astype(np.float64)
         if len(row_probabilities) != len(legal):
             raise ValueError(
-                f"state: after the actions {state.history()} there are {len(legal)} "
-                f"actions, and the policy has {len(row_probabilities)} there; give "
-                f"it states of {self.game}"
+                f"state: the state after actions {state.history()} has {len(legal)} "
+                f"legal actions but the policy has {len(row_probabilities)}; use "
+                f"states of {self.game}"
             )
         return dict(
             zip(
@@ -115,23 +120,23 @@ class TablePolicy(StatePolicy):
     def array_probabilities(
         self, rules: BatchedRules, states: np.ndarray, player: int
     ) -> np.ndarray:
-        """Probabilities at many states at once, by the rules of the table's keys.
+        """Return probabilities at many states, by the batched rules of the keys.
 
         Args:
-          rules: of the game.
-          states: [n, ...], of these rules, where the player acts.
-          player: who acts.
+          rules: Batched rules of the game.
+          states: States of these rules where the player acts, [n, ...].
+          player: Player who acts.
 
         Returns:
-          float64 [n, A], by action; 0 in rows that were never met.
+          Probabilities by action, float64 [n, A]; 0 at states without a row.
 
         Raises:
-          ValueError: the table's keys are made of strings.
+          ValueError: If the table's keys are computed from strings.
         """
         if not isinstance(self.source, RulesSource):
             raise ValueError(
-                f"the policy of {self.game} has keys made of strings, so it cannot be "
-                f"asked for arrays of states; ask state by state"
+                f"the policy of {self.game} has keys of strings, which arrays of "
+                f"states do not have; use action_probabilities for each state"
             )
         legal = rules.legal_actions_mask(states)
         rows = self.strategy.find(self.source.keys_of(states, player))
@@ -152,11 +157,11 @@ class TablePolicy(StatePolicy):
         storage.save(path, arrays, fields)
 
     def _row(self, state: pyspiel.State, player: int) -> int:
-        """The row of a state's information; -1: it has none."""
+        """Return the row of a state's infoset, or -1 if it has none."""
         key = player, state.information_state_string(player)
         row = self._rows.get(key)
         if row is None:
-            if len(self._rows) >= _REMEMBERED:
+            if len(self._rows) >= _CACHED_STATES:
                 self._rows.clear()
             row = int(self.strategy.find(self.source.key_of(state)[None])[0])
             self._rows[key] = row
@@ -169,9 +174,9 @@ def as_table(policy: Any) -> TablePolicy | None:
 
 
 def table_queries(policy: openspiel_policy.Policy | None) -> tuple[int, int] | None:
-    """Return the numbers of queries of a table, and of those at unvisited infosets.
+    """Return the numbers of all queries and of queries at unvisited infosets.
 
-    None if the policy is not a table.
+    If the policy is not a table, the result is None.
     """
     table = as_table(policy)
     return None if table is None else (table.asked, table.unmet)
@@ -183,36 +188,37 @@ def arrays_of(strategy: TableStrategy) -> dict[str, np.ndarray]:
 
 
 def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrategy:
-    """A strategy from a file's arrays.
+    """Return a strategy from a file's arrays.
 
     Args:
-      arrays: of the file.
-      path: of the file, for the error.
+      arrays: Arrays of the file.
+      path: Path of the file, for error messages.
 
     Raises:
-      CorruptFileError: an array is missing or does not fit, or probabilities are none.
+      CorruptFileError: If an array is missing or does not fit, or probabilities are
+        invalid.
     """
     damaged = functools.partial(behaviour_files.damaged, path)
     for name, dtype in _TYPES.items():
         if name not in arrays or arrays[name].dtype != dtype:
-            raise damaged(f"it has no {name} of type {np.dtype(dtype)}")
+            raise damaged(f"array {name} of type {np.dtype(dtype)} is missing")
     key, count, played, visits = (arrays[name] for name in _TYPES)
     rows = len(count) if count.ndim == 1 else -1
     if key.shape != (rows, 2) or visits.shape != (rows,) or played.ndim != 1:
-        raise damaged("its arrays have other shapes")
+        raise damaged("its arrays have incompatible shapes")
     if (count < 1).any() or count.sum(dtype=np.int64) != len(played):
-        raise damaged("its rows do not add up to its probabilities")
+        raise damaged("its action counts do not match its probabilities")
     ordered = key[np.lexsort(key.T)]
     if (ordered[1:] == ordered[:-1]).all(axis=1).any():
         raise damaged("two of its rows have the same key")
-    # Written so that NaN fails.
+    # The comparison is false for NaN.
     good = bool((played >= 0).all())
     if good and rows:
         begin = np.cumsum(count, dtype=np.int64) - count
         total = np.add.reduceat(played, begin, dtype=np.float64)
         good = bool((np.abs(total - 1) <= SUM_TOLERANCE).all())
     if not good:
-        raise damaged("its probabilities do not lie in [0, 1] and sum to 1")
+        raise damaged("its probabilities are not in [0, 1] with sum 1")
     return TableStrategy(key=key, count=count, visits=visits, probability=played)
 
 
@@ -220,7 +226,8 @@ def check_table_file(path: atomic.Path) -> None:
     """Raise the errors of `load_table_policy` that do not depend on the game.
 
     Raises:
-      OSError, CorruptFileError: See `load_table_policy`.
+      OSError: If the file does not exist or cannot be read.
+      CorruptFileError: If the contents of the file are invalid.
     """
     read_strategy(storage.load(path)[0], path)
 
@@ -228,20 +235,21 @@ def check_table_file(path: atomic.Path) -> None:
 def load_table_policy(
     path: atomic.Path, game: pyspiel.Game | None = None
 ) -> TablePolicy:
-    """Load the policy of a game that was simulated.
+    """Load the policy of a tree-free game.
 
     Args:
       path: Path of a file that `Result.save` or --save wrote.
-      game: Sequential game that the policy must be for. None: the game that the file
+      game: Sequential game that the policy must belong to. None: the game that the file
         names.
 
     Returns:
-      A table of hashes, which is uniform at unvisited infosets, and counts them.
+      A table of hashed infosets, which is uniform at unvisited infosets and counts
+      them.
 
     Raises:
       OSError: If the file does not exist, or cannot be read.
       CorruptFileError: If the file was not written by spiel_cr, was modified since, or
-        holds invalid probabilities.
+        contains invalid probabilities.
       ValueError: If the policy is for another game, or OpenSpiel cannot load its game
         by name.
     """
@@ -250,14 +258,14 @@ def load_table_policy(
     kind = behaviour_files.text_of(metadata, "keys", path)
     buckets = kind.startswith(f"{key_making.BUCKETS} ")
     if not buckets and kind not in (key_making.RULES, key_making.STRINGS):
-        raise behaviour_files.damaged(path, f"its keys are of the kind {kind!r}")
+        raise behaviour_files.damaged(path, f"its keys have the unknown kind {kind!r}")
     print_of_file = behaviour_files.text_of(metadata, "fingerprint", path)
     loaded = behaviour_files.named_game(named, path) if game is None else game
     opened = Opened(loaded)
     if kind == key_making.RULES and key_making.kind_for(opened) != kind:
         raise ValueError(
-            f"{path} was made by the batched rules of {named}, and {loaded} has none "
-            f"here; install what has them, or solve with --no-batched-rules"
+            f"{path}: the file uses batched rules of {named}, and {loaded} has none; "
+            f"install the package with these rules, or solve with --no-batched-rules"
         )
     arrays = storage.load(path)[0]
     try:
@@ -265,7 +273,9 @@ def load_table_policy(
     except ValueError as error:
         if game is None:
             raise behaviour_files.damaged(path, str(error)) from error
-        raise ValueError(f"{path}, for {named}, on {loaded}: {error}") from error
+        raise ValueError(
+            f"{path}: policy of {named} used with {loaded}: {error}"
+        ) from error
     if key_making.fingerprint(source) != print_of_file:
         raise other_game(f"{path}: a policy", named, loaded)
     strategy = read_strategy(arrays, path)

@@ -1,4 +1,4 @@
-"""Monte Carlo CFR on games without a tree: the driver of batches, and its state."""
+"""Monte Carlo CFR for tree-free games: the driver of batches, and its state."""
 
 import abc
 import dataclasses
@@ -29,21 +29,21 @@ from spiel_cr.solvers.iterative_solver import (
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
-# Bytes of a visit until the way up, and for each action.
+# Bytes of a visit until the backward pass, and bytes for each of its actions.
 _VISIT, _VISIT_ACTION = 200, 40
 # Default batch of outcome sampling.
 _BATCH = 4096
-# Batches below this size are mostly overhead, so that there is a warning.
+# Smaller batches cause a warning, because most of their time is overhead.
 SMALL_BATCH = 64
-# Averages hold float32, below 2^128. Weights stay below 2^32, their sum below that
-# times the iterations; what trajectories are weighed by may take the rest.
+# Averages are float32, below 2^128. Weights stay below 2^32, and their sum below 2^32
+# times the iterations. The remaining range is for importance weights.
 _WEIGHT_BITS = 32
-# From here on rounding errors of gamma times a logarithm can be seen in weights.
+# Above this gamma, rounding errors of gamma times a logarithm affect weights.
 _MOST_GAMMA = 1000.0
-# The defaults that are best without compiling. Measured on 6-card goofspiel in equal
-# seconds, batches of 4096 have 0.6 times the NashConv of batches of 256. Where the
-# table holds a quarter of the infosets, incremental trees have 0.6 to 0.8 times the
-# NashConv of others; where it holds all, about as much.
+# Best defaults for tree-free games. Measured on 6-card goofspiel with equal time, the
+# NashConv of batches of 4096 is 0.6 times that of batches of 256. If a quarter of the
+# infosets fit in the table, the NashConv of incremental trees is 0.6 to 0.8 times that
+# of others. If all infosets fit, they are about equal.
 PRESETS: dict[str, MCCFRConfig] = {
     name: dataclasses.replace(
         preset,
@@ -79,27 +79,27 @@ def read_config(algorithm: str | MCCFRConfig) -> MCCFRConfig:
         name, _, value = setting.partition("=")
         if getattr(config, name, None) == value or setting in plain:
             raise ValueError(
-                f"algorithm={config.name!r}: {setting} needs the compiled game; choose "
-                f"{remedy}, or compile the game"
+                f"algorithm={config.name!r}: {setting} requires a game tree; use "
+                f"{remedy}, or build the game tree"
             )
     if config.gamma > _MOST_GAMMA:
         raise ValueError(
-            f"algorithm={config.name!r}: gamma={config.gamma} leaves nothing of the "
-            f"average but the last strategy; choose at most {_MOST_GAMMA:g}"
+            f"algorithm={config.name!r}: gamma={config.gamma} reduces the average "
+            f"to the last strategy; use at most {_MOST_GAMMA:g}"
         )
     return config
 
 
 def _weight(iteration: int, gamma: float) -> tuple[float, int]:
-    """Return the weight of an iteration in averages, t^gamma in units that grow.
+    """Return the weight t^gamma of an iteration in averages, in units that grow with t.
 
     Args:
-      iteration: t, from 1.
-      gamma: The exponent.
+      iteration: Number t of the iteration, from 1.
+      gamma: Exponent of the averaging weights.
 
     Returns:
-      The weight, from 1 to below 2^33, and the number of powers of two by which the
-      unit is larger than that of the iteration before.
+      The weight, from 1 to below 2^33, and the binary logarithm of the quotient of the
+      units of this and the previous iteration.
     """
 
     def unit(time: int) -> int:
@@ -112,10 +112,10 @@ def _weight(iteration: int, gamma: float) -> tuple[float, int]:
 
 
 def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
-    """Return the memory of the trajectories of a batch, without the table.
+    """Return the memory in bytes of the trajectories of a batch, without the table.
 
     Args:
-      config: The algorithm.
+      config: Settings of the algorithm.
       max_actions: Maximum number of legal actions of a decision.
       max_length: Maximum number of decisions of a match.
     """
@@ -124,12 +124,12 @@ def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
 
 
 def trajectory_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
-    """Return what a table takes that holds the infosets of one trajectory per player.
+    """Return the memory in bytes of a table for one trajectory of each player.
 
     Args:
-      config: The algorithm.
-      max_actions: The largest number of legal actions of a decision.
-      max_length: The largest number of decisions of a match.
+      config: Settings of the algorithm.
+      max_actions: Maximum number of legal actions of a decision.
+      max_length: Maximum number of decisions of a match.
     """
     entry = table.entry_bytes(baselines=config.baseline == "average")
     row = table.row_bytes() + max_actions * entry
@@ -137,12 +137,12 @@ def trajectory_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> 
 
 
 class TableSolver(IterativeSolver):
-    """A solver that samples a game without a tree and keeps infosets in a table.
+    """Solver that samples a tree-free game and stores infosets in a table.
 
     Attributes:
       source: Simulator of the game.
       seed: Seed of all random numbers; the same seed gives bitwise identical results.
-      keys: How the table identifies infosets, see `key_making.KINDS`.
+      keys: Kind of the infosets' keys, see `key_making.KINDS`.
       limits: Memory limits in bytes that a resumed run must share.
       trajectories: Number of trajectories sampled.
     """
@@ -169,18 +169,20 @@ class TableSolver(IterativeSolver):
         return np.frombuffer(state, np.uint8)
 
     def restore_random(self, array: np.ndarray) -> None:
-        """Restore what `random_array` returned; raise ValueError if it is invalid."""
+        """Restore the result of `random_array`; raise ValueError if it is invalid."""
         try:
             self._random.bit_generator.state = read_object(array.tobytes())
         except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"its random numbers are none: {error!r}") from error
+            raise ValueError(
+                f"state: invalid random-generator state: {error!r}"
+            ) from error
 
     def nash_conv(self) -> float:
         """Raise ValueError, because NashConv needs the game tree."""
-        raise ValueError(f"{self.source.game}: NashConv needs the compiled game")
+        raise ValueError(f"{self.source.game}: NashConv requires a game tree")
 
     def identity(self) -> dict[str, Any]:
-        """See `IterativeSolver.identity`."""
+        """Return the fields that identify a run; see `IterativeSolver.identity`."""
         return {
             "game": str(self.source.game),
             "keys": self.keys,
@@ -191,11 +193,11 @@ class TableSolver(IterativeSolver):
         }
 
     def outcome(self) -> dict[str, Any]:
-        """See `IterativeSolver.outcome`."""
+        """Return the policy and facts of the solve; see `IterativeSolver.outcome`."""
         game, average = self.source.game, self.average()
         arrays = key_making.bucket_arrays(self.source) or None
         source = key_making.make_source(Opened(game), self.keys, arrays=arrays)
-        # Exact averages need perfect recall, which hands in buckets do not have.
+        # Exact averages need perfect recall, which buckets of hands do not provide.
         exact = arrays is None and self.config.averaging == "exact"
         policy = TablePolicy(game, source, average, keys=self.keys, from_roots=exact)
         batch = getattr(self.config, "batch", None)
@@ -212,13 +214,13 @@ class TableSolver(IterativeSolver):
 
 
 class SampledTableSolver(TableSolver):
-    """A solver that samples histories of a game without a tree.
+    """Solver that samples histories of a tree-free game.
 
     Attributes:
       source: Simulator of the game.
-      config: The algorithm for simulated games (see `read_config`).
+      config: Settings of the algorithm for simulated games (see `read_config`).
       seed: Seed of all random numbers; the same seed gives bitwise identical results.
-      table: Both players' infosets.
+      table: Infosets of both players.
       iterations: Number of batches per player.
       trajectories: Number of trajectories, `2 * batch` per iteration.
       seconds: Time spent iterating.
@@ -235,21 +237,21 @@ class SampledTableSolver(TableSolver):
         max_bytes: float,
         branch_bytes: float | None = None,
     ) -> None:
-        """Make an empty table.
+        """Create an empty table.
 
         Args:
           source: Simulator of the game; the caller closes it.
-          config: The algorithm.
+          config: Settings of the algorithm.
           seed: Seed for all random choices.
-          max_bytes: Memory for table, batch, and the strategy at the end, without the
-            rest of the process and the simulator's own.
-          branch_bytes: Part of it for the visits of a batch if external sampling
-            follows all actions, states included; None: a quarter. If it is too small to
-            follow all actions, results depend on it.
+          max_bytes: Memory for the table, the batch and the final strategy, without the
+            rest of the process and the simulator.
+          branch_bytes: Part of `max_bytes` for the visits and states of a batch if
+            external sampling follows all actions; None: a quarter. If it is too small
+            to follow all actions, results depend on it.
 
         Raises:
           ValueError: If settings need a game tree, or the seed is invalid.
-          GameTooLargeError: If the memory does not hold the infosets of one trajectory.
+          GameTooLargeError: If the infosets of one trajectory do not fit in the memory.
         """
         self.source, self.config = source, read_config(config)
         self.seed = check_seed(seed)
@@ -262,16 +264,16 @@ class SampledTableSolver(TableSolver):
             if branch_bytes is None:
                 branch_bytes = BRANCHES * max_bytes
             batch = max(batch, int(branch_bytes))
-            # Each visit of a batch holds a state of its own.
+            # Each visit of a batch has a separate state.
             visit += source.state_bytes
         self._most_visits = batch // visit
         baselines = config.baseline == "average"
         least = trajectory_bytes(config, actions, length)
         if max_bytes < batch + least:
             raise GameTooLargeError(
-                f"memory_limit: table and batch have {int(max_bytes)} bytes, and a "
-                f"batch of {config.batch} trajectories of up to {length} moves takes "
-                f"{batch}, and what one trajectory meets up to {least}; allow more "
+                f"memory_limit: {int(max_bytes)} bytes are available, but a batch of "
+                f"{config.batch} trajectories of up to {length} moves needs {batch}, "
+                f"and the infosets of one trajectory need up to {least}; allow more "
                 f"memory, or choose a smaller batch or fewer workers"
             )
         self.table = table.Table(int(max_bytes) - batch, actions, baselines=baselines)
@@ -282,7 +284,10 @@ class SampledTableSolver(TableSolver):
         self._shown = 0, 0
 
     def progress_counts(self) -> dict[str, Any]:
-        """See `IterativeSolver`; contains the share of known infosets."""
+        """Return counts for progress messages; see `IterativeSolver`.
+
+        The counts include the share of infosets that were in the table before.
+        """
         decisions = self.decisions - self._shown[0]
         hits = self.hits - self._shown[1]
         self._shown = self.decisions, self.hits
@@ -312,7 +317,10 @@ class SampledTableSolver(TableSolver):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """See `IterativeSolver.arrays`; those of the table are views."""
+        """Return the arrays of a checkpoint; see `IterativeSolver.arrays`.
+
+        Arrays of the table are views.
+        """
         return {
             **self.table.state(),
             "random": self.random_array(),
@@ -325,7 +333,7 @@ class SampledTableSolver(TableSolver):
         }
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """See `IterativeSolver.restore`.
+        """Restore the state of a checkpoint; see `IterativeSolver.restore`.
 
         Args:
           arrays: Arrays of a solver of the same game, configuration and memory limit;
@@ -333,7 +341,7 @@ class SampledTableSolver(TableSolver):
           seconds: Not used, because the arrays contain the time.
 
         Raises:
-          ValueError: If the arrays are not those of such a solver.
+          ValueError: If the arrays do not belong to such a solver.
         """
         check_arrays(arrays, self.arrays(), resized=set(arrays) - {"counts"})
         table.check_state(arrays, self.source.max_actions)
@@ -366,8 +374,8 @@ class SampledTableSolver(TableSolver):
         self.trajectories += 2 * config.batch
 
     def _descend(self, player: int, weight: float) -> sampling.Trajectories:
-        """Sample a batch for one player, down to its ends."""
-        # The empty sequence has been played with all weights so far.
+        """Sample a batch for one player, down to the ends of its matches."""
+        # The sum of the empty sequence is the sum of all weights so far.
         self.table.average[player] = self._mass
         return sampling.Trajectories(
             self.source,
@@ -385,9 +393,9 @@ class SampledTableSolver(TableSolver):
         if narrowed and not self._narrowed:
             self._narrowed = True
             logging.warning(
-                "%s follows all actions of a player as far as the memory holds them, "
-                "and below that one action; more memory or a smaller batch than %d "
-                "holds more",
+                "%s follows all actions of a player while they fit in memory, and one "
+                "action below; to follow more, allow more memory or use a batch "
+                "smaller than %d",
                 self.config.name,
                 self.config.batch,
             )

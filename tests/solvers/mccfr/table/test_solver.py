@@ -65,13 +65,16 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
 @pytest.mark.parametrize(
     ("algorithm", "said"),
     [
-        ("as-mccfr", "scheme=average needs the compiled game"),
-        ("evr-mccfr", "explore=balanced needs .*; choose explore=uniform"),
-        ("os-mccfr(baseline=expected)", "baseline=expected needs .*=average or none"),
-        ("os-mccfr(predictive=true)", "predictive=true needs"),
-        ("os-mccfr(alpha=1.5)", "alpha=1.5 needs .*; choose alpha=inf"),
-        ("os-mccfr(beta=0)", "beta=0.0 needs .* beta=inf or -inf"),
-        ("os-mccfr(gamma=2000)", "gamma=2000.0 leaves .*; choose at most 1000"),
+        ("as-mccfr", "scheme=average requires a game tree"),
+        ("evr-mccfr", "explore=balanced requires .*; use explore=uniform"),
+        (
+            "os-mccfr(baseline=expected)",
+            "baseline=expected requires .*=average or none",
+        ),
+        ("os-mccfr(predictive=true)", "predictive=true requires"),
+        ("os-mccfr(alpha=1.5)", "alpha=1.5 requires .*; use alpha=inf"),
+        ("os-mccfr(beta=0)", "beta=0.0 requires .* beta=inf or -inf"),
+        ("os-mccfr(gamma=2000)", "gamma=2000.0 reduces .*; use at most 1000"),
     ],
 )
 def test_settings_that_need_a_tree(algorithm, said):
@@ -155,7 +158,7 @@ def test_memory_for_less_than_a_trajectory(max_bytes):
 def test_narrowing_is_said_once(caplog):
     solver = make("es-mccfr(batch=64)", games.goofspiel(5, "descending"))
     solver.run(3)
-    assert caplog.text.count("below that one action") == 1
+    assert caplog.text.count("one action below") == 1
 
 
 def test_a_full_table_goes_on(caplog):
