@@ -53,7 +53,7 @@ RaceResult: TypeAlias = tuple[ResponseValue, list[ResponseValue], TableResponse 
 
 
 class RacePlan(NamedTuple):
-    """What the races of all players have in common.
+    """Plan that the races of all players share.
 
     Attributes:
       names: The methods.
@@ -61,7 +61,7 @@ class RacePlan(NamedTuple):
       players: Number of players that share the time.
       begin: Seconds since the call when the races begin.
       end: Seconds since the call when they end, if the players take turns.
-      folder: Where learned tables are stored; None: nowhere.
+      folder: Folder for learned tables; None to store none.
     """
 
     names: Sequence[str]
@@ -73,7 +73,7 @@ class RacePlan(NamedTuple):
 
 
 class MethodRace:
-    """All learning and evaluation for one player, on a clock of its own.
+    """All learning and evaluation for one player, with a separate clock.
 
     The clock runs as fast as if the players took turns, so the work does not depend on
     whether they do.
@@ -102,7 +102,7 @@ class MethodRace:
         return self.plan.players * (time.perf_counter() - self._zero)
 
     def set_clock(self, seconds: float) -> None:
-        """Set the clock to the time at which an earlier run had come as far."""
+        """Set the clock to the time at which an earlier run had done the same work."""
         self._zero = time.perf_counter() - seconds / self.plan.players
 
     def record(self, method: str, step: int, **facts: Any) -> Record:
@@ -181,10 +181,10 @@ class _Entry:
         self._side = _PILOT
 
     def priority(self, seconds: float) -> tuple[bool, bool, float]:
-        """Return what counts for giving the method this much more time, in order.
+        """Return the criteria for giving the method this much more time, in order.
 
-        Whether it will finish all its work at its latest speed; whether it wins or can
-        still improve; and the bound of its response.
+        They are whether the method will finish all its work at its latest speed,
+        whether it wins or can still improve, and the bound of its response.
         """
         (before, share), (now, later) = self._shares[0], self._shares[-1]
         rate = (later - share) / max(now - before, 1e-6)
@@ -233,7 +233,7 @@ class _Entry:
             if spent:
                 self._speed = record["units"] / max(record["seconds"], 1e-6)
             self._finished = record["finished"]
-            # The last three tell the latest speed.
+            # The last three slices give the latest speed.
             del self._shares[:-2]
             self._shares.append((spent + record["seconds"], record["share"]))
             self._step += 1
@@ -281,7 +281,7 @@ class _Entry:
         """Play batches of `sizes` matches, and more while there is time.
 
         The size of the next batch depends on the duration of those before. The matches
-        of a batch are played side by side, so that all that began are counted. A
+        of a batch are played in parallel, so that every match that began is counted. A
         method's first batch, which compiles functions, does not count.
         """
         race, sizes = self._race, list(sizes)
@@ -313,7 +313,7 @@ class _Entry:
         )
 
     def _next_size(self, until: float, played: int) -> int:
-        """Return how many matches to play side by side now; 0 for no more."""
+        """Return the number of matches of the next batch; 0 for no more."""
         if not self._matches:
             return _PILOT
         size = int(self._matches * (until - self._race.clock()))
@@ -330,7 +330,7 @@ class _Entry:
     def _catch_up(self) -> None:
         """Repeat the work of earlier runs since their last file.
 
-        The clock stands still, because those runs counted the time.
+        The clock does not advance, because the earlier runs counted the time.
         """
         pending, self._pending, now = self._pending, [], self._race.clock()
         if pending and self._file is not None and self._file.exists():

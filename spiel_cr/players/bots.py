@@ -98,12 +98,12 @@ class OOSConfig:
       init_ms: Milliseconds before the first match; None for the time of a move.
       target: Histories that trajectories are targeted at: "infoset" for those of the
         player's infoset, "subgame" for those of its subgame.
-      forget_matches: Whether `restart` drops what was learned in the last match. Random
-        numbers continue, so that matches differ.
+      forget_matches: Whether `restart` restores the strategy from before the last
+        match. Random numbers continue, so that matches differ.
 
     Raises:
-      ValueError: If the solver is a full-width one or does not support targets, there
-        is no budget, or a value is invalid.
+      ValueError: If the solver is a full-width one or does not support targets, no
+        budget is given, or a value is invalid.
     """
 
     solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
@@ -120,7 +120,8 @@ class OOSConfig:
         check_choice(self.target, "target", ("infoset", "subgame"))
         if not isinstance(self.forget_matches, bool):
             raise ValueError(
-                f"forget_matches={self.forget_matches!r} must be True or False"
+                f"forget_matches={self.forget_matches!r}: not a Boolean; use "
+                f"True or False"
             )
         times = self.move_ms, self.init_ms
         check_budget("resolving", "iterations", self.iterations, *times)
@@ -204,7 +205,7 @@ class OOSBot(PolicyPlayer):
             self.forget(int(self._matches.integers(2**31)))
 
     def forget(self, seed: int | None = None) -> None:
-        """Drop all that was learned since the bot was made.
+        """Restore the strategy that the bot had when it was made.
 
         Args:
           seed: Seed of further random numbers. If None, they start again from the state

@@ -127,9 +127,10 @@ class HonestPolicy(StatePolicy):
             draws += 1
             if draws > _MOST_DRAWS * self._rollouts:
                 raise ValueError(
-                    f"bot='honest': of {draws - 1} deals of {self._game} {accepted} "
-                    f"agree with what player {player} saw; choose a game of poker "
-                    f"whose private cards are dealt unseen by the opponent"
+                    f"bot='honest': only {accepted} of {draws - 1} deals of "
+                    f"{self._game} agree with the cards that player {player} "
+                    f"observed; choose a game of poker whose private cards the "
+                    f"opponent does not see"
                 )
             dealt = self._game.new_initial_state()
             weight = 1.0

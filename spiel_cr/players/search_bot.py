@@ -252,7 +252,7 @@ class SearchBot(PolicyPlayer):
         )
 
     def _believed(self, state: pyspiel.State) -> _Belief:
-        """Return the belief at a decision, on states if there are no batched rules."""
+        """Return the belief at a decision; on states without batched rules."""
         if self._source is not None:
             belief, uniform = self._beliefs
             histories, trust = belief.at(state), 0.0
@@ -279,8 +279,8 @@ class SearchBot(PolicyPlayer):
     ) -> np.ndarray:
         """Return float64 [n, A], the values of each history's actions, in [-1, 1].
 
-        All actions of a history use the same random numbers. Histories for which there
-        is no time are left out, which favours histories that end early.
+        All actions of a history use the same random numbers. If the time runs out, the
+        remaining histories are left out, which favours histories that end early.
         """
         count = len(belief.states)
         acts, source = np.full(count, self._player, np.int8), belief.source

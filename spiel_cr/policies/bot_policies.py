@@ -33,9 +33,9 @@ class BotPolicy(StatePolicy):
     the way, as in its first match.
 
     Attributes:
-      queries: How often a bot was queried.
-      recipe: A function and its arguments that make the policy again in a worker; None:
-        it cannot be made again.
+      queries: Number of queries of bots.
+      recipe: A function and its arguments that make the policy again in a worker; None
+        if it cannot be made again.
     """
 
     recipe: tuple[Any, ...] | None = None

@@ -45,7 +45,7 @@ _Key = tuple[str, tuple[int, ...], int]
 
 
 def name_of(policy: Any) -> str:
-    """Return how messages name a policy: its class, or the name of a function."""
+    """Return the name of a policy in messages: its class, or the name of a function."""
     if inspect.isroutine(policy):
         return f"function {getattr(policy, '__name__', repr(policy))}"
     return type(policy).__name__
@@ -62,11 +62,12 @@ class AdaptedPolicy(StatePolicy):
 
     Attributes:
       policy: The foreign object.
-      name: How messages name it.
+      name: Name of the policy in messages.
       simultaneous: Whether it is a policy of the simultaneous game behind the game.
       by_information_state: Whether it only looks up information state strings, so that
         it answers alike at all histories of an information state.
-      table: The OpenSpiel table that batched rules can look up; None: there is none.
+      table: The OpenSpiel table that batched rules can look up; None for other
+        policies.
     """
 
     is_foreign = True
@@ -148,7 +149,7 @@ class AdaptedPolicy(StatePolicy):
         )
 
     def _compare(self, state: pyspiel.State, player: int, played: list[float]) -> None:
-        """Raise an error if the policy answered otherwise at this information state."""
+        """Raise an error if the answer at this information state has changed."""
         history = state.history()
         moves = tuple(
             move.action for move in state.full_history() if move.player == player

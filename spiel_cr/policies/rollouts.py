@@ -1,6 +1,6 @@
 """Rollouts: cached queries of policies, play to the end of a game, and mean utilities.
 
-`play_on` is the loop that plays everybody but a searching responder, for ISMCTS-BR,
+`play_on` plays chance and all players except a searching responder, for ISMCTS-BR,
 local best response and episodes of learning. `rollout_means` and `rollout_mean`
 estimate utilities at leaves of a lookahead.
 """
@@ -200,9 +200,9 @@ def rollout_means(
     """Estimate mean utilities of many states by n rollouts each.
 
     The rollouts of a state are sampled together: all continuations are followed,
-    weighted by their probabilities, as long as there are at most n. Of more, n are
-    drawn by systematic resampling (Kitagawa 1996). Means are therefore unbiased, and
-    exact if there are never more than n continuations.
+    weighted by their probabilities, as long as there are at most n. If there are more,
+    n of them are drawn by systematic resampling (Kitagawa 1996). Means are therefore
+    unbiased, and exact if there are never more than n continuations.
 
     Args:
       rules: Batched rules of the game.
@@ -259,7 +259,7 @@ def _thinned(
     Args:
       rows: Row of each entry, int64 [m], ascending.
       weight: Weights above 0, float64 [m].
-      n, draw: As in `rollout_means`.
+      n, draw: Arguments of `rollout_means`.
     """
     number, first, counts = np.unique(rows, return_index=True, return_counts=True)
     if (counts <= n).all():

@@ -112,7 +112,7 @@ def test_evaluating_a_player(solved):
     assert found.statistics["moves"] == found.statistics["infosets"] == 12
     with pytest.raises(ValueError, match="a PolicyBot plays for one player"):
         spiel_cr.evaluate("kuhn_poker", uniform_bot("kuhn_poker", 0))
-    with pytest.raises(ValueError, match="policy=3 is no player; give a string"):
+    with pytest.raises(ValueError, match="policy=3 is not a player; give a string"):
         spiel_cr.evaluate("kuhn_poker", 3)
 
 

@@ -255,8 +255,9 @@ def test_workers_import_too(tmp_path):
 @pytest.mark.usefixtures("imported")
 def test_a_policy_that_is_none_is_called_one():
     wanted = (
-        "^policy='my_bots:run' takes none of game, player, seed, so it is not called; "
-        r".* an OpenSpiel policy: def run\(game\): return MyPolicy\(game, \[0, 1\]\)"
+        "^policy='my_bots:run' has no parameter game, player or seed, so it "
+        r"cannot make a player; .* an OpenSpiel policy: "
+        r"def run\(game\): return MyPolicy\(game, \[0, 1\]\)"
     )
     with pytest.raises(ValueError, match=wanted):
         spiel_cr.nash_conv("kuhn_poker", "my_bots:run")

@@ -2,8 +2,8 @@
 
 Simulations run in parallel with the same statistics. Those that reach one information
 state share the visits that PUCT would give one after another with fixed values. The
-expected number of simulations there is that of the last round. A single simulation
-takes the best action by PUCT.
+number of simulations that will reach it is predicted by that of the last round. A
+single simulation takes the best action by PUCT.
 
 The paper backs up the mean return of simulations. Here Q(s, a) is the mean return if
 the most visited action follows at each later decision, so that exploration further down
@@ -113,7 +113,7 @@ def build(
     histories, decisions = tree.histories, tree.infosets[player].decisions
     if not len(decisions):
         raise ValueError(
-            f"{tree.game}: player {player} never decides anything; choose the other "
+            f"{tree.game}: player {player} has no decisions; choose the other "
             f"player, or a game with decisions"
         )
     acts = histories.player == player
@@ -279,13 +279,13 @@ class Table(NamedTuple):
       visits: float [S + A], number of simulations of each action, by sequence.
       value: float [S + A], Q(s, a): mean reward of the action if the most visited ones
         follow at every later decision, in the responder's utility.
-      begun: float [I], number of simulations that began at each infoset.
+      started: float [I], number of simulations that began at each infoset.
       reached: float [I], number of simulations that reached each infoset.
     """
 
     visits: jax.Array
     value: jax.Array
-    begun: jax.Array
+    started: jax.Array
     reached: jax.Array
 
 
@@ -329,12 +329,12 @@ def search(
     """Run rounds of simulations; the roots take turns."""
     width = points.shape[1]
     # Each root has consecutive points, which cover the space evenly. The power of two
-    # is exact, since logarithms and powers of XLA are not: with one less, `begun` would
+    # is exact, since logarithms and powers of XLA are not: with one less, `started` would
     # miss some simulations, which would then count above their root.
     share = jnp.asarray(jnp.maximum(width // roots.number, 1), jnp.int32)
     each = 1 << (31 - jax.lax.clz(share))
     turns = width // each
-    begun = table.begun
+    started = table.started
     known = table.reached
 
     def one(i: jax.Array, carry: _Batch) -> _Batch:
@@ -359,9 +359,9 @@ def search(
         slots = end * turns
         place = jnp.arange(len(roots.infosets))
         full = each * (slots // roots.number + (place < slots % roots.number))
-        new = jnp.where(place < roots.number, full, 0).astype(begun.dtype)
+        new = jnp.where(place < roots.number, full, 0).astype(started.dtype)
         after = table._replace(
-            visits=batch.visits, begun=begun.at[roots.infosets].add(new)
+            visits=batch.visits, started=started.at[roots.infosets].add(new)
         )
         after = _back_up(arrays, after)
         return after, after.reached - table.reached
@@ -450,7 +450,7 @@ def _back_up(arrays: SearchTree, table: Table) -> Table:
         weight = share**_SHARPNESS
         best = (weight * value).sum(axis=0) / jnp.maximum(weight.sum(axis=0), 1)
         reached = jnp.maximum(visits, 0).sum(axis=0)
-        arrived = reached - table.begun[begin:end]
+        arrived = reached - table.started[begin:end]
         total = total.at[arrays.parent[begin:end]].add(arrived * best)
         counts.append(reached)
     return table._replace(

@@ -6,8 +6,8 @@ posterior at the root, the opponent's moves from its policy.
 
 Deviations. The statistics of an information state do not depend on where a simulation
 began, since beliefs do not depend on the responder's own play; so all searches of one
-response share one table instead of reusing a tree within an episode. How values are
-backed up, and how simulations run side by side, is said in `ismcts_kernel.py`.
+response share one table instead of reusing a tree within an episode. See
+`ismcts_kernel.py` for the backup of values and for parallel simulations.
 """
 
 import dataclasses
@@ -192,7 +192,7 @@ def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
     if visits > most:
         raise ValueError(
             f"simulations={config.simulations} and learn={config.learn} may visit an "
-            f"action {visits:,} times; {dtype} counts to {most:,}: ask for fewer"
+            f"action {visits:,} times; {dtype} can count to {most:,}; reduce both"
         )
 
 

@@ -193,9 +193,9 @@ class ParticleFilter:
                 front += self._fitting(state.child(move), weight, seen, above)
                 if len(front) + (looked if counts_all else len(at_decision)) > limit:
                     raise TooManyStatesError(
-                        f"player {self._player} of {self._game} cannot tell apart more "
-                        f"than max_histories={limit} histories; raise max_histories, "
-                        f"or give particles"
+                        f"max_histories={limit}: player {self._player} of "
+                        f"{self._game} cannot distinguish more histories than that; "
+                        f"raise max_histories, or give particles"
                     )
             if random is not None:
                 complete = complete and max(len(front), len(at_decision)) <= most

@@ -148,7 +148,7 @@ def test_bad_arguments_are_refused():
     ):
         with pytest.raises(ValueError, match=field):
             LearningConfig(**{field: value})
-    with pytest.raises(ValueError, match="learns a table"):
+    with pytest.raises(ValueError, match="learning a table"):
         LearningConfig(search=SearchConfig(learn=5))
 
 
