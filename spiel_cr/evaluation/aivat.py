@@ -35,8 +35,8 @@ from spiel_cr.policies.rollouts import Answers, moves
 
 # Seconds for building the game tree.
 _PATIENCE = 600.0
-# Number of rollouts for each move of a match, which all possible moves share: by
-# batched rules, and by OpenSpiel's states.
+# Number of rollouts for each move of a match, divided among all possible moves: with
+# batched rules, and with OpenSpiel's states.
 _ON_ARRAYS, _BY_STATES = 4800, 480
 
 

@@ -336,7 +336,7 @@ def played_strategy(
     first, counts = decisions.first_sequence, decisions.num_actions
     weights = tree_posterior.weights(tree, player, strategy)
     nodes = np.flatnonzero(histories.player == player)
-    # The most probable history of each infoset, because the opponent reaches it.
+    # The most probable history of each infoset; the opponent reaches it for certain.
     nodes = nodes[np.argsort(weights[nodes], kind="stable")]
     likeliest = np.zeros(len(infosets), np.int64)
     likeliest[histories.infoset[nodes]] = nodes

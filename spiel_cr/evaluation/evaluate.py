@@ -59,7 +59,7 @@ _PLAYED: dict[str, checks.Test] = {
     "policies": checks.is_list(checks.is_list(checks.is_duration)),
     "utility": checks.is_number,
 }
-# Answers were divided by their sum.
+# Largest deviation of a sum from 1; answers were divided by their sum before.
 _SUM_TOLERANCE = 1e-9
 
 

@@ -39,12 +39,13 @@ _FIRST, _EVALUATION = 0.1, 0.2
 # A slice takes this share of the time left, the last one all of it. Nothing is started
 # when less than the share `_SHORT` is left.
 _SLICE, _SHORT = 0.6, 0.01
-# When the leading method is evaluated, as a share of its time, and how long that takes.
+# Time at which the leading method is evaluated, and duration of that, as shares of its
+# time.
 _LOOKS = ((0.4, 0.04), (1.0, 0.16))
 # A bound of less than this share of the matches of an earlier one does not replace it.
 _FEW_MATCHES = 0.1
-# Matches side by side: the first time, at least, at most, and the largest growth; and
-# the most matches of one bound.
+# Number of parallel matches: initial, smallest, largest, and largest growth factor; and
+# the largest number of matches of one bound.
 _PILOT, _LEAST, _SIDE, _GROWTH, _MOST = 8, 4, 4096, 4, 1 << 20
 
 # The last value of the leading method, all values in the order of time, and its
@@ -137,7 +138,7 @@ class MethodRace:
             yield (chosen := self.record("leader", 0, name=best.name))
         # A resumed run keeps the leader that was chosen.
         leader = max(entries, key=lambda entry: entry.name == chosen["name"])
-        # The states that other methods hold would slow down everything.
+        # The states that other methods store would slow down the leading one.
         del entries, entry
         announce(
             f"{leader.name} leads, player {self.player}: {max(room, 0):.1f} s more"
@@ -161,7 +162,7 @@ class _Entry:
 
     def __init__(self, race: MethodRace, name: str) -> None:
         self._race, self.name = race, name
-        # The next record, and the most matches of a value so far.
+        # Number of the next record, and largest number of matches of a value so far.
         self._step, self._most = 0, 0
         setting, player, seed = race.settings[name], race.player, race.plan.seed
         self._learner: RootSearch | TableResponder = (
@@ -173,11 +174,12 @@ class _Entry:
         self._file = None if folder is None else folder / f"{name}{player}.npz"
         # Units of earlier runs that must be repeated.
         self._pending: list[int] = []
-        # Whether more time is useless; and (seconds, share of all work that was done).
+        # Whether more time cannot help; and pairs of seconds and the share of work
+        # done.
         self._finished, self._shares = False, [(0.0, 0.0)]
         # Units of work per second and matches per second, as last measured.
         self._speed, self._matches = 0.0, 0.0
-        # Number of matches that were last played side by side.
+        # Number of matches in the last batch.
         self._side = _PILOT
 
     def priority(self, seconds: float) -> tuple[bool, bool, float]:
@@ -204,7 +206,8 @@ class _Entry:
             record = self._logged()
             if record is None:
                 left = until - race.clock()
-                # At least one unit; after it, the duration of a unit is known.
+                # The first slice has at least one unit, which measures the duration of
+                # a unit.
                 if self._finished or (self._shares[-1][0] and left <= _SHORT * span):
                     return
                 units = max(1, int(self._speed * left * _SLICE))
@@ -317,7 +320,7 @@ class _Entry:
         if not self._matches:
             return _PILOT
         size = int(self._matches * (until - self._race.clock()))
-        # Many take less time each than few, so the measured speed changes soon.
+        # In large batches a match takes less time, so the measured speed soon changes.
         side = self._learner.setting.side_by_side(_SIDE)
         size = min(size, _GROWTH * self._side, side, _MOST - played)
         return size if size >= _LEAST else 0 if played else _LEAST

@@ -182,5 +182,5 @@ def _draw(outcomes: Sequence[tuple[int, float]], rng: np.random.Generator) -> in
     possible = [(action, p) for action, p in outcomes if p > 0]
     ends = np.cumsum([p for _, p in possible])
     chosen = np.searchsorted(ends, rng.random() * ends[-1], side="right")
-    # The product may round up to the end.
+    # Rounding may give the end of the range.
     return possible[min(int(chosen), len(possible) - 1)][0]

@@ -121,7 +121,7 @@ class ResponseConfig:
         check_iterations(self.max_histories, name="max_histories")
         check_iterations(self.particles, name="particles")
         check_integer(self.luck_rollouts, "luck_rollouts", 0)
-        # An interval needs two.
+        # A confidence interval needs two matches.
         check_integer(self.matches, "matches", 2)
 
     def leaf_for(self, game: pyspiel.Game) -> str:

@@ -18,7 +18,7 @@ from spiel_cr.solvers.mccfr.table.table_policy import as_table
 
 # Confidence of `at_least`: one side of a 95% interval.
 LEVEL = 0.975
-# With fewer matches, Student's t interval is too narrow.
+# With fewer matches than this, Student's t interval is too narrow.
 _FEW = 32
 # Gains below this share of the payoffs are rounding errors.
 _ROUNDING = 1e-12

@@ -213,8 +213,8 @@ def by_subgames(tree: GameTree, player: int) -> np.ndarray:
         subgame = decompose(tree, player).player_subgame
     except UncountableTurnsError:
         return order
-    # Nodes of the tree of subgames, which is walked depth-first; those of -1 open none,
-    # and belong to the last one.
+    # Nodes of the tree of subgames, in depth-first order. A node with -1 does not begin
+    # a subgame, and belongs to the last one.
     nodes: dict[tuple[int, int], int] = {}
     node = np.zeros(len(decisions), np.int64)
     for infoset in order:

@@ -98,8 +98,8 @@ class OOSConfig:
       init_ms: Milliseconds before the first match; None for the time of a move.
       target: Histories that trajectories are targeted at: "infoset" for those of the
         player's infoset, "subgame" for those of its subgame.
-      forget_matches: Whether `restart` restores the strategy from before the last
-        match. Random numbers continue, so that matches differ.
+      forget_matches: Whether `restart` restores the strategy that was learned when the
+        bot was made. Random numbers continue, so that matches differ.
 
     Raises:
       ValueError: If the solver is a full-width one or does not support targets, no
@@ -177,7 +177,8 @@ class OOSBot(PolicyPlayer):
         begin = config.move_ms if config.init_ms is None else config.init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
         for until, most in ((None, 1), (deadline, None)):
-            # The first time tells what an answer takes besides iterating.
+            # The first query measures the time of an answer in addition to the
+            # iterations.
             with self._clock.solve(self._solver, until, most):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()

@@ -53,7 +53,7 @@ PolicyLike: TypeAlias = (
     | Mapping[Any, Any]
     | Callable[[pyspiel.State], Any]
 )
-# Makes a bot of a player's index and a seed.
+# A function that makes a bot from the index of its player and a seed.
 BotMaker: TypeAlias = Callable[[int, int], pyspiel.Bot]
 PlayerLike: TypeAlias = PolicyLike | pyspiel.Bot | BotMaker
 
@@ -325,13 +325,13 @@ def prepare(
     if isinstance(game, GameTree):
         return game
     opened = open_game(game)
-    # A bad size is an error though nothing is built.
+    # An invalid limit is an error even if no game is built.
     parse_limit(memory_limit)
     specs = [read_string(text, "bot") for text in players if isinstance(text, str)]
     files = [spec.file for spec in specs if spec.file is not None]
     specs = [spec for spec in specs if spec.needs_tree]
     if not specs:
-        # Both seats of a policy of a phantom game share its form.
+        # The bots of both players share the phantom form of their policy.
         shares = any(file.is_of_phantom_game for file in files)
         return phantom_game(opened) if shares else opened.game
     rejected = dict.fromkeys((PHANTOM, SIMULATOR), "")

@@ -112,7 +112,8 @@ def _find(parameters: Parameters) -> Any:
             raise ValueError(
                 f"{named} has no parameter game, player or seed, so it cannot "
                 f"make a player; write module:name of a function that makes a bot, "
-                f"or an OpenSpiel policy: def {name}(game): return MyPolicy(game, [0, 1])"
+                f"or an OpenSpiel policy: def {name}(game): return "
+                f"MyPolicy(game, [0, 1])"
             )
         if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             return named_object

@@ -150,7 +150,8 @@ def read_policy(path: atomic.Path, game_form: GameForm) -> openspiel_policy.Poli
     """
     behaviours, name, game_id = _read(path)
     if game_form.game_id != game_id:
-        # A game with the same infosets and other payoffs has the same policies.
+        # Policies of a game are also valid for games with other payoffs and equal
+        # infosets.
         if read_metadata(path).get("decisions") != game_form.decisions_id:
             raise other_game(f"{path}: a policy", name, game_form.game)
     try:

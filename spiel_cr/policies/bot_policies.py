@@ -100,7 +100,7 @@ class BotPolicy(StatePolicy):
         """Return the bot of a player."""
         if player not in self._bots:
             sequence = np.random.SeedSequence(self._seed, spawn_key=(player,))
-            # Some bots take 31 bits.
+            # Some bots accept seeds of 31 bits only.
             seed = int(sequence.generate_state(1)[0] >> 1)
             self._bots[player] = self._make_bot(player, seed)
         return self._bots[player]

@@ -21,7 +21,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.turns import turn_based_state
 
-# For each player float64 [S], action probabilities by logical sequence.
+# Action probabilities by logical sequence, float64 [S] of each player.
 Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 # Largest deviation from 1 of the sum of probabilities at a decision, in policies of
 # callers. It suffices for float32.

@@ -32,15 +32,16 @@ from spiel_cr.policies.queries import (
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 
-# Answers that are remembered in order to compare them with later ones.
+# Largest number of answers that are stored for comparison with later answers.
 _REMEMBERED = 100_000
-# In deeper states, whose histories are long, answers are not remembered.
+# Largest depth of states whose answers are stored, because deep states have long
+# histories.
 _DEEPEST = 256
-# `probe` plays at most so many matches, and starts none after so many seconds.
+# Largest number of matches of `probe`, and seconds after which no match is started.
 _ROLLOUTS, _PROBE_SECONDS = 256, 0.5
 
-# Information state, the player's own actions (strings of some phantom games forget
-# these), and the player.
+# Information state, the player's own actions (which the strings of some phantom games
+# omit), and the player.
 _Key = tuple[str, tuple[int, ...], int]
 
 

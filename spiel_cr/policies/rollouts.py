@@ -22,7 +22,7 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.policies.queries import shares
 
-# Information states whose answers are remembered, of one player.
+# Largest number of information states whose answers are cached, for each player.
 REMEMBERED = 200_000
 
 
@@ -92,7 +92,7 @@ class Answers:
 
     def _ask(self, state: pyspiel.State) -> Answer:
         if type(self._policy) is openspiel_policy.UniformRandomPolicy:
-            # Where legal actions are hardly ever the same, this is asked often.
+            # If the legal actions differ at most states, this branch is used often.
             legal = state.legal_actions()
             count = len(legal)
             same = [1 / count] * count
@@ -110,7 +110,7 @@ class Answers:
         chosen = [(a, p) for a, p in zip(legal, played, strict=True) if p > 0]
         probabilities = [p for _, p in chosen]
         ends = list(itertools.accumulate(probabilities))
-        # Numbers drawn are below 1, whatever the sum was rounded to.
+        # Random numbers are below 1, so the last end is set to 1 in spite of rounding.
         ends[-1] = 1.0
         return Answer([a for a, _ in chosen], probabilities, ends, dict(chosen))
 
@@ -156,7 +156,8 @@ def play_on(
         elif mover == TERMINAL:
             return mover
         else:
-            # Not checked: in games of cards that would take as long as the drawing.
+            # The action is not checked, because in card games a check takes as long as
+            # the draw.
             state.apply_action(draw_outcome(state.chance_outcomes(), number()))
 
 
@@ -236,7 +237,8 @@ def rollout_means(
             weights[draws] *= rules.chance_probabilities(states[draws])
         weigh(states, player, rows, weights)
         if n == 1:
-            # One way each, of weight 1: no list of all ways is made.
+            # With one rollout per state the weight is 1, so continuations are not
+            # enumerated.
             states = rules.child(states, choose(weights, draw(rows)))
             continue
         weights *= (weight / weights.sum(axis=1))[:, None]
@@ -268,9 +270,10 @@ def _thinned(
     ends = np.cumsum(weight)
     begin = ends[first] - weight[first]
     totals = ends[first + counts - 1] - begin
-    # Weights so small that they are lost in the sums of those before.
+    # A row whose weights are too small to change the cumulative sum is summed alone.
     totals = np.where(totals > 0, totals, np.add.reduceat(weight, first))
-    # How many of the n points of its row lie before the end of each place.
+    # Number of the n points of a row that are below the cumulative weight of each
+    # entry.
     share = (ends - begin[group]) / totals[group]
     points = np.ceil(n * share - draw(number)[group]).clip(0, n)
     points[first + counts - 1] = n

@@ -199,7 +199,7 @@ def follow(
                     (state, move, weight * p) for move, p in probabilities.items()
                 ]
                 if len(edges) > max(_MOST_EDGES, 2 * limit):
-                    # Sampling twice keeps expectations, too.
+                    # Sampling a second time also keeps expectations.
                     edges, complete = few(edges, limit, number()), False
         if len(edges) > limit:
             edges, complete = few(edges, limit, number()), False

@@ -117,7 +117,7 @@ def build(
             f"player, or a game with decisions"
         )
     acts = histories.player == player
-    # Elsewhere the infoset is another's number, or none.
+    # At other nodes, the number is that of another player's infoset, or -1.
     player_infoset = np.where(acts, histories.infoset, 0)
     counts = np.where(acts, decisions.num_actions[player_infoset], 0)
     # Edge 0 is the start; then every node's actions, in order.
@@ -313,7 +313,8 @@ def programs() -> int:
 @functools.cache
 def run() -> Any:
     """Return `search`, jitted, with a donated table."""
-    # As fast as what the newer emitters give here, and compiled in two thirds the time.
+    # The code is as fast as with the newer emitters, and compiles in two thirds of the
+    # time.
     return jax.jit(search, donate_argnames="table", compiler_options=quick_options())
 
 
@@ -329,8 +330,9 @@ def search(
     """Run rounds of simulations; the roots take turns."""
     width = points.shape[1]
     # Each root has consecutive points, which cover the space evenly. The power of two
-    # is exact, since logarithms and powers of XLA are not: with one less, `started` would
-    # miss some simulations, which would then count above their root.
+    # must be exact, which logarithms and powers of XLA are not: if it were smaller by
+    # one, `started` would miss some simulations, which would then count above their
+    # root.
     share = jnp.asarray(jnp.maximum(width // roots.number, 1), jnp.int32)
     each = 1 << (31 - jax.lax.clz(share))
     turns = width // each
@@ -338,11 +340,11 @@ def search(
     known = table.reached
 
     def one(i: jax.Array, carry: _Batch) -> _Batch:
-        # In single precision always: the same draws whatever the caller's default is.
+        # Single precision gives the same draws for any default precision of the caller.
         shift_key = jax.random.fold_in(key, i)
         shift = jax.random.uniform(shift_key, (len(points), 1), jnp.float32)
-        # A randomly shifted point set: each simulation's draws are uniform and
-        # independent of one another, and those side by side cover more ground.
+        # A randomly shifted point set: the draws of each simulation are uniform and
+        # independent, and parallel simulations cover the space more evenly.
         draw = ((points.astype(jnp.float32) + shift) % 1).astype(table.visits.dtype)
         turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
@@ -414,7 +416,8 @@ def _simulate(
         for a in range(shape.actions - 1):
             beyond = beyond & (batch.ends[first + a] <= luck)
             action = action + beyond
-        # The last end may be a little below 1; what follows it belongs to others.
+        # The last cumulative probability may be a little below 1, and the next entries
+        # belong to other infosets.
         action = jnp.minimum(action, arrays.actions[infoset] - 1)
         edge = arrays.edge[walk.node] + action
         luck, going = draw[2 * depth + 2], arrays.going[edge]

@@ -97,7 +97,7 @@ def search_response(
     simulations = 0
     learning = dataclasses.replace(config, simulations=config.learn or 1)
     choices = decisions.num_actions > 1
-    # Backwards first, so that the results of a level serve the levels above it.
+    # The last level comes first, so that its results are used at the levels above it.
     passes = [(n, True) for n in range(arrays.shape.depth) if config.learn][::-1]
     passes += [(n, False) for n in range(arrays.shape.depth)]
     for level, learns in tqdm(

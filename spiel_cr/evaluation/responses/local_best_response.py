@@ -237,7 +237,8 @@ def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarr
     return behaviour
 
 
-# Number of boards that compare hands before the first card is dealt, and later.
+# Number of sampled boards on which hands are compared: before the first card is dealt,
+# and later.
 _AT_FIRST, _LATER = 500, 50
 
 

@@ -124,7 +124,7 @@ class RootSearch:
         if drawn or self._search.forgetful:
             return 0.0
         shares: dict[int, float] = {}
-        # Nodes that joined later are below.
+        # Nodes that were added later are below earlier ones.
         for node in reversed((self._search.root, *self._search.nodes.values())):
             open_ = [
                 math.fsum(

@@ -251,7 +251,7 @@ class TableResponder:
     def _habits(self) -> np.ndarray:
         """Return int64 [NUM_HABITS], the best arms; -1 for the setting's own player."""
         if self._varies():
-            # A fixed action would repeat earlier actions of the match.
+            # A fixed habit would repeat earlier actions of the match.
             return np.full(NUM_HABITS, -1)
         value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
         best, last = value.argmax(axis=1), value.shape[1] - 1

@@ -28,7 +28,7 @@ _LOOKED_AT, _DOUBTED = 3, 0.1
 # With less than this share of the particles, a step is repeated.
 _FEW = 0.05
 
-# How often a step is repeated, and how often if no particle fits.
+# Number of repetitions of a step, and number of repetitions if no particle fits.
 _RETRIES, _MOST_RETRIES = 3, 12
 
 

@@ -127,7 +127,8 @@ class StatePosterior:
         self.states, self.weights, _, self.log_reach = belief
         self._ends = list(itertools.accumulate(self.weights.tolist()))
         if self._ends:
-            # Numbers are below 1, whatever the sum was rounded to.
+            # Random numbers are below 1, so the last entry is set to 1 in spite of
+            # rounding.
             self._ends[-1] = 1.0
 
     def update(self, state: pyspiel.State) -> None:
