@@ -39,13 +39,12 @@ _FIRST, _EVALUATION = 0.1, 0.2
 # A slice takes this share of the time left, the last one all of it. Nothing is started
 # when less than the share `_SHORT` is left.
 _SLICE, _SHORT = 0.6, 0.01
-# Time at which the leading method is evaluated, and duration of that, as shares of its
-# time.
+# Start and duration of the evaluation of the leading method, as shares of its time.
 _LOOKS = ((0.4, 0.04), (1.0, 0.16))
 # A bound of less than this share of the matches of an earlier one does not replace it.
 _FEW_MATCHES = 0.1
 # Number of parallel matches: initial, smallest, largest, and largest growth factor; and
-# the largest number of matches of one bound.
+# the largest number for one bound.
 _PILOT, _LEAST, _SIDE, _GROWTH, _MOST = 8, 4, 4096, 4, 1 << 20
 
 # The last value of the leading method, all values in the order of time, and its
@@ -162,7 +161,7 @@ class _Entry:
 
     def __init__(self, race: MethodRace, name: str) -> None:
         self._race, self.name = race, name
-        # Number of the next record, and largest number of matches of a value so far.
+        # Numbers of the next record, and of the most matches of a value so far.
         self._step, self._most = 0, 0
         setting, player, seed = race.settings[name], race.player, race.plan.seed
         self._learner: RootSearch | TableResponder = (
@@ -206,8 +205,7 @@ class _Entry:
             record = self._logged()
             if record is None:
                 left = until - race.clock()
-                # The first slice has at least one unit, which measures the duration of
-                # a unit.
+                # At least one unit, in order to measure its duration.
                 if self._finished or (self._shares[-1][0] and left <= _SHORT * span):
                     return
                 units = max(1, int(self._speed * left * _SLICE))
@@ -320,7 +318,7 @@ class _Entry:
         if not self._matches:
             return _PILOT
         size = int(self._matches * (until - self._race.clock()))
-        # In large batches a match takes less time, so the measured speed soon changes.
+        # A match takes less time in large batches, so the speed changes.
         side = self._learner.setting.side_by_side(_SIDE)
         size = min(size, _GROWTH * self._side, side, _MOST - played)
         return size if size >= _LEAST else 0 if played else _LEAST

@@ -34,8 +34,7 @@ ROLLOUTS = 100
 _MOST_DRAWS = 1000
 
 
-# Placeholder of a chance outcome that the player does not observe; larger than all
-# cards.
+# Placeholder of an unobserved chance outcome, larger than all cards.
 _UNKNOWN = 2**31 - 1
 
 
@@ -101,8 +100,7 @@ class HonestPolicy(StatePolicy):
           ValueError: If hardly any deal agrees with the player's information.
         """
         steps = self._steps(state, player)
-        # The chance outcomes, with the placeholder for those that the player does not
-        # know.
+        # The chance outcomes, with the placeholder for unobserved ones.
         cards = (
             player,
             *(_UNKNOWN if free else action for action, free, chance in steps if chance),

@@ -35,9 +35,8 @@ from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.lookahead.blueprint import blueprint_of, check_blueprint
 from spiel_cr.solvers.policy_files import load_policy
 
-# Approximate number of histories in one batch. With a time limit: initial number of
-# simulations, and largest growth factor, because few simulations predict their time
-# badly.
+# Approximate number of histories in a batch. With a time limit: initial number of
+# simulations and largest growth, because the time of few predicts little.
 _AT_ONCE, _FIRST, _GROWTH = 1 << 16, 4, 8
 # Number of rollouts before the first match, which measure their time.
 _PILOTS = 8
@@ -138,8 +137,7 @@ class SearchBot(PolicyPlayer):
         self._scale = (1 - 2 * player) / update_equivalence.largest_utility(game)
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_for(game, self.blueprint)
-        # Beliefs under the blueprint and under uniform play; on arrays if possible,
-        # otherwise on states.
+        # Beliefs under the blueprint and uniform play, on arrays if possible.
         uniform, self._source = openspiel_policy.UniformRandomPolicy(game), None
         few = math.ceil(config.particles / _FEWER)
         policies = (self.blueprint, config.particles), (uniform, few)
@@ -166,8 +164,7 @@ class SearchBot(PolicyPlayer):
         """Measure the time of rollouts and compile functions, for a time limit."""
         announce(f"player {self._player}: warming up")
         if (compile_for := getattr(self.blueprint, "compile_for", None)) is not None:
-            # An ensemble of iterates is queried for all decisions of the player in a
-            # match together.
+            # An ensemble is queried for all decisions of the player in a match.
             most = _AT_ONCE if rules is not None else game.max_game_length()
             compile_for(min(most, _AT_ONCE), seconds)
         if rules is None:
@@ -224,8 +221,7 @@ class SearchBot(PolicyPlayer):
             count = min(count, most - done, max(1, _AT_ONCE // len(probabilities)))
             chosen = draws.systematic(belief.weight, count, random.random())
             if deadline is not None:
-                # The histories are shuffled, because there may be time for the first
-                # ones only.
+                # Shuffle, because there may be time for the first histories only.
                 chosen = random.permutation(chosen)
             drawn = belief._replace(states=belief.states[chosen])
             values = self._played(drawn, len(probabilities), deadline)

@@ -34,8 +34,7 @@ from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 
 # Largest number of answers that are stored for comparison with later answers.
 _REMEMBERED = 100_000
-# Largest depth of states whose answers are stored, because deep states have long
-# histories.
+# Largest depth of states whose answers are stored; deep ones have long histories.
 _DEEPEST = 256
 # Largest number of matches of `probe`, and seconds after which no match is started.
 _ROLLOUTS, _PROBE_SECONDS = 256, 0.5

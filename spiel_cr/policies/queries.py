@@ -42,8 +42,8 @@ from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
 
 # How thoroughly `query` checks that answers depend on the infoset alone.
 Check = Literal["sample", "full"]
-# Number of infosets of one task of a worker. If a game has fewer infosets than this,
-# the policy is queried in this process, because starting workers takes about 20 s.
+# Number of infosets of a worker's task. Games with fewer infosets are queried in this
+# process, because starting workers takes about 20 s.
 _TASK, _FEWEST_IN_WORKERS = 16, 2000
 
 _QUERIES: Mapping[type, Any] = {
@@ -566,8 +566,7 @@ class LineQueries:
                 self._policy, rules, rows[queried], player, legal[queried]
             )
             if self._stops:
-                # Tables have no row for a decision with a single action, but may have
-                # rows below it.
+                # Decisions with one action have no row, but may have rows below.
                 visited[lines[queried]] = ~silent | (legal[queried].sum(axis=1) == 1)
         return played
 

@@ -237,8 +237,7 @@ def rollout_means(
             weights[draws] *= rules.chance_probabilities(states[draws])
         weigh(states, player, rows, weights)
         if n == 1:
-            # With one rollout per state the weight is 1, so continuations are not
-            # enumerated.
+            # One continuation of weight 1 per state; no enumeration is needed.
             states = rules.child(states, choose(weights, draw(rows)))
             continue
         weights *= (weight / weights.sum(axis=1))[:, None]
@@ -272,8 +271,7 @@ def _thinned(
     totals = ends[first + counts - 1] - begin
     # A row whose weights are too small to change the cumulative sum is summed alone.
     totals = np.where(totals > 0, totals, np.add.reduceat(weight, first))
-    # Number of the n points of a row that are below the cumulative weight of each
-    # entry.
+    # Number of a row's n points below the cumulative weight of each entry.
     share = (ends - begin[group]) / totals[group]
     points = np.ceil(n * share - draw(number)[group]).clip(0, n)
     points[first + counts - 1] = n

@@ -74,7 +74,7 @@ def test_a_best_response_to_bots():
         assert found.value == pytest.approx(expected, abs=1e-9)
     with pytest.raises(ValueError, match="a PolicyBot for seat 0 was given for seat 1"):
         spiel_cr.best_response("kuhn_poker", bot, 0)
-    with pytest.raises(ValueError, match="player=2 must be 0 or 1"):
+    with pytest.raises(ValueError, match="player=2: not a player; give the responder"):
         spiel_cr.best_response("kuhn_poker", bot, 2)
 
 

@@ -344,7 +344,7 @@ def search(
         shift_key = jax.random.fold_in(key, i)
         shift = jax.random.uniform(shift_key, (len(points), 1), jnp.float32)
         # A randomly shifted point set: the draws of each simulation are uniform and
-        # independent, and parallel simulations cover the space more evenly.
+        # independent; parallel simulations cover the space evenly.
         draw = ((points.astype(jnp.float32) + shift) % 1).astype(table.visits.dtype)
         turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
@@ -416,8 +416,7 @@ def _simulate(
         for a in range(shape.actions - 1):
             beyond = beyond & (batch.ends[first + a] <= luck)
             action = action + beyond
-        # The last cumulative probability may be a little below 1, and the next entries
-        # belong to other infosets.
+        # The last entry may be a little below 1; the next one is of another infoset.
         action = jnp.minimum(action, arrays.actions[infoset] - 1)
         edge = arrays.edge[walk.node] + action
         luck, going = draw[2 * depth + 2], arrays.going[edge]

@@ -237,8 +237,7 @@ def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarr
     return behaviour
 
 
-# Number of sampled boards on which hands are compared: before the first card is dealt,
-# and later.
+# Number of boards for comparing hands: before the first card is dealt, and later.
 _AT_FIRST, _LATER = 500, 50
 
 

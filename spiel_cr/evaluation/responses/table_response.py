@@ -201,8 +201,7 @@ class Unplanned:
           varied: bool [n], matches in which actions are not repeated.
         """
         self._own, self._varied, self.again = setting.own, varied, False
-        # The array is made only if a match is varied, because games may have many
-        # actions.
+        # Only varied matches need it, and games may have many actions.
         rows = len(varied) if varied.any() else 0
         self._taken = np.zeros((rows, setting.source.max_actions), bool)
 

@@ -127,8 +127,7 @@ class StatePosterior:
         self.states, self.weights, _, self.log_reach = belief
         self._ends = list(itertools.accumulate(self.weights.tolist()))
         if self._ends:
-            # Random numbers are below 1, so the last entry is set to 1 in spite of
-            # rounding.
+            # The last entry must be exactly 1 in spite of rounding.
             self._ends[-1] = 1.0
 
     def update(self, state: pyspiel.State) -> None:
