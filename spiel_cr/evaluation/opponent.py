@@ -113,9 +113,7 @@ class Opponent(NamedTuple):
         if self.behaviour is not None:
             return self.behaviour
         if self.form is None:
-            raise self.too_large or GameTooLargeError(
-                f"the tree of {self.game} was not built"
-            )
+            raise self.too_large or GameTooLargeError(f"{self.game} was not built")
         return query(self.form, self.policy)
 
     def nash_conv(self) -> float:

@@ -105,7 +105,7 @@ class Interview:
         name = type(self._bot).__name__
         if not gives_policy(self._bot):
             raise ValueError(
-                f"bot {name} does not provide probabilities (get_policy); use "
+                f"bot: {name} does not provide probabilities (get_policy); use "
                 f"play_matches instead"
             )
         start = time.perf_counter()

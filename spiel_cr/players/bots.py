@@ -120,8 +120,7 @@ class OOSConfig:
         check_choice(self.target, "target", ("infoset", "subgame"))
         if not isinstance(self.forget_matches, bool):
             raise ValueError(
-                f"forget_matches={self.forget_matches!r}: not a Boolean; use "
-                f"True or False"
+                f"forget_matches={self.forget_matches!r}: must be True or False"
             )
         times = self.move_ms, self.init_ms
         check_budget("resolving", "iterations", self.iterations, *times)
@@ -177,8 +176,7 @@ class OOSBot(PolicyPlayer):
         begin = config.move_ms if config.init_ms is None else config.init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
         for until, most in ((None, 1), (deadline, None)):
-            # The first query measures the time of an answer in addition to the
-            # iterations.
+            # The first solve, of one iteration, measures the time of an answer.
             with self._clock.solve(self._solver, until, most):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()

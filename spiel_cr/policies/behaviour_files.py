@@ -150,8 +150,7 @@ def read_policy(path: atomic.Path, game_form: GameForm) -> openspiel_policy.Poli
     """
     behaviours, name, game_id = _read(path)
     if game_form.game_id != game_id:
-        # Policies of a game are also valid for games with other payoffs and equal
-        # infosets.
+        # Games with equal infosets and other payoffs have the same policies.
         if read_metadata(path).get("decisions") != game_form.decisions_id:
             raise other_game(f"{path}: a policy", name, game_form.game)
     try:

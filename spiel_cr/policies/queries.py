@@ -162,9 +162,7 @@ def _timed(batch: QueryBatch, deadline: float, bar: tqdm) -> Iterator[pyspiel.St
 
 def _check_time(deadline: float) -> None:
     if time.perf_counter() > deadline:
-        raise GameTooLargeError(
-            "querying the policy at every infoset would exceed the time limit"
-        )
+        raise GameTooLargeError("querying the policy would exceed the time limit")
 
 
 def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:

@@ -223,7 +223,7 @@ def test_bots_use_their_own_information_only(name, text):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, "bot Opinionated does not provide probabilities"),
+        (None, "bot: Opinionated does not provide probabilities"),
         ([(0, 0.5), (1, 0.6)], "at least 0 and sum to 1"),
         ([(0, -0.5), (1, 1.5)], "at least 0 and sum to 1"),
         ([(0, 0.5), (2, 0.5)], "at least 0 and sum to 1"),
