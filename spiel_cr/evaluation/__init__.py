@@ -1,7 +1,7 @@
 """Evaluation of policies and bots: NashConv, best responses, bounds, matches.
 
-The functions are public names of `spiel_cr`; this package exports what they return and
-what they are configured by.
+The functions are public names of `spiel_cr`. This package exports the classes of their
+results and settings.
 """
 
 from spiel_cr.evaluation.matches import Matches

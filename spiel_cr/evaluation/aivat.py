@@ -35,8 +35,8 @@ from spiel_cr.policies.rollouts import Answers, moves
 
 # Seconds for building the game tree.
 _PATIENCE = 600.0
-# Number of rollouts for each move of a match, which all possible moves share: by
-# batched rules, and by OpenSpiel's states.
+# Number of rollouts for each move of a match, divided among all possible moves: with
+# batched rules, and with OpenSpiel's states.
 _ON_ARRAYS, _BY_STATES = 4800, 480
 
 
@@ -235,10 +235,10 @@ def _policy(
     """Return a policy of a game whose tree was not built because of an error."""
     spec = read_player(policy, game, name="aivat")
     if not isinstance(policy, str) and spec.make_policy(game, 0) is None:
-        raise ValueError("it is not a policy; give a policy, a result or a string")
+        raise ValueError("not a policy; give a policy, a result or a string")
     if spec.needs_tree:
         raise GameTooLargeError(
-            f"it needs the whole game: {error}; leave it out, or give a policy that "
-            f"does not, such as a file that `solve` saved"
+            f"the policy needs the game tree: {error}; leave aivat out, or "
+            f"give a policy without a tree, such as a file that `solve` saved"
         )
     return as_policy_source(spec, game)

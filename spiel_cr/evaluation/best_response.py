@@ -88,7 +88,7 @@ def best_response(
     check_order(game, policy, "best_response(game, policy, player)")
     check_seed(seed)
     if isinstance(player, bool) or player not in (0, 1):
-        raise ValueError(f"player={player!r} must be 0 or 1, the responder's seat")
+        raise ValueError(f"player={player!r}: not a player; give the responder, 0 or 1")
     with listening(progress):
         opponent = open_opponent(
             policy,
@@ -138,8 +138,8 @@ def respond(
       player: The responder.
       config: Method and settings.
       states: Whether to search on OpenSpiel's states even if the game is represented.
-      executor: Where matches are played. Other processes load the opponent again from
-        its name.
+      executor: Executor that plays the matches. Other processes load the opponent again
+        from its name.
 
     Raises:
       ValueError: If an argument is invalid, or the method needs a represented game.
@@ -150,7 +150,7 @@ def respond(
         return opponent.abrupt.values[player]
     if exact and (states or not opponent.form and not opponent.bots):
         raise ValueError(
-            f"method='exact' needs the whole tree, and "
+            f"method='exact' needs the game tree: "
             f"{opponent.too_large or 'the game tree was not built'}; choose ismcts, "
             f"lbr or learned, or allow more memory"
         ) from opponent.too_large
@@ -263,7 +263,7 @@ def _respond_on_states(
 def _on_boards(
     opponent: Opponent, player: int, config: ResponseConfig
 ) -> BoardResponse | None:
-    """Return a local best response with all hands at once.
+    """Return a local best response that evaluates all hands together.
 
     None if the policy is not a table of bets and buckets.
     """
@@ -303,15 +303,15 @@ def _play_matches(
     ):
         matches.append(match)
         if table is not None:
-            table.asked += match.asked[0]
-            table.unmet += match.asked[1]
+            table.asked += match.queries[0]
+            table.unmet += match.queries[1]
     return matches
 
 
 def played_strategy(
     opponent: Opponent, responder: StateResponder, *, limit: int
 ) -> np.ndarray | None:
-    """Return what a responder plays at each infoset that it reaches.
+    """Return a responder's strategy at each infoset that it reaches.
 
     Each infoset is reached as in a match: the responder is restarted, and queried at
     all its earlier decisions. Its random numbers depend on its seed and its
@@ -324,8 +324,8 @@ def played_strategy(
 
     Returns:
       float64 [S], action probabilities, uniform at infosets that it does not reach;
-      None if it reaches more than `limit` infosets with several actions, or there is no
-      game tree.
+      None if it reaches more than `limit` infosets with several actions, or the game
+      tree was not built.
     """
     tree, player = opponent.tree, responder.player_id()
     if tree is None:
@@ -336,7 +336,7 @@ def played_strategy(
     first, counts = decisions.first_sequence, decisions.num_actions
     weights = tree_posterior.weights(tree, player, strategy)
     nodes = np.flatnonzero(histories.player == player)
-    # The most probable history of each infoset, because the opponent reaches it.
+    # The most probable history of each infoset; the opponent reaches it for certain.
     nodes = nodes[np.argsort(weights[nodes], kind="stable")]
     likeliest = np.zeros(len(infosets), np.int64)
     likeliest[histories.infoset[nodes]] = nodes

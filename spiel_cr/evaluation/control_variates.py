@@ -9,7 +9,7 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.policies.rollouts import Answers, draw_outcome, moves, play_on
 
-# Fewer matches do not suffice to estimate the correlation.
+# Smallest number of matches that suffices to estimate the correlation.
 _LEAST = 20
 
 

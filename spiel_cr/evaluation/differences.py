@@ -26,10 +26,10 @@ class Difference:
       infoset: OpenSpiel's information state string, in one line.
       actions: OpenSpiel's names of the actions.
       first, second: Probabilities of the actions under each policy.
-      apart: Probability that play reaches the infoset and the policies act differently
-        (total variation), if the player follows the second policy and the opponent the
-        first one.
-      worth: Gain of the second policy's probabilities at the infoset, in the player's
+      disagreement: Probability that play reaches the infoset and the policies choose
+        different actions there (total variation), if the player follows the second
+        policy and the opponent follows the first one.
+      gain: Gain of the second policy's probabilities at the infoset, in the player's
         utility. The player follows the second policy before, and the first one
         afterwards; the opponent follows the first one.
     """
@@ -39,21 +39,22 @@ class Difference:
     actions: tuple[str, ...]
     first: tuple[float, ...]
     second: tuple[float, ...]
-    apart: float
-    worth: float
+    disagreement: float
+    gain: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Differences:
-    """What sets two policies of a game apart.
+    """The infosets at which two policies of a game differ, and totals over them.
 
     Attributes:
-      gains: for each player, what it gains by the second policy in the place of the
-        first one, against the first one; the sum of `worth` at all its infosets.
-      nash_conv: of the first and of the second policy.
-      infosets: how many infosets of both players differ.
-      clear: how many of these are `apart` in more than 1 % of matches.
-      rows: those that were asked for.
+      gains: Gain of each player from changing to the second policy while the opponent
+        follows the first one, in that player's utility. It is the sum of
+        `Difference.gain` over all infosets of the player.
+      nash_conv: Exact NashConv of the first and of the second policy.
+      infosets: Number of infosets of both players at which the policies differ.
+      rows: The listed infosets, in the order of `sort`.
+      clear: Number of infosets with a `Difference.disagreement` above 1%.
     """
 
     gains: tuple[float, float]
@@ -66,15 +67,15 @@ class Differences:
         gains = ", ".join(f"player {p} {g:+.3g}" for p, g in enumerate(self.gains))
         nash_convs = " and ".join(f"{one:.2e}" for one in self.nash_conv)
         lines = [
-            f"{self.infosets:,} infosets differ, {self.clear:,} in more than 1 % of "
+            f"{self.infosets:,} infosets differ, {self.clear:,} in more than 1% of "
             f"matches; gains by the second policy against the first one: {gains}; "
             f"NashConv {nash_convs}"
         ]
         for row in self.rows:
             both = zip(row.actions, row.first, row.second, strict=True)
             played = ", ".join(f"{name} {a:.0%} → {b:.0%}" for name, a, b in both)
-            worth = f"worth {row.worth:+.2g}, apart in {row.apart:.2%} of matches"
-            lines.append(f"player {row.player}, {row.infoset}: {played}; {worth}")
+            size = f"gain {row.gain:+.2g}, disagreement {row.disagreement:.2%}"
+            lines.append(f"player {row.player}, {row.infoset}: {played}; {size}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -86,7 +87,7 @@ def differences(
     first: PolicyLike,
     second: PolicyLike,
     *,
-    sort: str = "worth",
+    sort: str = "gain",
     most: int = 10,
     memory_limit: Limit = None,
     progress: bool = False,
@@ -102,8 +103,8 @@ def differences(
       first: The first policy: an OpenSpiel policy, a result, or a string, as for
         `nash_conv`.
       second: The second policy.
-      sort: Order of the infosets: "worth", by the gain or loss, or "apart", by the
-        probability of different moves in a match.
+      sort: Order of the infosets: "gain", by the size of the gain or loss, or
+        "disagreement", by the probability of different actions in a match.
       most: Maximum number of infosets to list.
       memory_limit: Largest memory for the game tree, as in `solve`.
       progress: Whether to show progress bars on stderr.
@@ -122,7 +123,7 @@ def differences(
       12
     """
     check_order(game, first, "differences(game, first, second)")
-    check_choice(sort, "sort", ("worth", "apart"))
+    check_choice(sort, "sort", ("gain", "disagreement"))
     tree = as_tree(
         game, observations=True, memory_limit=memory_limit, progress=progress
     )
@@ -132,7 +133,7 @@ def differences(
     )
     of_actions, _ = conversions.action_values(tree, old)
     reach_old, reach_new = (reach_of(tree.sequence_form, one) for one in (old, new))
-    apart, worth, rows = [], [], []
+    disagreement, gain, rows = [], [], []
     for player, infosets in enumerate(tree.infosets):
         decisions = infosets.decisions
         change = (new[player] - old[player])[1:]
@@ -141,21 +142,21 @@ def differences(
         gained = np.bincount(owner, change * of_actions[player][1:], minlength=count)
         moved = np.bincount(owner, np.abs(change), minlength=count) / 2
         others = met.others_reach(tree, player, reach_old[1 - player])
-        apart.append(on_the_way * others * moved)
-        worth.append(on_the_way * gained)
-    size = apart if sort == "apart" else [np.abs(one) for one in worth]
+        disagreement.append(on_the_way * others * moved)
+        gain.append(on_the_way * gained)
+    size = disagreement if sort == "disagreement" else [np.abs(one) for one in gain]
     for player, infoset in met.greatest(size, most):
         key, sequences, names = met.described(tree, player, infoset)
         before, after = (tuple(one[player][sequences].tolist()) for one in (old, new))
-        figures = float(apart[player][infoset]), float(worth[player][infoset])
+        figures = (float(one[player][infoset]) for one in (disagreement, gain))
         rows.append(Difference(player, key, names, before, after, *figures))
-    (low, high), (least, most_won) = (
+    (low, high), (low_new, high_new) = (
         value_bounds(tree.sequence_form, s) for s in (old, new)
     )
     return Differences(
-        (float(worth[0].sum()), float(worth[1].sum())),
-        (high - low, most_won - least),
-        int(sum((one > 0).sum() for one in apart)),
+        (float(gain[0].sum()), float(gain[1].sum())),
+        (high - low, high_new - low_new),
+        int(sum((one > 0).sum() for one in disagreement)),
         tuple(rows),
-        int(sum((one > _CLEAR).sum() for one in apart)),
+        int(sum((one > _CLEAR).sum() for one in disagreement)),
     )

@@ -59,7 +59,7 @@ _PLAYED: dict[str, checks.Test] = {
     "policies": checks.is_list(checks.is_list(checks.is_duration)),
     "utility": checks.is_number,
 }
-# Answers were divided by their sum.
+# Largest deviation of a sum from 1; answers were divided by their sum before.
 _SUM_TOLERANCE = 1e-9
 
 
@@ -259,7 +259,7 @@ def evaluate_repeatedly(
     memory_limit: Limit = None,
     executor: Executor = IN_PROCESS,
 ) -> list[Evaluation]:
-    """Evaluate bots; what is already in the folder is not queried or played again.
+    """Evaluate bots; queries and matches that the folder already contains are reused.
 
     Args:
       game: OpenSpiel game string.
@@ -267,7 +267,7 @@ def evaluate_repeatedly(
       config: Settings.
       out: Folder for `settings.json` and the lines; None to write nothing.
       memory_limit: Largest memory for the game tree.
-      executor: Where bots are queried.
+      executor: Executor that queries the bots.
 
     Returns:
       An evaluation for each bot; see `mean_evaluation`.
@@ -391,7 +391,7 @@ def _line_check(tree: GameTree, plays: bool) -> Callable[[Record], None]:
     def check(record: Record) -> None:
         checks.check_fields(record, _LINE | (_PLAYED if plays else _ANSWERS))
         if set(record["work"]) != set(Work._fields):
-            raise ValueError(f"has work other than {Work._fields}")
+            raise ValueError(f"has other fields of work than {Work._fields}")
         player = record["player"]
         sums = []
         if plays:

@@ -39,12 +39,12 @@ _FIRST, _EVALUATION = 0.1, 0.2
 # A slice takes this share of the time left, the last one all of it. Nothing is started
 # when less than the share `_SHORT` is left.
 _SLICE, _SHORT = 0.6, 0.01
-# When the leading method is evaluated, as a share of its time, and how long that takes.
+# Start and duration of the evaluation of the leading method, as shares of its time.
 _LOOKS = ((0.4, 0.04), (1.0, 0.16))
 # A bound of less than this share of the matches of an earlier one does not replace it.
 _FEW_MATCHES = 0.1
-# Matches side by side: the first time, at least, at most, and the largest growth; and
-# the most matches of one bound.
+# Number of parallel matches: initial, smallest, largest, and largest growth factor; and
+# the largest number for one bound.
 _PILOT, _LEAST, _SIDE, _GROWTH, _MOST = 8, 4, 4096, 4, 1 << 20
 
 # The last value of the leading method, all values in the order of time, and its
@@ -53,7 +53,7 @@ RaceResult: TypeAlias = tuple[ResponseValue, list[ResponseValue], TableResponse 
 
 
 class RacePlan(NamedTuple):
-    """What the races of all players have in common.
+    """Plan that the races of all players share.
 
     Attributes:
       names: The methods.
@@ -61,7 +61,7 @@ class RacePlan(NamedTuple):
       players: Number of players that share the time.
       begin: Seconds since the call when the races begin.
       end: Seconds since the call when they end, if the players take turns.
-      folder: Where learned tables are stored; None: nowhere.
+      folder: Folder for learned tables; None to store none.
     """
 
     names: Sequence[str]
@@ -73,7 +73,7 @@ class RacePlan(NamedTuple):
 
 
 class MethodRace:
-    """All learning and evaluation for one player, on a clock of its own.
+    """All learning and evaluation for one player, with a separate clock.
 
     The clock runs as fast as if the players took turns, so the work does not depend on
     whether they do.
@@ -102,7 +102,7 @@ class MethodRace:
         return self.plan.players * (time.perf_counter() - self._zero)
 
     def set_clock(self, seconds: float) -> None:
-        """Set the clock to the time at which an earlier run had come as far."""
+        """Set the clock to the time at which an earlier run had done the same work."""
         self._zero = time.perf_counter() - seconds / self.plan.players
 
     def record(self, method: str, step: int, **facts: Any) -> Record:
@@ -137,7 +137,7 @@ class MethodRace:
             yield (chosen := self.record("leader", 0, name=best.name))
         # A resumed run keeps the leader that was chosen.
         leader = max(entries, key=lambda entry: entry.name == chosen["name"])
-        # The states that other methods hold would slow down everything.
+        # The states that other methods store would slow down the leading one.
         del entries, entry
         announce(
             f"{leader.name} leads, player {self.player}: {max(room, 0):.1f} s more"
@@ -161,7 +161,7 @@ class _Entry:
 
     def __init__(self, race: MethodRace, name: str) -> None:
         self._race, self.name = race, name
-        # The next record, and the most matches of a value so far.
+        # Numbers of the next record, and of the most matches of a value so far.
         self._step, self._most = 0, 0
         setting, player, seed = race.settings[name], race.player, race.plan.seed
         self._learner: RootSearch | TableResponder = (
@@ -173,18 +173,19 @@ class _Entry:
         self._file = None if folder is None else folder / f"{name}{player}.npz"
         # Units of earlier runs that must be repeated.
         self._pending: list[int] = []
-        # Whether more time is useless; and (seconds, share of all work that was done).
+        # Whether more time cannot help; and pairs of seconds and the share of work
+        # done.
         self._finished, self._shares = False, [(0.0, 0.0)]
         # Units of work per second and matches per second, as last measured.
         self._speed, self._matches = 0.0, 0.0
-        # Number of matches that were last played side by side.
+        # Number of matches in the last batch.
         self._side = _PILOT
 
     def priority(self, seconds: float) -> tuple[bool, bool, float]:
-        """Return what counts for giving the method this much more time, in order.
+        """Return the criteria for giving the method this much more time, in order.
 
-        Whether it will finish all its work at its latest speed; whether it wins or can
-        still improve; and the bound of its response.
+        They are whether the method will finish all its work at its latest speed,
+        whether it wins or can still improve, and the bound of its response.
         """
         (before, share), (now, later) = self._shares[0], self._shares[-1]
         rate = (later - share) / max(now - before, 1e-6)
@@ -204,7 +205,7 @@ class _Entry:
             record = self._logged()
             if record is None:
                 left = until - race.clock()
-                # At least one unit; after it, the duration of a unit is known.
+                # At least one unit, in order to measure its duration.
                 if self._finished or (self._shares[-1][0] and left <= _SHORT * span):
                     return
                 units = max(1, int(self._speed * left * _SLICE))
@@ -233,7 +234,7 @@ class _Entry:
             if spent:
                 self._speed = record["units"] / max(record["seconds"], 1e-6)
             self._finished = record["finished"]
-            # The last three tell the latest speed.
+            # The last three slices give the latest speed.
             del self._shares[:-2]
             self._shares.append((spent + record["seconds"], record["share"]))
             self._step += 1
@@ -281,7 +282,7 @@ class _Entry:
         """Play batches of `sizes` matches, and more while there is time.
 
         The size of the next batch depends on the duration of those before. The matches
-        of a batch are played side by side, so that all that began are counted. A
+        of a batch are played in parallel, so that every match that began is counted. A
         method's first batch, which compiles functions, does not count.
         """
         race, sizes = self._race, list(sizes)
@@ -313,11 +314,11 @@ class _Entry:
         )
 
     def _next_size(self, until: float, played: int) -> int:
-        """Return how many matches to play side by side now; 0 for no more."""
+        """Return the number of matches of the next batch; 0 for no more."""
         if not self._matches:
             return _PILOT
         size = int(self._matches * (until - self._race.clock()))
-        # Many take less time each than few, so the measured speed changes soon.
+        # A match takes less time in large batches, so the speed changes.
         side = self._learner.setting.side_by_side(_SIDE)
         size = min(size, _GROWTH * self._side, side, _MOST - played)
         return size if size >= _LEAST else 0 if played else _LEAST
@@ -330,7 +331,7 @@ class _Entry:
     def _catch_up(self) -> None:
         """Repeat the work of earlier runs since their last file.
 
-        The clock stands still, because those runs counted the time.
+        The clock does not advance, because the earlier runs counted the time.
         """
         pending, self._pending, now = self._pending, [], self._race.clock()
         if pending and self._file is not None and self._file.exists():

@@ -153,7 +153,7 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
     if player < 0:
         what, remedy = "the end of the game", "leave some of them out"
         if player == CHANCE:
-            what, remedy = "a chance move", f"go on with one of {_choices(state)}"
+            what, remedy = "a chance move", f"continue with one of {_choices(state)}"
         raise ValueError(
             f"{text} leads to {what}, but a subgame begins where a player acts; "
             f"{remedy}"
@@ -166,8 +166,8 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
         if d.opens[infoset]:
             reason = "has not acted before, so that the subgame is the whole game"
         raise ValueError(
-            f"{text}: player {player} acts there but {reason}; go on to a later "
-            f"decision, the next may be one of {_choices(state)}"
+            f"{text}: player {player} acts there, but {reason}; choose a later "
+            f"decision, for example after one of {_choices(state)}"
         )
     return Place(d, layer, int(d.player_subgame[infoset]))
 

@@ -166,16 +166,16 @@ def check_public_tree(game: pyspiel.Game) -> None:
             raise InvalidGameError(
                 f"evaluator='openspiel': {game.get_type().short_name} lists "
                 f"{len(impossible):,} deals of probability zero, and OpenSpiel's tools "
-                f"fail in them; leave --evaluator out: our own best response on the "
-                f"signal form is exact, too"
+                f"fail there; leave --evaluator out to use spiel_cr's best responses "
+                f"on the public-tree form, which are exact, too"
             ) from error
     histories = estimate.estimate_histories(game, room=_MOST_HISTORIES)
     if histories > _MOST_HISTORIES:
         raise GameTooLargeError(
             f"evaluator='openspiel': {game} has "
             f"{estimate.describe_histories(histories)}, and OpenSpiel's tools would "
-            f"take too long from {_MOST_HISTORIES:,} on; leave --evaluator out: our "
-            f"best response on the signal form is exact"
+            f"take too long above {_MOST_HISTORIES:,}; leave --evaluator out to use "
+            f"spiel_cr's exact best responses on the public-tree form"
         )
 
 

@@ -78,11 +78,12 @@ class Opponent(NamedTuple):
       form: The represented game; None if no form fits into memory.
       sequence_form: The form's payoffs and sequences, with node locks.
       behaviour: Action probabilities of both players on the form, each float64 [S]. The
-        responder's give the value of the policy itself. None if there is no form, or
-        the policy is an estimate.
+        responder's give the value of the policy itself. None if `form` is None, or the
+        policy is an estimate.
       bots: The bots of players 0 and 1, if the policy is an estimate of them; otherwise
         None.
-      too_large: The error that explains why there is no form; None if there is one.
+      too_large: Error that explains why no form could be built; None if `form` is
+        given.
       abrupt: Exact evaluation of an abrupt phantom game, which has no form; None for
         other games.
     """
@@ -106,13 +107,13 @@ class Opponent(NamedTuple):
         """Return the policy on the form, each float64 [S]; an estimate if it has bots.
 
         Raises:
-          GameTooLargeError: If there is no form.
+          GameTooLargeError: If no form fits into memory.
           MoreKnowledgeError: See `query`.
         """
         if self.behaviour is not None:
             return self.behaviour
         if self.form is None:
-            raise self.too_large or GameTooLargeError(f"{self.game} is not compiled")
+            raise self.too_large or GameTooLargeError(f"{self.game} was not built")
         return query(self.form, self.policy)
 
     def nash_conv(self) -> float:
@@ -155,7 +156,7 @@ class Opponent(NamedTuple):
         return form_policy(self.form, behaviours)
 
     def for_workers(self, executor: Executor, seed: int) -> "Opponent | OpponentSource":
-        """Return what `rebuild_opponent` needs in workers."""
+        """Return the argument of `rebuild_opponent` for worker processes."""
         if executor.is_in_process:
             return self
         return self.name, self.game, self.tree, seed
@@ -197,8 +198,8 @@ def open_opponent(
       seconds: Time for building the form and querying the policy on it. If that would
         take longer, the game counts as too large, unless the policy needs its tree.
       progress: Whether to show progress bars on stderr.
-      executor: Where a bot is queried at every infoset of the game tree, if it has a
-        string and its strategy does not depend on earlier queries.
+      executor: Executor whose workers query a bot at every infoset of the game tree, if
+        the bot has a string and its strategy does not depend on earlier queries.
 
     Raises:
       OSError, ValueError, pyspiel.SpielError: See `read_player` and `open_game`.
@@ -301,7 +302,7 @@ def rebuild_opponent(target: Opponent | OpponentSource) -> Opponent:
 
 
 def _form_for(spec: PlayerSpec, game: pyspiel.Game) -> SimulatedGame | pyspiel.Game:
-    """Return the form on which a player plays if there is no game tree."""
+    """Return the form on which a player plays if the game tree is too large."""
     return SimulatedGame(game) if spec.needs_tree and spec.simulates else game
 
 
@@ -364,8 +365,8 @@ def _check_seconds(opened: Opened, form: str, seconds: float) -> None:
         need = estimate_histories(opened.game, room=speed * seconds) / speed
     if need > seconds:
         raise GameTooLargeError(
-            f"building {opened.game} would take about {need:.2g} s, and there "
-            f"are {seconds:.2g} s for that"
+            f"building {opened.game} would take about {need:.2g} s, longer "
+            f"than the limit of {seconds:.2g} s"
         )
 
 

@@ -82,7 +82,7 @@ def play_match(
       ValueError: If there are not two bots, or one is a bot of the other player.
     """
     if len(bots) != 2:
-        raise ValueError(f"bots: {len(bots)} were given; a match has two players")
+        raise ValueError(f"bots: {len(bots)} bots for a match; give two")
     for seat, bot in enumerate(bots):
         check_seat(bot, seat, f"bots[{seat}]")
     state = open_game(game).game.new_initial_state()
@@ -182,5 +182,5 @@ def _draw(outcomes: Sequence[tuple[int, float]], rng: np.random.Generator) -> in
     possible = [(action, p) for action, p in outcomes if p > 0]
     ends = np.cumsum([p for _, p in possible])
     chosen = np.searchsorted(ends, rng.random() * ends[-1], side="right")
-    # The product may round up to the end.
+    # Rounding may give the end of the range.
     return possible[min(int(chosen), len(possible) - 1)][0]

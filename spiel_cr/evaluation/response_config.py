@@ -1,4 +1,4 @@
-"""Settings of a response: how it is found, and how it is measured."""
+"""Settings of the computation and evaluation of a response."""
 
 import dataclasses
 
@@ -49,10 +49,10 @@ class SearchConfig:
       batch: Maximum number of parallel simulations on game trees, rounded down to a
         power of two; 1 is the textbook algorithm, which is slow. Fewer are used while
         few information states are searched.
-      histories: What a simulation follows in games without a game tree: all histories
-        of the belief of an information state, with every action of the opponent and
-        chance, if the belief is small enough (`belief_search.py`), or drawn histories,
-        as in the paper. Large beliefs are always drawn.
+      histories: Histories that a simulation follows in games without a game tree: all
+        histories of the belief of an information state, with every action of the
+        opponent and chance, if the belief is small enough (`belief_search.py`), or
+        drawn histories, as in the paper. Large beliefs are always drawn.
       max_nodes: Maximum number of information states in the search tree without a game
         tree. A full tree does not grow; if it is full when a search begins, it is
         emptied first. With "all", the successors of an information state are added
@@ -121,11 +121,11 @@ class ResponseConfig:
         check_iterations(self.max_histories, name="max_histories")
         check_iterations(self.particles, name="particles")
         check_integer(self.luck_rollouts, "luck_rollouts", 0)
-        # An interval needs two.
+        # A confidence interval needs two matches.
         check_integer(self.matches, "matches", 2)
 
     def leaf_for(self, game: pyspiel.Game) -> str:
-        """How local best response plays after its action."""
+        """Return the default policy of local best response after its action."""
         try:
             FixedPolicy(game, "always_call")
         except NotPokerError:

@@ -103,14 +103,14 @@ class Played(NamedTuple):
       luck: The control variate, see `control_variates`; None without one.
       beliefs: Statistics of a `StateResponder`'s beliefs; None for other responders.
       simulations: Number of simulations of a `StateResponder`.
-      asked: Number of queries of a `TablePolicy`, and of those at unvisited infosets.
+      queries: Number of queries of a `TablePolicy`, and of those at unvisited infosets.
     """
 
     value: float
     luck: float | None
     beliefs: BeliefRecord | None
     simulations: int
-    asked: tuple[int, int]
+    queries: tuple[int, int]
 
 
 class ResponseMatches:
@@ -166,7 +166,7 @@ class ResponseMatches:
                 opponent_is_known=self._is_known,
             )
         simulations = getattr(responder, "simulations", 0)
-        asked = table_queries(self._opponent.policy) or (0, 0)
+        before = table_queries(self._opponent.policy) or (0, 0)
         if isinstance(responder, StateResponder):
             responder.beliefs = BeliefRecord()
         match = play_match(
@@ -182,7 +182,7 @@ class ResponseMatches:
             None if luck is None else luck.total,
             getattr(responder, "beliefs", None),
             getattr(responder, "simulations", 0) - simulations,
-            (now[0] - asked[0], now[1] - asked[1]),
+            (now[0] - before[0], now[1] - before[1]),
         )
 
 
@@ -242,10 +242,10 @@ def state_responder(
 def rollout_of(
     policy: openspiel_policy.Policy, search: SearchConfig
 ) -> openspiel_policy.Policy | None:
-    """Return the responder's policy in rollouts: the evaluated policy.
+    """Return the evaluated policy as the responder's policy in rollouts.
 
-    None, which is uniform play, if the search is that of the paper, or if a bot would
-    have to be queried at many information states.
+    The result is None, which means uniform play, if the search is that of the paper, or
+    if a bot would have to be queried at many information states.
 
     Args:
       policy: The evaluated policy of both players.
@@ -258,11 +258,11 @@ def rollout_of(
 def returns_of(
     opponent: Opponent, matches: Sequence[Played]
 ) -> tuple[np.ndarray, float | None]:
-    """Return the responder's returns minus what the control variate explains.
+    """Return the responder's returns after subtraction of the control variate.
 
     Returns:
       float64 [matches], and half of the 95% confidence interval of the plain returns;
-      None if there is no control variate.
+      None without a control variate.
     """
     plain = np.array([match.value for match in matches])
     lucks = [match.luck for match in matches if match.luck is not None]

@@ -18,7 +18,7 @@ from spiel_cr.solvers.mccfr.table.table_policy import as_table
 
 # Confidence of `at_least`: one side of a 95% interval.
 LEVEL = 0.975
-# With fewer matches, Student's t interval is too narrow.
+# With fewer matches than this, Student's t interval is too narrow.
 _FEW = 32
 # Gains below this share of the payoffs are rounding errors.
 _ROUNDING = 1e-12
@@ -121,7 +121,7 @@ class Evaluation:
       half_width: Half of the 95% confidence interval of `value`; 0 if it is exact, None
         for a single repeat.
       is_exact: Whether `value` is computed exactly, and not a mean of matches.
-      evaluator: What computed it: "spiel_cr" or "openspiel".
+      evaluator: Library that computed the values: "spiel_cr" or "openspiel".
       players: The value of each player's response; empty if only the sum is known.
       responses: The response of each of `players`. A policy plays the response for the
         responder, and the evaluated policy for the other player. None if the response
@@ -205,7 +205,7 @@ class Evaluation:
         return None
 
     def lower_bounds(self) -> list[tuple[float, float]]:
-        """Return seconds and the bound `at_least` known by then, from the curve."""
+        """Return pairs of seconds and the bound `at_least` at that time."""
         latest: dict[int, ResponseValue] = {}
         bounds = []
         for point in self.curve:
@@ -334,8 +334,8 @@ def mean_of_bound(
     The half width is that of Student's t interval. For few matches, which are far from
     normal, it is at least that of Hoeffding's inequality (1963). After variance
     reduction the remaining deviations are rare and may not have occurred yet: with 5%
-    probability, deviations of probability about 3 / n did not (the rule of three, see
-    `mean_and_half_width`), so their largest effect is added.
+    probability, deviations of probability about 3 / n did not occur (the rule of three,
+    see `mean_and_half_width`), so their largest effect is added.
 
     Args:
       returns: float64 [n], n at least 2.

@@ -1,15 +1,15 @@
-"""Strategies of bots, by queries at every infoset or by what they show in matches.
+"""Strategies of bots, from queries at every infoset or from observed matches.
 
-A bot that thinks during a match has no table to read. So it is queried at each of its
-infosets, after those that lead there: a re-solving bot has then solved all its earlier
-decisions, as in a match. All infosets of a subgame come before those of the next one,
-so that a bot that keeps its last solutions solves each subgame once. A bot that learns
-from queries (online outcome sampling) is queried at each infoset as in its first match,
-with what it learned on the way there and nothing else.
+A bot that thinks during a match has no table to read. It is therefore queried at each
+of its infosets, after the infosets that lead there, so that a re-solving bot has solved
+all its earlier decisions, as in a match. All infosets of a subgame come before those of
+the next one, so that a bot that keeps its last solutions solves each subgame once. A
+bot that learns from queries (online outcome sampling) is queried at each infoset as in
+its first match: it remembers only the queries at the infosets that lead there.
 
-In games with too many infosets for that, the strategies that a bot shows in matches are
-averaged infoset by infoset. The opponent keeps matches long so that many infosets are
-visited: it picks at random among the actions that do not end the game.
+In games with too many infosets for that, the strategies that are observed in matches
+are averaged infoset by infoset. The opponent keeps matches long so that many infosets
+are visited: it picks at random among the actions that do not end the game.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ class Work(NamedTuple):
 
 
 class QueriedStrategy(NamedTuple):
-    """A bot's strategy for one player, as far as it is known.
+    """Strategy of a bot for one player; uniform where the bot was not queried.
 
     Attributes:
       behaviour: float64 [S], action probabilities by sequence; uniform at infosets that
@@ -105,7 +105,7 @@ class Interview:
         name = type(self._bot).__name__
         if not gives_policy(self._bot):
             raise ValueError(
-                f"bot {name} does not provide probabilities (get_policy); use "
+                f"bot: {name} does not provide probabilities (get_policy); use "
                 f"play_matches instead"
             )
         start = time.perf_counter()
@@ -148,10 +148,10 @@ def traverse(
 ) -> QueriedStrategy:
     """Query a bot once at each of its infosets.
 
-    A bot that `Learns` is reset first, and at each infoset it knows what it learned at
-    those that lead there, as in its first match. Its answers then depend on its seed,
-    and not on the order of the infosets; without a time limit they are a strategy that
-    it could play in that match.
+    A bot that `Learns` is reset first. At each infoset it remembers only the queries at
+    the infosets that lead there, as in its first match. Its answers then depend on its
+    seed, and not on the order of the infosets; without a time limit they are a strategy
+    that it could play in that match.
 
     Args:
       tree: The game tree of the bot's game.
@@ -195,8 +195,8 @@ def traverse(
 def by_subgames(tree: GameTree, player: int) -> np.ndarray:
     """Return a player's infosets subgame by subgame, each before those below it.
 
-    If there are no subgames, because the opponent cannot distinguish the player's
-    turns, infosets with fewer earlier decisions come first.
+    If the game cannot be decomposed into subgames, because the opponent cannot
+    distinguish the player's turns, infosets with fewer earlier decisions come first.
 
     Args:
       tree: The game tree. Without observations its subgames may be larger than those of
@@ -213,8 +213,8 @@ def by_subgames(tree: GameTree, player: int) -> np.ndarray:
         subgame = decompose(tree, player).player_subgame
     except UncountableTurnsError:
         return order
-    # Nodes of the tree of subgames, which is walked depth-first; those of -1 open none,
-    # and belong to the last one.
+    # Nodes of the tree of subgames, in depth-first order. A node with -1 does not begin
+    # a subgame, and belongs to the last one.
     nodes: dict[tuple[int, int], int] = {}
     node = np.zeros(len(decisions), np.int64)
     for infoset in order:
@@ -249,7 +249,7 @@ def _by_matches(decisions: Decisions) -> np.ndarray:
 
 
 class ObservedMatch(NamedTuple):
-    """What a match showed of a bot's strategy.
+    """Strategy and result of a bot in one match.
 
     Attributes:
       match: Number of the match.
@@ -329,7 +329,7 @@ def play(tree: GameTree, bot: pyspiel.Bot, match: int, *, seed: int) -> Observed
 def aggregate(
     tree: GameTree, player: int, matches: Iterable[ObservedMatch]
 ) -> QueriedStrategy:
-    """Average what a bot showed in matches; uniform at infosets without visits.
+    """Average a bot's strategies over matches; uniform at infosets without visits.
 
     Args:
       tree: The game tree.

@@ -98,12 +98,12 @@ class OOSConfig:
       init_ms: Milliseconds before the first match; None for the time of a move.
       target: Histories that trajectories are targeted at: "infoset" for those of the
         player's infoset, "subgame" for those of its subgame.
-      forget_matches: Whether `restart` drops what was learned in the last match. Random
-        numbers continue, so that matches differ.
+      forget_matches: Whether `restart` restores the strategy that was learned when the
+        bot was made. Random numbers continue, so that matches differ.
 
     Raises:
-      ValueError: If the solver is a full-width one or does not support targets, there
-        is no budget, or a value is invalid.
+      ValueError: If the solver is a full-width one or does not support targets, no
+        budget is given, or a value is invalid.
     """
 
     solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
@@ -120,7 +120,7 @@ class OOSConfig:
         check_choice(self.target, "target", ("infoset", "subgame"))
         if not isinstance(self.forget_matches, bool):
             raise ValueError(
-                f"forget_matches={self.forget_matches!r} must be True or False"
+                f"forget_matches={self.forget_matches!r}: must be True or False"
             )
         times = self.move_ms, self.init_ms
         check_budget("resolving", "iterations", self.iterations, *times)
@@ -176,7 +176,7 @@ class OOSBot(PolicyPlayer):
         begin = config.move_ms if config.init_ms is None else config.init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
         for until, most in ((None, 1), (deadline, None)):
-            # The first time tells what an answer takes besides iterating.
+            # The first solve, of one iteration, measures the time of an answer.
             with self._clock.solve(self._solver, until, most):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()
@@ -204,7 +204,7 @@ class OOSBot(PolicyPlayer):
             self.forget(int(self._matches.integers(2**31)))
 
     def forget(self, seed: int | None = None) -> None:
-        """Drop all that was learned since the bot was made.
+        """Restore the strategy that the bot had when it was made.
 
         Args:
           seed: Seed of further random numbers. If None, they start again from the state

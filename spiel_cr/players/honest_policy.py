@@ -34,7 +34,7 @@ ROLLOUTS = 100
 _MOST_DRAWS = 1000
 
 
-# Stands for an outcome of chance that the player does not observe; cards are smaller.
+# Placeholder of an unobserved chance outcome, larger than all cards.
 _UNKNOWN = 2**31 - 1
 
 
@@ -79,9 +79,9 @@ class HonestPolicy(StatePolicy):
         self._game = game
         self._rollouts = rollouts
         self._both = {player: Answers(self._calls, player) for player in range(2)}
-        # Whether a player saw what chance dealt after these actions.
+        # Whether a player observed the chance outcome after these actions.
         self._seen: dict[tuple[int, tuple[int, ...]], bool] = {}
-        # By the player and the outcomes of chance that it knows.
+        # Results by the player and the chance outcomes that it knows.
         self._shares: dict[tuple[int, ...], float] = {}
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
@@ -100,7 +100,7 @@ class HonestPolicy(StatePolicy):
           ValueError: If hardly any deal agrees with the player's information.
         """
         steps = self._steps(state, player)
-        # Chance's outcomes; those that the player does not know are all alike to it.
+        # The chance outcomes, with the placeholder for unobserved ones.
         cards = (
             player,
             *(_UNKNOWN if free else action for action, free, chance in steps if chance),
@@ -127,9 +127,10 @@ class HonestPolicy(StatePolicy):
             draws += 1
             if draws > _MOST_DRAWS * self._rollouts:
                 raise ValueError(
-                    f"bot='honest': of {draws - 1} deals of {self._game} {accepted} "
-                    f"agree with what player {player} saw; choose a game of poker "
-                    f"whose private cards are dealt unseen by the opponent"
+                    f"bot='honest': only {accepted} of {draws - 1} deals of "
+                    f"{self._game} agree with the cards that player {player} "
+                    f"observed; choose a game of poker whose private cards the "
+                    f"opponent does not see"
                 )
             dealt = self._game.new_initial_state()
             weight = 1.0

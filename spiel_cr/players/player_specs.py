@@ -1,4 +1,4 @@
-"""Players as users give them, and the bots and policies made from them.
+"""Players from the arguments of users, and bots and policies made from them.
 
 A player is a string of `player_strings`, a policy, a pair of policies or bots, a
 result, a bot, or a function.
@@ -53,7 +53,7 @@ PolicyLike: TypeAlias = (
     | Mapping[Any, Any]
     | Callable[[pyspiel.State], Any]
 )
-# Makes a bot of a player's index and a seed.
+# A function that makes a bot from the index of its player and a seed.
 BotMaker: TypeAlias = Callable[[int, int], pyspiel.Bot]
 PlayerLike: TypeAlias = PolicyLike | pyspiel.Bot | BotMaker
 
@@ -80,7 +80,7 @@ def _is_game(argument: object) -> bool:
 def read_player(
     player: Any, game: Any, *, name: str = "policy", seat: int | None = None
 ) -> PlayerSpec:
-    """Check a player, whatever it is; no game is built.
+    """Check a player of any kind; no game is built.
 
     Args:
       player: A string, or one of the objects of `PlayerLike`.
@@ -181,7 +181,7 @@ def _pair(player: object) -> tuple[object, object] | None:
 
 def _no_player(player: object, name: str) -> ValueError:
     return ValueError(
-        f"{name}={player!r} is no player; give a string such as "
+        f"{name}={player!r} is not a player; give a string such as "
         f"'resolving(iterations=100)', a policy, a pair of policies, a result of "
         f"solve, a bot, a function of (player, seed) that makes one, or a function "
         f"of a state that returns probabilities"
@@ -270,18 +270,18 @@ def load_bot(game: Any, bot: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
     Args:
       game: OpenSpiel game string, game, or a form of it; a game tree that was built
         with `observations=True` serves several bots.
-      bot: Name and parameters in OpenSpiel's syntax. A solver with parameters of its
-        own is written with them: solver=evr-mccfr(batch=512). Or an algorithm with its
-        iterations, "cfr+(iterations=10)"; a fixed policy of poker; the path of a policy
-        file that ends in .npz; or a bot or policy of your own by its module,
-        "module:name" (see `plugin_players.load_plugin`).
+      bot: Name and parameters in OpenSpiel's syntax. Parameters of a solver follow its
+        name in parentheses: solver=evr-mccfr(batch=512). Other strings are an algorithm
+        with its iterations, "cfr+(iterations=10)"; a fixed policy of poker; the path of
+        a policy file that ends in .npz; or the module and name of a bot or policy that
+        you wrote, "module:name" (see `plugin_players.load_plugin`).
       player: The player whose moves it makes, 0 or 1.
       seed: Seed of all random choices of the bot.
 
     Raises:
       OSError: If a file cannot be read.
       ValueError: If the bot or a parameter is unknown, a value is bad, or game and bot
-        are in each other's place.
+        are exchanged.
 
     Returns:
       The bot.
@@ -315,7 +315,7 @@ def prepare(
     Args:
       game: OpenSpiel game string, game, or game tree (with `observations=True`).
       players: Players, of which only strings may need a form of the game.
-      memory_limit: As for `build_tree`.
+      memory_limit: Largest memory for the game, as in `build_tree`.
 
     Raises:
       ValueError: If a player needs the game tree, and that exceeds the limit; or the
@@ -325,13 +325,13 @@ def prepare(
     if isinstance(game, GameTree):
         return game
     opened = open_game(game)
-    # A bad size is an error though nothing is built.
+    # An invalid limit is an error even if no game is built.
     parse_limit(memory_limit)
     specs = [read_string(text, "bot") for text in players if isinstance(text, str)]
     files = [spec.file for spec in specs if spec.file is not None]
     specs = [spec for spec in specs if spec.needs_tree]
     if not specs:
-        # Both seats of a policy of a phantom game share its form.
+        # The bots of both players share the phantom form of their policy.
         shares = any(file.is_of_phantom_game for file in files)
         return phantom_game(opened) if shares else opened.game
     rejected = dict.fromkeys((PHANTOM, SIMULATOR), "")
@@ -348,8 +348,8 @@ def prepare(
         remedy = ""
         if name.strip().startswith("resolving"):
             remedy = (
-                ", or let the bot play on lookahead trees: resolving(max_histories=N)"
+                "; or let the bot play on lookahead trees: resolving(max_histories=N)"
             )
         raise ValueError(
-            f"bot={name!r} needs the whole game, and {error}{remedy}"
+            f"bot={name!r} needs the game tree: {error}{remedy}"
         ) from error

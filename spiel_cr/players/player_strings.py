@@ -2,9 +2,9 @@
 
 One grammar is valid wherever a player is: the name of a player with parameters in
 OpenSpiel's syntax, such as "resolving(move_ms=100)"; an algorithm with its iterations,
-such as "cfr+(iterations=10)", whose average strategy plays; a fixed policy of
-poker, such as "always_call"; the path of a policy file, which ends in .npz; or
-"module:name(...)" of a user.
+such as "cfr+(iterations=10)", whose average strategy plays; a fixed policy of poker,
+such as "always_call"; the path of a policy file, which ends in .npz; or
+"module:name(...)" for a player that a user wrote.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ class PlayerSpec:
     """A player that was read from a string or an object, and is not made yet.
 
     Attributes:
-      name: As users write it.
+      name: Name of the player, as users write it.
       make_bot: Makes a bot from a game, the player's index and a seed.
       make_policy: Makes the policy of both players from a game and a seed; returns None
         if it is known by the answers of its bots alone.
@@ -53,7 +53,7 @@ class PlayerSpec:
       simulates: Whether a `SimulatedGame` serves it instead, if the tree is too large.
       resolves_public_tree: Whether the public-tree form does as well.
       is_exact: Whether it plays one strategy, whatever the seed and its time.
-      file: The policy file that it plays; None: there is none.
+      file: Policy file that the player plays; None for other players.
     """
 
     name: str
@@ -105,9 +105,9 @@ class PlayerSpec:
         """Make the bots themselves, if their policy is only an estimate of them.
 
         Args:
-          game: As for `policy`.
-          seed: Seed of the estimate. The bots have other seeds, because the moves that
-            the estimate happened to draw are not their style.
+          game: The game; in the form that the player needs.
+          seed: Seed of the estimate. The bots have other seeds, because the estimate is
+            biased towards the moves that were drawn for it.
 
         Returns:
           The bots of players 0 and 1; None if `policy` is exact.
@@ -128,7 +128,7 @@ def policy_spec(
     """Return the spec of a player that follows a policy, made from a game and a seed.
 
     Args:
-      name: As users write it.
+      name: Name of the player, as users write it.
       make: Makes the policy.
       **facts: More attributes of the spec.
     """
@@ -140,13 +140,13 @@ def policy_spec(
 
 
 def _lookahead_config(values: dict[str, Any]) -> LookaheadConfig | None:
-    """Take out the settings of lookahead trees; None: the game tree is built."""
+    """Remove and return the settings of lookahead trees; None without any."""
     if "max_histories" in values:
         if "leaf" in values:
             raise ValueError(
-                f"leaf={values['leaf']!r} does not go with max_histories: a lookahead "
-                f"tree ends in continuations of the blueprint; give blueprint, k or "
-                f"rollouts"
+                f"leaf={values['leaf']!r} cannot be combined with max_histories, "
+                f"because a lookahead tree ends in continuations of the blueprint; "
+                f"use blueprint, k or rollouts"
             )
         names = [name for name in _LOOKAHEAD if name in values]
         return LookaheadConfig(**{name: values.pop(name) for name in names})
@@ -331,7 +331,7 @@ def read_string(
 
     Raises:
       OSError: If a file cannot be read.
-      ValueError: If the string names no player, or a parameter is bad.
+      ValueError: If the string does not name a player, or a parameter is invalid.
     """
     if not isinstance(text, str):
         parse(text, name)  # raises
@@ -351,11 +351,11 @@ def read_string(
     parameters = parse(stripped, name)
     if kind not in PLAYERS:
         raise ValueError(
-            f"{name}={text!r}: there is no player {kind!r}; choose one of "
+            f"{name}={text!r}: the player {kind!r} does not exist; choose one of "
             f"{', '.join(PLAYERS)}, a fixed policy of poker "
             f"({', '.join(FIXED_POLICIES)}), an algorithm such as "
             f"cfr+(iterations=10) (one of {', '.join(_ALGORITHMS)}), the path of a "
-            f"policy file that ends in .npz, or module:name of your own"
+            f"policy file that ends in .npz, or module:name of an object that you wrote"
         )
     values = parameters.convert(PLAYERS[kind].parameters)
     if "path" in PLAYERS[kind].parameters and "path" not in values:
@@ -382,7 +382,7 @@ def _algorithm(text: str, name: str) -> dict[str, Any]:
 
 
 def _plugin(text: str, name: str) -> PlayerSpec:
-    """Return the spec of a bot that a user wrote, or of a policy of theirs."""
+    """Return the spec of a bot or policy that a user wrote."""
     plugin_players.check_plugin(text, name)
 
     def load(game: Openable, player: int, seed: int) -> pyspiel.Bot | Policy:

@@ -110,9 +110,10 @@ def _find(parameters: Parameters) -> Any:
         wanted = _parameters(named_object)
         if not _makes_players(named_object, wanted):
             raise ValueError(
-                f"{named} takes none of game, player, seed, so it is not called; "
-                f"write module:name of a function that makes a bot, or an OpenSpiel "
-                f"policy: def {name}(game): return MyPolicy(game, [0, 1])"
+                f"{named} has no parameter game, player or seed, so it cannot "
+                f"make a player; write module:name of a function that makes a bot, "
+                f"or an OpenSpiel policy: def {name}(game): return "
+                f"MyPolicy(game, [0, 1])"
             )
         if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             return named_object
@@ -127,7 +128,7 @@ def _find(parameters: Parameters) -> Any:
 
 
 def _makes_players(maker: Maker, wanted: Iterable[str]) -> bool:
-    """Return whether an object may be called; a mere import of the module may not."""
+    """Return whether an object, not only imported by its module, makes players."""
     if inspect.isclass(maker):
         return issubclass(maker, (pyspiel.Bot, Policy))
     return bool({"game", "player", "seed"} & set(wanted))

@@ -47,9 +47,9 @@ class PokerRoles:
         if not self.two_actions and not ("call" in meanings and meanings <= set(ROLES)):
             raise NotPokerError(
                 f"{game} is not a game of poker: the first player chooses among "
-                f"{', '.join(sorted(labels)) or 'nothing'}; chumps need actions named "
-                f"fold, call (or check) and raise (or bet), as in leduc_poker, "
-                f"universal_poker or kuhn_poker"
+                f"{', '.join(sorted(labels)) or 'nothing'}; fixed policies need "
+                f"actions named fold, call (or check) and raise (or bet), as in "
+                f"leduc_poker, universal_poker or kuhn_poker"
             )
         self.free_folds = False
         if not self.two_actions:

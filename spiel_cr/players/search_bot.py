@@ -35,8 +35,8 @@ from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.lookahead.blueprint import blueprint_of, check_blueprint
 from spiel_cr.solvers.policy_files import load_policy
 
-# Approximate number of histories that are played at once. With a time limit: number of
-# simulations at first, and largest growth, because the time of few predicts little.
+# Approximate number of histories in a batch. With a time limit: initial number of
+# simulations and largest growth, because the time of few predicts little.
 _AT_ONCE, _FIRST, _GROWTH = 1 << 16, 4, 8
 # Number of rollouts before the first match, which measure their time.
 _PILOTS = 8
@@ -137,7 +137,7 @@ class SearchBot(PolicyPlayer):
         self._scale = (1 - 2 * player) / update_equivalence.largest_utility(game)
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_for(game, self.blueprint)
-        # By the blueprint and by uniform play; on arrays, or else on states.
+        # Beliefs under the blueprint and uniform play, on arrays if possible.
         uniform, self._source = openspiel_policy.UniformRandomPolicy(game), None
         few = math.ceil(config.particles / _FEWER)
         policies = (self.blueprint, config.particles), (uniform, few)
@@ -164,7 +164,7 @@ class SearchBot(PolicyPlayer):
         """Measure the time of rollouts and compile functions, for a time limit."""
         announce(f"player {self._player}: warming up")
         if (compile_for := getattr(self.blueprint, "compile_for", None)) is not None:
-            # A bank of iterates is asked about all own decisions of a match at once.
+            # An ensemble is queried for all decisions of the player in a match.
             most = _AT_ONCE if rules is not None else game.max_game_length()
             compile_for(min(most, _AT_ONCE), seconds)
         if rules is None:
@@ -221,7 +221,7 @@ class SearchBot(PolicyPlayer):
             count = min(count, most - done, max(1, _AT_ONCE // len(probabilities)))
             chosen = draws.systematic(belief.weight, count, random.random())
             if deadline is not None:
-                # There may be time for the first ones only, and draws have an order.
+                # Shuffle, because there may be time for the first histories only.
                 chosen = random.permutation(chosen)
             drawn = belief._replace(states=belief.states[chosen])
             values = self._played(drawn, len(probabilities), deadline)
@@ -252,7 +252,7 @@ class SearchBot(PolicyPlayer):
         )
 
     def _believed(self, state: pyspiel.State) -> _Belief:
-        """Return the belief at a decision, on states if there are no batched rules."""
+        """Return the belief at a decision; on states without batched rules."""
         if self._source is not None:
             belief, uniform = self._beliefs
             histories, trust = belief.at(state), 0.0
@@ -279,8 +279,8 @@ class SearchBot(PolicyPlayer):
     ) -> np.ndarray:
         """Return float64 [n, A], the values of each history's actions, in [-1, 1].
 
-        All actions of a history use the same random numbers. Histories for which there
-        is no time are left out, which favours histories that end early.
+        All actions of a history use the same random numbers. If the time runs out, the
+        remaining histories are left out, which favours histories that end early.
         """
         count = len(belief.states)
         acts, source = np.full(count, self._player, np.int8), belief.source

@@ -1,4 +1,4 @@
-"""Files of action probabilities of represented games; fields of all policy files."""
+"""Files of action probabilities of represented games, and metadata of policy files."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -40,7 +40,8 @@ def form_policy(game_form: GameForm, behaviours: Behaviours) -> openspiel_policy
 
     Args:
       game_form: The represented game.
-      behaviours: For each player float64 or float32 [S], by logical sequence.
+      behaviours: Action probabilities of each player by logical sequence, float64 or
+        float32 [S].
 
     Raises:
       ValueError: If these are not probabilities of the game's actions.
@@ -59,7 +60,8 @@ def save_behaviours(
     Args:
       path: Path of the file.
       game_form: The represented game.
-      behaviours: For each player float64 or float32 [S], by logical sequence.
+      behaviours: Action probabilities of each player by logical sequence, float64 or
+        float32 [S].
       metadata: Further fields of the file, in addition to kind, game, fingerprints and
         versions, as JSON values.
 
@@ -82,20 +84,20 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
     """Return the metadata of a policy file without reading its arrays.
 
     Raises:
-      OSError: If there is no such file, or it cannot be read.
+      OSError: If the file does not exist, or cannot be read.
       CorruptFileError: If the file was not written by spiel_cr, or is corrupt.
     """
     if not os.path.isfile(path):
         raise FileNotFoundError(
-            f"path={os.fspath(path)!r}: there is no such file; give one written by "
-            f"Result.save or --save"
+            f"path={os.fspath(path)!r}: the file does not exist; give a file that "
+            f"Result.save or --save wrote"
         )
     return storage.load_metadata(path)
 
 
 def damaged(path: object, problem: object) -> CorruptFileError:
     """Return the error to raise for a corrupt policy file."""
-    return CorruptFileError(f"{path} is a damaged policy file: {problem}")
+    return CorruptFileError(f"{path} is a corrupt policy file: {problem}")
 
 
 def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
@@ -111,7 +113,7 @@ def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
     """
     text = metadata.get(name)
     if not isinstance(text, str):
-        raise damaged(path, f"it has no {name}")
+        raise damaged(path, f"the field {name} is missing")
     return text
 
 
@@ -129,8 +131,8 @@ def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
         return open_game(name).game
     except (pyspiel.SpielError, ValueError) as error:
         raise ValueError(
-            f"{path} is for {name}, which OpenSpiel does not load by that name "
-            f"({error}); give the game, too"
+            f"path={os.fspath(path)!r}: OpenSpiel cannot load its game {name} by name "
+            f"({error}); give the game as an argument"
         ) from error
 
 
@@ -142,13 +144,13 @@ def read_policy(path: atomic.Path, game_form: GameForm) -> openspiel_policy.Poli
       game_form: The represented game that the file must belong to.
 
     Raises:
-      OSError: If there is no such file, or it cannot be read.
+      OSError: If the file does not exist, or cannot be read.
       CorruptFileError: If the file is corrupt, or its numbers are not probabilities.
       OtherGameError: If it belongs to a game with other infosets or actions.
     """
     behaviours, name, game_id = _read(path)
     if game_form.game_id != game_id:
-        # A game with the same infosets and other payoffs has the same policies.
+        # Games with equal infosets and other payoffs have the same policies.
         if read_metadata(path).get("decisions") != game_form.decisions_id:
             raise other_game(f"{path}: a policy", name, game_form.game)
     try:
@@ -181,7 +183,7 @@ def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
     behaviours = [arrays.get(f"player{p}", np.zeros(())) for p in range(2)]
     for player, behaviour in enumerate(behaviours):
         if behaviour.ndim != 1 or behaviour.dtype.name not in dtypes:
-            raise damaged(path, f"it has no probabilities of player {player}")
+            raise damaged(path, f"the probabilities of player {player} are missing")
     return (behaviours[0], behaviours[1]), name, game_id
 
 

@@ -21,7 +21,7 @@ class Learns(Protocol):
         """Restore a memory, so that the bot answers as it did with that memory."""
 
     def forget(self, seed: int | None = None) -> None:
-        """Drop all that was learned since the bot was made.
+        """Restore the strategy that the bot had when it was made.
 
         Args:
           seed: Seed of further random numbers. If None, they start again from the state
@@ -35,14 +35,14 @@ def as_learner(bot: pyspiel.Bot) -> Learns | None:
 
 
 def inherits(bot: pyspiel.Bot, method: str) -> bool:
-    """Return whether a bot written in Python leaves a method as in `pyspiel.Bot`."""
+    """Return whether a bot written in Python inherits a method of `pyspiel.Bot`."""
     return hasattr(bot, "__dict__") and (
         getattr(type(bot), method) is getattr(pyspiel.Bot, method)
     )
 
 
 def gives_policy(bot: pyspiel.Bot) -> bool:
-    """Return whether a bot's probabilities can be read, and not its moves alone."""
+    """Return whether a bot provides its probabilities, and not only its moves."""
     methods = "get_policy", "step_with_policy"
     return bot.provides_policy() and not all(inherits(bot, name) for name in methods)
 
@@ -135,8 +135,8 @@ class PolicyPlayer(pyspiel.Bot):
             actor = f"player {acts} acts" if acts >= 0 else "no player acts"
             raise ValueError(
                 f"state: {actor} after the actions {state.history()}, and the bot is "
-                f"player {self._player}; ask it where its player acts, or make a bot "
-                f"for the other seat"
+                f"player {self._player}; query it where its player acts, or make a "
+                f"bot for the other player"
             )
 
     def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:

@@ -33,9 +33,9 @@ class BotPolicy(StatePolicy):
     the way, as in its first match.
 
     Attributes:
-      queries: How often a bot was queried.
-      recipe: A function and its arguments that make the policy again in a worker; None:
-        it cannot be made again.
+      queries: Number of queries of bots.
+      recipe: A function and its arguments that make the policy again in a worker; None
+        if it cannot be made again.
     """
 
     recipe: tuple[Any, ...] | None = None
@@ -100,7 +100,7 @@ class BotPolicy(StatePolicy):
         """Return the bot of a player."""
         if player not in self._bots:
             sequence = np.random.SeedSequence(self._seed, spawn_key=(player,))
-            # Some bots take 31 bits.
+            # Some bots accept seeds of 31 bits only.
             seed = int(sequence.generate_state(1)[0] >> 1)
             self._bots[player] = self._make_bot(player, seed)
         return self._bots[player]

@@ -21,7 +21,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.turns import turn_based_state
 
-# For each player float64 [S], action probabilities by logical sequence.
+# Action probabilities by logical sequence, float64 [S] of each player.
 Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 # Largest deviation from 1 of the sum of probabilities at a decision, in policies of
 # callers. It suffices for float32.
@@ -103,7 +103,7 @@ def check_acting(state: pyspiel.State, player_id: int | None) -> int:
     if acts not in (0, 1) or player_id not in (None, acts):
         raise ValueError(
             f"player_id={player_id!r}: after the actions {state.history()} player "
-            f"{acts} acts; ask for the player who acts, at decisions"
+            f"{acts} acts; query the acting player, at decisions only"
         )
     return acts
 
@@ -185,7 +185,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
 
     @functools.cached_property
     def state_in(self) -> np.ndarray | None:
-        """The tensor of each row's state; None if there are no states."""
+        """Tensor of each row's state; None if the table has no states."""
         states = dict(zip(self.state_lookup, self.states, strict=True))
         table = openspiel_policy.TabularPolicy(self.game, states=states)
         return table.state_in if states else None

@@ -17,8 +17,8 @@ class FormPolicy(StatePolicy):
 
     Attributes:
       form: The form (`GameForm`): a public-tree or phantom game.
-      behaviour: For each player float64 or float32 [S], action probabilities by logical
-        sequence.
+      behaviour: Action probabilities of each player by logical sequence, float64 or
+        float32 [S].
     """
 
     def __init__(self, form: Any, behaviour: Sequence[np.ndarray]) -> None:
@@ -26,7 +26,8 @@ class FormPolicy(StatePolicy):
 
         Args:
           form: The form.
-          behaviour: For each player float64 or float32 [S], by logical sequence.
+          behaviour: Action probabilities of each player by logical sequence, float64 or
+            float32 [S].
 
         Raises:
           ValueError: If these have another size or type, or are not probabilities.
@@ -49,7 +50,7 @@ class FormPolicy(StatePolicy):
 
     @functools.cached_property
     def _first_sequences(self) -> tuple[np.ndarray, ...]:
-        """For each player int32 [I], the sequence of each infoset's first action."""
+        """Sequence of each infoset's first action, int32 [I] of each player."""
         return tuple(decisions.first_sequence for decisions in self.form.decisions)
 
     @property

@@ -4,7 +4,8 @@
 numbers among which the opponent chooses by its information. A lookahead with fixed
 values is not sound, even with values of an equilibrium: these are correct only if both
 players then follow that equilibrium, whatever they played before, and the solver plays
-as if nobody could deviate from it (docs/explanation/depth-limits.md has results).
+as if neither player could deviate from it (docs/explanation/depth-limits.md has
+results).
 
 Histories are given in one of three ways: as numbers of a game tree, as an array of
 states of batched rules, or as OpenSpiel's states.
@@ -33,8 +34,8 @@ class HistoryValues(abc.ABC):
     A solution above such values has no guarantee in the complete game.
 
     Attributes:
-      k: How many values the opponent of the re-solving player chooses from, by its
-        information; 1: each history has a fixed value.
+      k: Number of values from which the opponent of the re-solving player chooses, by
+        its information. If it is 1, each history has a fixed value.
     """
 
     k: int = 1
@@ -72,8 +73,8 @@ def leaf_utilities(
     shapes = [(count, value.k)] + [(count,)] * (value.k == 1)
     if values.shape not in shapes or not np.isfinite(values).all():
         raise ValueError(
-            f"the leaf value gave an array of shape {values.shape} for {count} "
-            f"histories and k={value.k}, or something that is no finite number"
+            f"leaf: returned an array of shape {values.shape} for {count} histories "
+            f"and k={value.k}, or a value that is not finite; return finite numbers"
         )
     return values.reshape(count, value.k)
 
@@ -139,7 +140,7 @@ class LeafValue(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        """float64 [L]; see `HistoryValues`."""
+        """Return float64 [L]; see `HistoryValues`."""
         tree = cast(GameTree, game)
         if self.sees == "histories":
             values = self._function(tree, histories)

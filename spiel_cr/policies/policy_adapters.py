@@ -32,20 +32,20 @@ from spiel_cr.policies.queries import (
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 
-# Answers that are remembered in order to compare them with later ones.
+# Largest number of answers that are stored for comparison with later answers.
 _REMEMBERED = 100_000
-# In deeper states, whose histories are long, answers are not remembered.
+# Largest depth of states whose answers are stored; deep ones have long histories.
 _DEEPEST = 256
-# `probe` plays at most so many matches, and starts none after so many seconds.
+# Largest number of matches of `probe`, and seconds after which no match is started.
 _ROLLOUTS, _PROBE_SECONDS = 256, 0.5
 
-# Information state, the player's own actions (strings of some phantom games forget
-# these), and the player.
+# Information state, the player's own actions (which the strings of some phantom games
+# omit), and the player.
 _Key = tuple[str, tuple[int, ...], int]
 
 
 def name_of(policy: Any) -> str:
-    """Return how messages name a policy: its class, or the name of a function."""
+    """Return the name of a policy in messages: its class, or the name of a function."""
     if inspect.isroutine(policy):
         return f"function {getattr(policy, '__name__', repr(policy))}"
     return type(policy).__name__
@@ -62,11 +62,12 @@ class AdaptedPolicy(StatePolicy):
 
     Attributes:
       policy: The foreign object.
-      name: How messages name it.
+      name: Name of the policy in messages.
       simultaneous: Whether it is a policy of the simultaneous game behind the game.
       by_information_state: Whether it only looks up information state strings, so that
         it answers alike at all histories of an information state.
-      table: The OpenSpiel table that batched rules can look up; None: there is none.
+      table: The OpenSpiel table that batched rules can look up; None for other
+        policies.
     """
 
     is_foreign = True
@@ -148,7 +149,7 @@ class AdaptedPolicy(StatePolicy):
         )
 
     def _compare(self, state: pyspiel.State, player: int, played: list[float]) -> None:
-        """Raise an error if the policy answered otherwise at this information state."""
+        """Raise an error if the answer at this information state has changed."""
         history = state.history()
         moves = tuple(
             move.action for move in state.full_history() if move.player == player

@@ -24,7 +24,7 @@ def find_node(policy: FormPolicy, words: str) -> tuple[int, tuple[str, ...]]:
       The node, and the names of the actions.
 
     Raises:
-      ValueError: If there is no such action, or no player acts there.
+      ValueError: If an action does not exist, or no player acts there.
     """
     actions, path = find_actions(policy.game, words)
     return policy.form.finder.after(actions), path
@@ -38,7 +38,7 @@ def node_probabilities(policy: FormPolicy, node: int) -> np.ndarray:
       node: A public node at which a player acts.
 
     Raises:
-      ValueError: If there is no such node, or no player acts there.
+      ValueError: If the node does not exist, or no player acts there.
     """
     betting = policy.form.betting
     node = check_integer(node, "node", 0, len(betting) - 1)
@@ -64,7 +64,7 @@ def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, 
       OpenSpiel's actions, and their names.
 
     Raises:
-      ValueError: If there is no such action, or no player acts after them.
+      ValueError: If an action does not exist, or no player acts after them.
     """
     state = after_deals(game.new_initial_state())
     actions: list[int] = []
@@ -72,15 +72,16 @@ def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, 
     for word in re.split(r"[\s,]+", words.strip()) if words.strip() else ():
         if state.is_terminal():
             raise ValueError(
-                f"node={words!r}: the game has ended after {' '.join(path)}, so there "
-                f"is no action {word!r} there; leave it out, and what comes after it"
+                f"node={words!r}: the game has ended after {' '.join(path)}, before "
+                f"{word!r}; remove this action and all actions after it"
             )
         names = action_names(state)
         action = _find_action(word, names)
         if action is None:
             raise ValueError(
-                f"node={words!r}: after {' '.join(path) or 'the deal'} there is no "
-                f"action {word!r}; choose among {', '.join(names.values())}"
+                f"node={words!r}: after {' '.join(path) or 'the deal'} the "
+                f"action {word!r} does not exist; choose among "
+                f"{', '.join(names.values())}"
             )
         actions.append(action)
         path.append(names[action])
@@ -88,7 +89,7 @@ def find_actions(game: pyspiel.Game, words: str) -> tuple[list[int], tuple[str, 
         after_deals(state)
     if state.is_terminal():
         raise ValueError(
-            f"node={words!r}: the game ends there; give a node where somebody acts"
+            f"node={words!r}: the game ends there; give a node where a player acts"
         )
     return actions, tuple(path)
 

@@ -42,8 +42,8 @@ from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
 
 # How thoroughly `query` checks that answers depend on the infoset alone.
 Check = Literal["sample", "full"]
-# Infosets of one task of a worker; with fewer infosets in all than these, the policy is
-# queried in this process, because starting workers takes some 20 s.
+# Number of infosets of a worker's task. Games with fewer infosets are queried in this
+# process, because starting workers takes about 20 s.
 _TASK, _FEWEST_IN_WORKERS = 16, 2000
 
 _QUERIES: Mapping[type, Any] = {
@@ -78,8 +78,8 @@ def query(
       fill: Whether the policy is replaced by uniform play at infosets where it has no
         answer. Otherwise that is an error, except where batched rules were used.
       deadline: The value of `time.perf_counter()` at which to stop.
-      executor: Where a bot is queried on a large game tree, if the bot can be made
-        again in a worker.
+      executor: Executor whose workers query a bot on a large game tree, if the bot can
+        be made again there.
       progress: Whether to show a progress bar on stderr.
 
     Returns:
@@ -153,7 +153,7 @@ def query_player(
 
 
 def _timed(batch: QueryBatch, deadline: float, bar: tqdm) -> Iterator[pyspiel.State]:
-    """Make the states of a batch, unless the deadline passes before."""
+    """Yield the states of a batch, unless the deadline passes before."""
     for state in batch.states():
         _check_time(deadline)
         yield state
@@ -162,7 +162,7 @@ def _timed(batch: QueryBatch, deadline: float, bar: tqdm) -> Iterator[pyspiel.St
 
 def _check_time(deadline: float) -> None:
     if time.perf_counter() > deadline:
-        raise GameTooLargeError("there was no time to query the policy everywhere")
+        raise GameTooLargeError("querying the policy would exceed the time limit")
 
 
 def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:
@@ -353,7 +353,7 @@ def contradiction(
 
 
 def place_of(state: pyspiel.State, player: int) -> str:
-    """Return how messages name a decision."""
+    """Return the description of a decision in messages."""
     key = state.information_state_string(player)
     return (
         f"at the information state {key!r} of player {player} (after the actions "
@@ -455,13 +455,13 @@ def _as_mapping(answer: Any, num_actions: int) -> Mapping[int, Any]:
 
 
 def member(policy: openspiel_policy.Policy, player: int) -> openspiel_policy.Policy:
-    """Return the policy that a player follows: of a pair of policies, its own."""
+    """Return the policy that a player follows; its member of a pair of policies."""
     members = getattr(policy, "members", None)
     return policy if members is None else members[player]
 
 
 def named(policy: openspiel_policy.Policy) -> str:
-    """Return how messages name a policy: its class, or that of an adapted object."""
+    """Return the name of a policy in messages; for adapted objects, their name."""
     return str(getattr(policy, "name", type(policy).__name__))
 
 
@@ -482,7 +482,7 @@ def row_probabilities(
       legal: bool [n, A], the legal actions.
 
     Returns:
-      float64 [n, A], probabilities in any scale; all legal actions alike where the
+      float64 [n, A], probabilities in any scale; equal for all legal actions where the
       policy has no answer.
 
     Raises:
@@ -500,7 +500,7 @@ def rules_for(
 
     Args:
       game: The game.
-      policy: The policy; a strategy of a phantom game has rules of its own.
+      policy: The policy. A strategy of a phantom game has its own batched rules.
       players: The players at whose decisions it is queried.
     """
     if (rules := getattr(policy, "rules", None)) is not None:
@@ -529,7 +529,7 @@ class LineQueries:
 
     Most tables that were sampled have no row below a decision of the same player for
     which they have no row (`TablePolicy.from_roots`), and are not queried there: in a
-    large game most of a rollout is outside of what was sampled.
+    large game most decisions of a rollout have no row.
     """
 
     def __init__(
@@ -564,7 +564,7 @@ class LineQueries:
                 self._policy, rules, rows[queried], player, legal[queried]
             )
             if self._stops:
-                # At a single action, tables have no row but may have rows below.
+                # Decisions with one action have no row, but may have rows below.
                 visited[lines[queried]] = ~silent | (legal[queried].sum(axis=1) == 1)
         return played
 
@@ -626,7 +626,7 @@ def _rows_source(
 def _row_answers(
     policy: Any, rules: BatchedRules, rows: np.ndarray, player: int
 ) -> np.ndarray:
-    """Return answers by action, float64 [n, A]; raises ValueError if there are none."""
+    """Return answers by action, float64 [n, A], or raise ValueError."""
     answers = _rows_source(policy, rules)
     if answers is None:
         raise ValueError(

@@ -105,7 +105,7 @@ class TableFacts(NamedTuple):
       keys: Kind of keys of infosets: "rules" if batched rules make them, or "strings".
       bytes: Memory of the table at the end.
       limit: Most memory that the table may have; a batch uses the rest of the limit.
-      full: Whether infosets were left out because there was no more memory.
+      full: Whether infosets were left out because the memory limit was reached.
       batch: Trajectories per player and iteration. If the caller gave none, it may be
         smaller than the algorithm's default, so that it fits into the memory limit.
         None for algorithms without batches.
@@ -140,9 +140,10 @@ class Result:
         was complete.
       iterations: Number of iterations, of each solve if there are several; for "lp" the
         simplex iterations of both programs.
-      average: For each player float64 [S], action probabilities of the average strategy
-        by logical sequence; in the public-tree form in the data type of the solve.
-      current: The same of the last iterate; None for resolving and "lp".
+      average: Action probabilities of the average strategy by logical sequence, float64
+        [S] of each player; in the public-tree form in the data type of the solve.
+      current: Action probabilities of the last iterate, as in `average`; None for
+        resolving and "lp".
       seconds: Time spent on iterations.
       compile_seconds: Time spent on tracing and compiling JAX functions.
       build_seconds: Time spent on building the represented game.
@@ -151,7 +152,7 @@ class Result:
       nodes: Number of decisions and terminal nodes that the trajectories visited, if
         networks were trained.
       curve: Points of the convergence curve, if the goal requested an evaluation.
-      table: Facts about the table of a sampled game; None if there was no table.
+      table: Facts about the table of a sampled game; None if the run had no table.
 
     Example:
       >>> import spiel_cr
@@ -236,7 +237,7 @@ class Result:
         return page_of(title, facts, (name, points), self.tree, self.average)
 
     def average_policy(self) -> openspiel_policy.Policy:
-        """The average strategy, for every infoset of the game."""
+        """Return the average strategy at every infoset of the game."""
         if self.solved is None:
             return cast(openspiel_policy.Policy, self.policy)
         return self._policy(self.average)
@@ -247,7 +248,7 @@ class Result:
         return form_policy(self.solved.game_form, cast_behaviours)
 
     def current_policy(self) -> openspiel_policy.Policy:
-        """The last iterate, for every infoset of the game.
+        """Return the last iterate at every infoset of the game.
 
         Raises:
           ValueError: If the result has no last iterate.
@@ -261,7 +262,7 @@ class Result:
     def nash_conv(self) -> float:
         """Compute the NashConv of the average strategy in the whole game.
 
-        NashConv is the sum over both players of what an exact best response gains.
+        NashConv is the sum of both players' gains from exact best responses.
         Node locks are lifted: a best response may also deviate at locked infosets. For
         the loss at unlocked infosets alone, see `nash_conv_with_locks`.
 
@@ -277,8 +278,8 @@ class Result:
     def nash_conv_with_locks(self) -> float:
         """Compute the NashConv of the average strategy in the game with locks.
 
-        Best responses keep the node locks, so the result is what both players lose at
-        unlocked infosets. It converges to zero during a solve with locks, and
+        Best responses keep the node locks, so the result is the sum of both players'
+        losses at unlocked infosets. It converges to zero during a solve with locks, and
         `Goal.until` compares with it. It never exceeds `nash_conv`, which it equals if
         nothing is locked.
 
@@ -295,10 +296,10 @@ class Result:
         """Compute bounds on the value of the whole game, with locks lifted.
 
         Returns:
-          What player 0's average strategy gets at least against any opponent, and what
-          any player 0 gets at most against player 1's average strategy. Both are
-          expected utilities of player 0 in the game's units. NashConv is the
-          difference.
+          The smallest value of player 0's average strategy against any opponent, and
+          the largest value of any strategy of player 0 against player 1's average
+          strategy. Both are expected utilities of player 0 in the game's units.
+          NashConv is the difference.
 
         Raises:
           ValueError: If the game was simulated.
@@ -336,7 +337,7 @@ class Result:
         return bounds[0] + offset, bounds[1] + offset
 
     def regrets(self) -> tuple[float, float]:
-        """Compute what each player gains by a best response in the whole game.
+        """Compute each player's gain from a best response in the whole game.
 
         Returns:
           For each player the gain of a best response that may change locked infosets,
@@ -362,7 +363,7 @@ class Result:
         return first, second
 
     def game_value(self) -> float:
-        """Player 0's expected utility where both play the average strategy.
+        """Compute player 0's expected utility if both play the average strategy.
 
         Raises:
           ValueError: If the game was simulated.
@@ -378,8 +379,8 @@ class Result:
         """
         if self.form is None or self.average is None:
             raise ValueError(
-                f"{self.game} was simulated, so there is no exact best response; use "
-                f"spiel_cr.best_response(...) for a bound"
+                f"{self.game} was simulated, so exact best responses are not "
+                f"available; use spiel_cr.best_response(...) for a bound"
             )
         return self.form, self.average
 

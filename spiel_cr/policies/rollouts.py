@@ -1,6 +1,6 @@
 """Rollouts: cached queries of policies, play to the end of a game, and mean utilities.
 
-`play_on` is the loop that plays everybody but a searching responder, for ISMCTS-BR,
+`play_on` plays chance and all players except a searching responder, for ISMCTS-BR,
 local best response and episodes of learning. `rollout_means` and `rollout_mean`
 estimate utilities at leaves of a lookahead.
 """
@@ -22,7 +22,7 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.policies.queries import shares
 
-# Information states whose answers are remembered, of one player.
+# Largest number of information states whose answers are cached, for each player.
 REMEMBERED = 200_000
 
 
@@ -92,7 +92,7 @@ class Answers:
 
     def _ask(self, state: pyspiel.State) -> Answer:
         if type(self._policy) is openspiel_policy.UniformRandomPolicy:
-            # Where legal actions are hardly ever the same, this is asked often.
+            # If the legal actions differ at most states, this branch is used often.
             legal = state.legal_actions()
             count = len(legal)
             same = [1 / count] * count
@@ -110,7 +110,7 @@ class Answers:
         chosen = [(a, p) for a, p in zip(legal, played, strict=True) if p > 0]
         probabilities = [p for _, p in chosen]
         ends = list(itertools.accumulate(probabilities))
-        # Numbers drawn are below 1, whatever the sum was rounded to.
+        # Random numbers are below 1, so the last end is set to 1 in spite of rounding.
         ends[-1] = 1.0
         return Answer([a for a, _ in chosen], probabilities, ends, dict(chosen))
 
@@ -156,7 +156,8 @@ def play_on(
         elif mover == TERMINAL:
             return mover
         else:
-            # Not checked: in games of cards that would take as long as the drawing.
+            # The action is not checked, because in card games a check takes as long as
+            # the draw.
             state.apply_action(draw_outcome(state.chance_outcomes(), number()))
 
 
@@ -200,9 +201,9 @@ def rollout_means(
     """Estimate mean utilities of many states by n rollouts each.
 
     The rollouts of a state are sampled together: all continuations are followed,
-    weighted by their probabilities, as long as there are at most n. Of more, n are
-    drawn by systematic resampling (Kitagawa 1996). Means are therefore unbiased, and
-    exact if there are never more than n continuations.
+    weighted by their probabilities, as long as there are at most n. If there are more,
+    n of them are drawn by systematic resampling (Kitagawa 1996). Means are therefore
+    unbiased, and exact if there are never more than n continuations.
 
     Args:
       rules: Batched rules of the game.
@@ -236,7 +237,7 @@ def rollout_means(
             weights[draws] *= rules.chance_probabilities(states[draws])
         weigh(states, player, rows, weights)
         if n == 1:
-            # One way each, of weight 1: no list of all ways is made.
+            # One continuation of weight 1 per state; no enumeration is needed.
             states = rules.child(states, choose(weights, draw(rows)))
             continue
         weights *= (weight / weights.sum(axis=1))[:, None]
@@ -259,7 +260,7 @@ def _thinned(
     Args:
       rows: Row of each entry, int64 [m], ascending.
       weight: Weights above 0, float64 [m].
-      n, draw: As in `rollout_means`.
+      n, draw: Arguments of `rollout_means`.
     """
     number, first, counts = np.unique(rows, return_index=True, return_counts=True)
     if (counts <= n).all():
@@ -268,9 +269,9 @@ def _thinned(
     ends = np.cumsum(weight)
     begin = ends[first] - weight[first]
     totals = ends[first + counts - 1] - begin
-    # Weights so small that they are lost in the sums of those before.
+    # A row whose weights are too small to change the cumulative sum is summed alone.
     totals = np.where(totals > 0, totals, np.add.reduceat(weight, first))
-    # How many of the n points of its row lie before the end of each place.
+    # Number of a row's n points below the cumulative weight of each entry.
     share = (ends - begin[group]) / totals[group]
     points = np.ceil(n * share - draw(number)[group]).clip(0, n)
     points[first + counts - 1] = n

@@ -83,7 +83,10 @@ def test_node_as_a_table_and_from_a_file(capsys, tmp_path):
         (("--ranges", "QQ;AKx"), "ranges: 'AKx' is neither a hand"),
         (("--bets", "50%,3x"), "bets: '3x' multiplies a bet"),
         (("--first", "button"), "--first"),
-        (("--node", "check raise-7"), "there is no action 'raise-7'; choose among"),
+        (
+            ("--node", "check raise-7"),
+            "the action 'raise-7' does not exist; choose among",
+        ),
         (("--csv", "/"), "--csv"),
         (("--algorithm", "sd-cfr"), "public-tree"),
     ],

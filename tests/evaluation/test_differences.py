@@ -1,4 +1,4 @@
-"""Where policies differ, against OpenSpiel's values of whole policies."""
+"""Differences between policies, against OpenSpiel's values of whole policies."""
 
 import pytest
 from open_spiel.python import policy as openspiel_policy
@@ -27,17 +27,17 @@ def test_gains_are_those_of_openspiel(policies):
     gains = value(game, second, first) - whole, whole - value(game, first, second)
     assert found.gains == pytest.approx(gains, abs=1e-9)
     for player in range(2):
-        listed = [row.worth for row in found.rows if row.player == player]
+        listed = [row.gain for row in found.rows if row.player == player]
         assert sum(listed) == pytest.approx(gains[player], abs=1e-9)
     expected = [exploitability.nash_conv(game, one) for one in (first, second)]
     assert found.nash_conv == pytest.approx(expected, abs=1e-9)
     assert found.infosets <= 936 and len(found.rows) <= found.infosets
-    worth = [abs(row.worth) for row in found.rows]
-    assert worth == sorted(worth, reverse=True)
+    sizes = [abs(row.gain) for row in found.rows]
+    assert sizes == sorted(sizes, reverse=True)
     assert min(gains) > 0.1, "the solution wins against uniform play"
 
 
-def test_one_infoset_is_worth_what_changing_it_alone_is(policies):
+def test_gain_at_one_infoset_is_that_of_changing_it_alone(policies):
     game, first, _ = policies
     tree = spiel_cr.build_tree(game, observations=True)
     state = game.new_initial_state()
@@ -45,19 +45,20 @@ def test_one_infoset_is_worth_what_changing_it_alone_is(policies):
         state.apply_action(action)
     changed = first.to_tabular()
     changed.policy_for_key(state.information_state_string())[:] = 0, 0, 1
-    found = spiel_cr.differences(tree, first, changed, sort="apart")
+    found = spiel_cr.differences(tree, first, changed, sort="disagreement")
     (row,) = found.rows
     assert (row.player, found.infosets, found.gains[1]) == (0, 1, 0.0)
     assert (row.actions, row.second) == (("Fold", "Call", "Raise"), (0, 0, 1))
     gain = value(game, changed, first) - value(game, first, first)
-    assert row.worth == found.gains[0] == pytest.approx(gain, abs=1e-12)
-    # One card of six, a call of two moves, a raise of two: two thirds of it apart.
-    assert row.apart == pytest.approx(1 / 6 / 2 / 2 * 2 / 3)
-    assert "apart in 2.78% of matches" in str(found)
-    assert "1 infosets differ, 1 in more than 1 % of matches; " in str(found)
+    assert row.gain == found.gains[0] == pytest.approx(gain, abs=1e-12)
+    # One card of six, a call of two moves, a raise of two, and two thirds of the
+    # probability at the infoset.
+    assert row.disagreement == pytest.approx(1 / 6 / 2 / 2 * 2 / 3)
+    assert "disagreement 2.78%" in str(found)
+    assert "1 infosets differ, 1 in more than 1% of matches; " in str(found)
     changed.policy_for_key(state.information_state_string())[:] = 0.3, 0.3, 0.4
     little = spiel_cr.differences(tree, first, changed)
-    assert "1 infosets differ, 0 in more than 1 % of matches; " in str(little)
+    assert "1 infosets differ, 0 in more than 1% of matches; " in str(little)
     assert "Fold 33% → 0%" in str(found) and "Fold 33% → 0%" in found._repr_html_()
 
 

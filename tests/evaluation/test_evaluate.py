@@ -223,7 +223,7 @@ def test_bots_use_their_own_information_only(name, text):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, "bot Opinionated does not provide probabilities"),
+        (None, "bot: Opinionated does not provide probabilities"),
         ([(0, 0.5), (1, 0.6)], "at least 0 and sum to 1"),
         ([(0, -0.5), (1, 1.5)], "at least 0 and sum to 1"),
         ([(0, 0.5), (2, 0.5)], "at least 0 and sum to 1"),
@@ -538,7 +538,7 @@ def test_actions_in_words():
         (["Deal:0", "Fold"], "action 2, 'Fold', is not legal"),
         ([""], "action 1, '', is not legal"),
         ([0, -1], "action 2, -1, is not legal"),
-        ([0], "leads to a chance move.*go on with one of 1"),
+        ([0], "leads to a chance move.*continue with one of 1"),
         ([0, 1, 0, 0], "leads to the end of the game.*leave some"),
         ([0, 1, 0, 0, 0], "action 5, 0, is not legal; .*none: the game is over"),
         ([0, 1], "player 0 acts there but has not acted before"),

@@ -167,7 +167,7 @@ REASONS = {
     "moves": (ValueError, "does not provide probabilities"),
     "large": (GameTooLargeError, "memory_limit"),
     "text": ((ValueError, TypeError), "not a string|should be string"),
-    "file": (FileNotFoundError, "there is no such file"),
+    "file": (FileNotFoundError, "the file does not exist"),
 }
 _ENUMERATED = """
     policy of OpenSpiel          | - | - | - | -     | - | - | text | text

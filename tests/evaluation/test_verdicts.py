@@ -74,7 +74,7 @@ def test_a_best_response_to_bots():
         assert found.value == pytest.approx(expected, abs=1e-9)
     with pytest.raises(ValueError, match="a PolicyBot for seat 0 was given for seat 1"):
         spiel_cr.best_response("kuhn_poker", bot, 0)
-    with pytest.raises(ValueError, match="player=2 must be 0 or 1"):
+    with pytest.raises(ValueError, match="player=2: not a player; give the responder"):
         spiel_cr.best_response("kuhn_poker", bot, 2)
 
 
@@ -112,7 +112,7 @@ def test_evaluating_a_player(solved):
     assert found.statistics["moves"] == found.statistics["infosets"] == 12
     with pytest.raises(ValueError, match="a PolicyBot plays for one player"):
         spiel_cr.evaluate("kuhn_poker", uniform_bot("kuhn_poker", 0))
-    with pytest.raises(ValueError, match="policy=3 is no player; give a string"):
+    with pytest.raises(ValueError, match="policy=3 is not a player; give a string"):
         spiel_cr.evaluate("kuhn_poker", 3)
 
 

@@ -111,11 +111,11 @@ ROWS = {
     "bot": [
         (
             "nobody",
-            "bot='nobody': there is no player 'nobody'; choose one of resolving, ",
+            "bot='nobody': the player 'nobody' does not exist; choose one of ",
         ),
         (
             "nobody(x=1)",
-            "there is no player 'nobody'; choose one of resolving, search, oos",
+            "the player 'nobody' does not exist; choose one of resolving, search, oos",
         ),
         ("", "bot='' cannot be read: '' is not a name; write name or name"),
         ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
@@ -182,7 +182,7 @@ ROWS = {
         ("oos(max_histories=58)", "max_histories"),
     ],
     "opponent": [
-        ("nothing", "there is no player 'nothing'; choose one of .*uniform"),
+        ("nothing", "the player 'nothing' does not exist; choose one of .*uniform"),
         ("cfr+", "iterations=10"),
         ("cfr+(gamma=2)", r"cfr\+\(gamma=2,iterations=10\)"),
         ("cfr+(iterations=0)", "whole number"),

@@ -125,8 +125,8 @@ def test_opponents_of_a_file():
         ("my_bots:Lost", "module 'my_bots' has no attribute 'Lost'"),
         ("no_bots_here:First", "'no_bots_here' was not imported; write module:name"),
         ("os:system(command=touch made)", "module 'os' was not imported; .*--import"),
-        ("my_bots:system(command=touch made)", "none of game, player, seed"),
-        ("my_bots:run(args=touch)", "none of game, player, seed"),
+        ("my_bots:system(command=touch made)", "no parameter game, player or seed"),
+        ("my_bots:run(args=touch)", "no parameter game, player or seed"),
         ("my_bots:Last(speed=2)", "unknown parameter 'speed'"),
         ("my_bots:policy", "is a module; write module:name of a function"),
         ("my_bots:nothing", "made a NoneType; return a pyspiel.Bot"),
@@ -255,8 +255,9 @@ def test_workers_import_too(tmp_path):
 @pytest.mark.usefixtures("imported")
 def test_a_policy_that_is_none_is_called_one():
     wanted = (
-        "^policy='my_bots:run' takes none of game, player, seed, so it is not called; "
-        r".* an OpenSpiel policy: def run\(game\): return MyPolicy\(game, \[0, 1\]\)"
+        "^policy='my_bots:run' has no parameter game, player or seed, so it "
+        r"cannot make a player; .* an OpenSpiel policy: "
+        r"def run\(game\): return MyPolicy\(game, \[0, 1\]\)"
     )
     with pytest.raises(ValueError, match=wanted):
         spiel_cr.nash_conv("kuhn_poker", "my_bots:run")

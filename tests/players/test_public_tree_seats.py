@@ -117,7 +117,7 @@ def test_a_bot_of_a_string_takes_the_form_of_signals():
     text = "python_rhode_island_holdem(num_ranks=6,num_suits=3)"
     prepared = player_specs.prepare(text, ["resolving(iterations=2)", "uniform"])
     assert isinstance(prepared, PublicTreeGame)
-    with pytest.raises(ValueError, match="needs the whole game"):
+    with pytest.raises(ValueError, match="needs the game tree"):
         player_specs.prepare(text, ["resolving(iterations=2,gadget=maxmargin)"])
     small = player_specs.prepare("kuhn_poker", ["resolving(iterations=2)"])
     assert not isinstance(small, pyspiel.Game)
@@ -129,7 +129,7 @@ def test_a_bot_of_a_string_takes_the_form_of_signals():
     ids=["public-tree", "tree"],
 )
 def test_both_forms_are_held_to_the_limit(text):
-    with pytest.raises(ValueError, match="needs the whole game, and .* the limit"):
+    with pytest.raises(ValueError, match="needs the game tree: .* the limit"):
         player_specs.prepare(text, ["resolving(iterations=2)"], memory_limit=1)
 
 

@@ -55,7 +55,7 @@ def test_a_game_that_is_not_compiled(tmp_path):
         seed=1,
     )
     assert found.tree is None and found.average is None and found.form is None
-    with pytest.raises(ValueError, match="was simulated, so there is no exact"):
+    with pytest.raises(ValueError, match="was simulated, so exact"):
         found.nash_conv()
     assert (found.iterations, found.trajectories) == (2, 64)
     found.save(paths[1])

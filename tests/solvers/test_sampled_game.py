@@ -101,7 +101,7 @@ def test_games_that_forget_need_sampled_averages(monkeypatch):
 def test_policies_answer_for_the_player_who_acts():
     policy = sample().average_policy()
     state = policy.game.new_initial_state()
-    with pytest.raises(ValueError, match="player -1 acts; ask for the player who acts"):
+    with pytest.raises(ValueError, match="player -1 acts; query the acting player"):
         policy.action_probabilities(state)
     for card in (0, 1):
         state.apply_action(card)
@@ -201,7 +201,7 @@ def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
     else:
         arrays[name] = spoil(arrays[name])
     storage.save(path, arrays, metadata)
-    with pytest.raises(CorruptFileError, match="damaged policy file"):
+    with pytest.raises(CorruptFileError, match="corrupt policy file"):
         spiel_cr.load_policy(path)
     with pytest.raises(CorruptFileError):
         policy_files.check_policy_file(path)

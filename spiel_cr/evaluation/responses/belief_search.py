@@ -66,7 +66,7 @@ class Branch:
         self.update()
 
     def update(self) -> None:
-        """Value and `solved` by what is below now."""
+        """Compute value and `solved` from the nodes below."""
         value, solved = self.reward, True
         for node, share in zip(self.below, self.probabilities, strict=True):
             value += share * node.value
@@ -136,7 +136,7 @@ class BeliefNode:
         return values.index(max(values))
 
     def update(self) -> None:
-        """Value and `solved` by what is below now."""
+        """Compute value and `solved` from the nodes below."""
         self.value = max(branch.value for branch in self.branches)
         self.solved = all(branch.solved for branch in self.branches)
 
@@ -199,7 +199,7 @@ def follow(
                     (state, move, weight * p) for move, p in probabilities.items()
                 ]
                 if len(edges) > max(_MOST_EDGES, 2 * limit):
-                    # Sampling twice keeps expectations, too.
+                    # Sampling a second time also keeps expectations.
                     edges, complete = few(edges, limit, number()), False
         if len(edges) > limit:
             edges, complete = few(edges, limit, number()), False
@@ -272,9 +272,9 @@ class BeliefSearch:
     Attributes:
       root: Information state of the last `enter`, or the root of the game.
       nodes: Information states in the tree, by their strings.
-      held: Number of histories of those that are not expanded.
-      forgetful: Whether a string occurred after different decisions, so that the game
-        has imperfect recall.
+      held: Number of stored histories, in all nodes that are not expanded.
+      forgetful: Whether a string occurred after different decisions of the player,
+        which shows that the game has imperfect recall.
     """
 
     root: BeliefNode

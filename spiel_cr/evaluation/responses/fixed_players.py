@@ -55,7 +55,7 @@ class _SamplingPlayer(abc.ABC):
 
 
 class TablePlayer(_SamplingPlayer):
-    """A player by a table of keys; it plays uniformly where that has no row."""
+    """Player that follows a table of keys; uniform at keys without a row."""
 
     def __init__(self, strategy: TableStrategy) -> None:
         """Keep a strategy whose keys are made as those of the source."""
@@ -70,7 +70,7 @@ class TablePlayer(_SamplingPlayer):
 
 
 class NetworkPlayer:
-    """A player by networks that answer many decisions at once."""
+    """A player that follows networks, which evaluate many decisions at once."""
 
     def __init__(self, knowledge: Knowledge, policy: DeepPolicy) -> None:
         """Keep the policy; nothing is queried yet.
@@ -110,7 +110,7 @@ class _Acting:
 
 
 class LegalPlayer(_SamplingPlayer):
-    """A player by a policy that depends on the legal actions alone.
+    """A player that follows a policy that depends on the legal actions alone.
 
     The policy is queried once for each set of legal actions, so it can play on a game's
     batched rules, where OpenSpiel's states do not exist.
@@ -145,7 +145,7 @@ class LegalPlayer(_SamplingPlayer):
 
 
 class _CachedPlayer(_SamplingPlayer):
-    """A player by a policy that is queried once for each key."""
+    """A player that follows a policy, which is queried once for each key."""
 
     def __init__(self) -> None:
         self._cache: dict[bytes, list[float]] = {}
@@ -170,7 +170,7 @@ class _CachedPlayer(_SamplingPlayer):
 
 
 class StatePlayer(_CachedPlayer):
-    """A player by an OpenSpiel policy, on a `StateSource`."""
+    """A player that follows an OpenSpiel policy, on a `StateSource`."""
 
     def __init__(self, policy: openspiel_policy.Policy) -> None:
         """Keep a policy that depends on the player's information states only."""
@@ -184,7 +184,7 @@ class StatePlayer(_CachedPlayer):
 
 
 class StringPlayer(_CachedPlayer):
-    """A player by a table of strings that batched rules make, on a `RulesSource`."""
+    """Player that follows a table of strings of batched rules (`RulesSource`)."""
 
     def __init__(
         self, table: openspiel_policy.TabularPolicy, source: RulesSource
@@ -202,7 +202,9 @@ class StringPlayer(_CachedPlayer):
 
 
 class BotPlayer:
-    """A player by bots on a `StateSource`, which need not provide probabilities.
+    """A player that calls bots, which need not provide probabilities.
+
+    The positions are those of a `StateSource`.
 
     At every decision the bot is moved to the state by `pyspiel.Bot.restart_at`. If it
     does not support that, it is informed of all moves after `restart`. One bot can

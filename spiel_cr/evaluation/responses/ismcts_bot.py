@@ -108,7 +108,7 @@ def back_up(path: Sequence[tuple[Node, int]], leaf: Node | None, value: float) -
     Args:
       path: Nodes and places of the played actions, from the root of the search.
       leaf: A node after the last action that has just joined the tree with a predicted
-        value; None if there is none.
+        value; None for a simulation that reached the end of the game.
       value: Value of the simulation: its return, or the value of the leaf.
     """
     amount = value
@@ -231,8 +231,8 @@ class ISMCTSBRBot(StateResponder):
         if config.learn:
             raise ValueError(
                 f"learn={config.learn} searches every information state beforehand, "
-                f"which needs a compiled game (ismcts_br.search_response); on states "
-                f"leave it 0 and give a predictor"
+                f"which needs a game tree (search_response); on states "
+                f"use learn=0 and give a predictor"
             )
         uniform = openspiel_policy.UniformRandomPolicy(game)
         super().__init__(game, player, opponent, seed=seed, belief=belief)
@@ -329,15 +329,15 @@ class ISMCTSBRBot(StateResponder):
         root = self._beliefs.root
         without_noise = root.prior
         root.prior = _noisy(without_noise, noise, random)
-        worth = self._beliefs.search()
+        simulated = self._beliefs.search()
         root.prior = without_noise
-        if worth is None:
+        if simulated is None:
             return None
-        self.simulations += worth
+        self.simulations += simulated
         visits, best = list(root.visits), root.best()
         # Simulations that were not needed count for the best action, at least one, so
         # that it is the most visited one.
-        visits[best] += max(self._config.simulations - worth, 0)
+        visits[best] += max(self._config.simulations - simulated, 0)
         visits[best] = max(visits[best], max(visits) + 1)
         values = [branch.value for branch in root.branches]
         actions = self.belief.states[0].legal_actions()

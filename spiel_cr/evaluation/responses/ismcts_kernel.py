@@ -2,8 +2,8 @@
 
 Simulations run in parallel with the same statistics. Those that reach one information
 state share the visits that PUCT would give one after another with fixed values. The
-expected number of simulations there is that of the last round. A single simulation
-takes the best action by PUCT.
+number of simulations that will reach it is predicted by that of the last round. A
+single simulation takes the best action by PUCT.
 
 The paper backs up the mean return of simulations. Here Q(s, a) is the mean return if
 the most visited action follows at each later decision, so that exploration further down
@@ -113,11 +113,11 @@ def build(
     histories, decisions = tree.histories, tree.infosets[player].decisions
     if not len(decisions):
         raise ValueError(
-            f"{tree.game}: player {player} never decides anything; choose the other "
+            f"{tree.game}: player {player} has no decisions; choose the other "
             f"player, or a game with decisions"
         )
     acts = histories.player == player
-    # Elsewhere the infoset is another's number, or none.
+    # At other nodes, the number is that of another player's infoset, or -1.
     player_infoset = np.where(acts, histories.infoset, 0)
     counts = np.where(acts, decisions.num_actions[player_infoset], 0)
     # Edge 0 is the start; then every node's actions, in order.
@@ -283,13 +283,13 @@ class Table(NamedTuple):
       visits: float [S + A], number of simulations of each action, by sequence.
       value: float [S + A], Q(s, a): mean reward of the action if the most visited ones
         follow at every later decision, in the responder's utility.
-      begun: float [I], number of simulations that began at each infoset.
+      started: float [I], number of simulations that began at each infoset.
       reached: float [I], number of simulations that reached each infoset.
     """
 
     visits: jax.Array
     value: jax.Array
-    begun: jax.Array
+    started: jax.Array
     reached: jax.Array
 
 
@@ -317,7 +317,8 @@ def programs() -> int:
 @functools.cache
 def run() -> Any:
     """Return `search`, jitted, with a donated table."""
-    # As fast as what the newer emitters give here, and compiled in two thirds the time.
+    # The code is as fast as with the newer emitters, and compiles in two thirds of the
+    # time.
     return jax.jit(search, donate_argnames="table", compiler_options=quick_options())
 
 
@@ -333,20 +334,21 @@ def search(
     """Run rounds of simulations; the roots take turns."""
     width = points.shape[1]
     # Each root has consecutive points, which cover the space evenly. The power of two
-    # is exact, since logarithms and powers of XLA are not: with one less, `begun` would
-    # miss some simulations, which would then count above their root.
+    # must be exact, which logarithms and powers of XLA are not: if it were smaller by
+    # one, `started` would miss some simulations, which would then count above their
+    # root.
     share = jnp.asarray(jnp.maximum(width // roots.number, 1), jnp.int32)
     each = 1 << (31 - jax.lax.clz(share))
     turns = width // each
-    begun = table.begun
+    started = table.started
     known = table.reached
 
     def one(i: jax.Array, carry: _Batch) -> _Batch:
-        # In single precision always: the same draws whatever the caller's default is.
+        # Single precision gives the same draws for any default precision of the caller.
         shift_key = jax.random.fold_in(key, i)
         shift = jax.random.uniform(shift_key, (len(points), 1), jnp.float32)
-        # A randomly shifted point set: each simulation's draws are uniform and
-        # independent of one another, and those side by side cover more ground.
+        # A randomly shifted point set: the draws of each simulation are uniform and
+        # independent; parallel simulations cover the space evenly.
         draw = ((points.astype(jnp.float32) + shift) % 1).astype(table.visits.dtype)
         turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
@@ -363,9 +365,9 @@ def search(
         slots = end * turns
         place = jnp.arange(len(roots.infosets))
         full = each * (slots // roots.number + (place < slots % roots.number))
-        new = jnp.where(place < roots.number, full, 0).astype(begun.dtype)
+        new = jnp.where(place < roots.number, full, 0).astype(started.dtype)
         after = table._replace(
-            visits=batch.visits, begun=begun.at[roots.infosets].add(new)
+            visits=batch.visits, started=started.at[roots.infosets].add(new)
         )
         after = _back_up(arrays, after)
         return after, after.reached - table.reached
@@ -418,7 +420,7 @@ def _simulate(
         for a in range(shape.actions - 1):
             beyond = beyond & (batch.ends[first + a] <= luck)
             action = action + beyond
-        # The last end may be a little below 1; what follows it belongs to others.
+        # The last entry may be a little below 1; the next one is of another infoset.
         action = jnp.minimum(action, arrays.actions[infoset] - 1)
         edge = arrays.edge[walk.node] + action
         luck, going = draw[2 * depth + 2], arrays.going[edge]
@@ -454,7 +456,7 @@ def _back_up(arrays: SearchTree, table: Table) -> Table:
         weight = share**_SHARPNESS
         best = (weight * value).sum(axis=0) / jnp.maximum(weight.sum(axis=0), 1)
         reached = jnp.maximum(visits, 0).sum(axis=0)
-        arrived = reached - table.begun[begin:end]
+        arrived = reached - table.started[begin:end]
         total = total.at[arrays.parent[begin:end]].add(arrived * best)
         counts.append(reached)
     return table._replace(

@@ -6,8 +6,8 @@ posterior at the root, the opponent's moves from its policy.
 
 Deviations. The statistics of an information state do not depend on where a simulation
 began, since beliefs do not depend on the responder's own play; so all searches of one
-response share one table instead of reusing a tree within an episode. How values are
-backed up, and how simulations run side by side, is said in `ismcts_kernel.py`.
+response share one table instead of reusing a tree within an episode. See
+`ismcts_kernel.py` for the backup of values and for parallel simulations.
 """
 
 import dataclasses
@@ -97,7 +97,7 @@ def search_response(
     simulations = 0
     learning = dataclasses.replace(config, simulations=config.learn or 1)
     choices = decisions.num_actions > 1
-    # Backwards first, so that the results of a level serve the levels above it.
+    # The last level comes first, so that its results are used at the levels above it.
     passes = [(n, True) for n in range(arrays.shape.depth) if config.learn][::-1]
     passes += [(n, False) for n in range(arrays.shape.depth)]
     for level, learns in tqdm(
@@ -192,7 +192,7 @@ def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
     if visits > most:
         raise ValueError(
             f"simulations={config.simulations} and learn={config.learn} may visit an "
-            f"action {visits:,} times; {dtype} counts to {most:,}: ask for fewer"
+            f"action {visits:,} times; {dtype} can count to {most:,}; reduce both"
         )
 
 

@@ -190,11 +190,11 @@ class NetworkPriorAndValue:
 
 def check_tensor(game: pyspiel.Game) -> None:
     """Raise ValueError if the game has no information state tensors."""
-    remedy = "search without a network (method ismcts), which needs none"
+    remedy = "search without a network (method ismcts)"
     if not game.get_type().provides_information_state_tensor:
         raise ValueError(
-            f"{game}: the game offers no information_state_tensor, which a network "
-            f"reads; implement it in the game, or {remedy}"
+            f"{game}: the game has no information_state_tensor, the input of a "
+            f"network; implement it in the game, or {remedy}"
         )
     state = first_decision(game)
     if state.is_terminal():
@@ -204,8 +204,8 @@ def check_tensor(game: pyspiel.Game) -> None:
     # A game in Python without an observer, or with one that does not support tensors.
     except (AttributeError, NotImplementedError) as error:
         raise ValueError(
-            f"{game}: the game promises an information_state_tensor, which a network "
-            f"reads, and gives none ({error}); give the game a make_py_observer, or "
+            f"{game}: the game declares an information_state_tensor, the input of a "
+            f"network, but has none ({error}); give the game a make_py_observer, or "
             f"{remedy}"
         ) from error
 
@@ -246,8 +246,8 @@ class LearningConfig:
             checks.check_iterations(units, name="hidden")
         if self.search.learn:
             raise ValueError(
-                f"search.learn={self.search.learn} learns a table; here a network "
-                f"learns: leave it 0"
+                f"search.learn={self.search.learn}: learning a table is not available "
+                f"for the method learned; use 0"
             )
         checks.check_number(self.learning_rate, "learning_rate", "(0, inf)")
 
@@ -327,8 +327,8 @@ def learn_response(
         samples = _newest([samples, *played], config.replay)
         if not len(samples.returned):
             raise ValueError(
-                f"{game}: player {player} decided nothing in {config.episodes} "
-                f"episodes, so there is nothing to learn from; choose the exact "
+                f"{game}: player {player} had no decision in {config.episodes} "
+                f"episodes, so it has nothing to learn from; choose the exact "
                 f"response, or raise episodes"
             )
         random = np.random.default_rng([seed, number, 0, 1])

@@ -237,12 +237,12 @@ def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarr
     return behaviour
 
 
-# Number of boards that compare hands before the first card is dealt, and later.
+# Number of boards for comparing hands: before the first card is dealt, and later.
 _AT_FIRST, _LATER = 500, 50
 
 
 class BoardResponse:
-    """The local best response to a strategy on bets and buckets."""
+    """Local best response to a strategy of a bucketed betting game."""
 
     def __init__(
         self, rules: BoardRules, strategy: TableStrategy, player: int, *, seed: int
@@ -350,7 +350,7 @@ class BoardResponse:
                 result[:, at], self._tree.children[node], strict=True
             ):
                 if self._folds(child):
-                    values[:] = -stake[child] * self._apart(other[at])
+                    values[:] = -stake[child] * self._disjoint_sums(other[at])
                     continue
                 stays = other[at]
                 values[:] = 0
@@ -358,16 +358,16 @@ class BoardResponse:
                 if len(below) and self._folds(below[0]):
                     index, row = self._where[child]
                     gone = self._played[index][0, row, labels] * stays
-                    values += stake[below[0]] * self._apart(gone)
+                    values += stake[below[0]] * self._disjoint_sums(gone)
                     stays = stays - gone
                 values += stake[self._called(child)] * (wins @ stays)
         return result
 
-    def _apart(self, reach: np.ndarray) -> np.ndarray:
+    def _disjoint_sums(self, reach: np.ndarray) -> np.ndarray:
         """Return float32 [H], sums of reach [H] over hands that share no card."""
         held = self._rules.held
-        apart: np.ndarray = reach.sum() - held @ (reach @ held)
-        return apart + (held[0].sum() - 1) * reach
+        disjoint: np.ndarray = reach.sum() - held @ (reach @ held)
+        return disjoint + (held[0].sum() - 1) * reach
 
 
 def _strategy_at(strategy: TableStrategy, group: Group) -> np.ndarray:

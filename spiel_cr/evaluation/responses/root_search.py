@@ -124,7 +124,7 @@ class RootSearch:
         if drawn or self._search.forgetful:
             return 0.0
         shares: dict[int, float] = {}
-        # Nodes that joined later are below.
+        # Nodes that were added later are below earlier ones.
         for node in reversed((self._search.root, *self._search.nodes.values())):
             open_ = [
                 math.fsum(
@@ -144,7 +144,7 @@ class RootSearch:
         root = self._search.root
         texts = [text.encode("utf-8", "surrogatepass") for text in nodes]
         rows = [_row(node) for node in nodes.values()]
-        count, action, worth, expected = (
+        count, action, values, expected = (
             np.array([row[place] for row in rows]) for place in range(4)
         )
         complete = all(
@@ -158,7 +158,7 @@ class RootSearch:
             keys.of_bytes(texts, self.player),
             count.astype(np.int64),
             action.astype(np.int64),
-            worth.astype(np.float64),
+            values.astype(np.float64),
             expected.astype(np.float64) if exact else np.full(len(rows), np.nan),
             np.full(NUM_HABITS, -1),
             _row(root)[3] if known else math.nan,

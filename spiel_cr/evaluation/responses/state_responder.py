@@ -24,7 +24,8 @@ class BeliefRecord:
       empty: Number of decisions without a particle that fits; moves are random there.
       effective_sizes: Sum of the effective sample sizes of approximate beliefs that are
         not empty.
-      least_effective_size: Smallest of these sizes; None if there were none.
+      least_effective_size: Smallest of these sizes; None if all beliefs were exact or
+        empty.
     """
 
     decisions: int = 0

@@ -48,7 +48,7 @@ _HABITS = ("usual", "times", "compared")
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
 
 
-class _Met(NamedTuple):
+class _Steps(NamedTuple):
     """Decisions of the responder in matches; int64 [n] each.
 
     Attributes:
@@ -177,7 +177,7 @@ class TableResponder:
         half = random.random(count) < 0.5
         varied = half if compares else np.full(count, self._varies())
         unplanned = Unplanned(self.setting, varied)
-        met: list[_Met] = []
+        steps: list[_Steps] = []
 
         def respond(
             positions: Positions, there: np.ndarray, games: np.ndarray
@@ -197,7 +197,7 @@ class TableResponder:
             chosen = np.where(arm == last, -1, arm)
             unplanned.fill(positions, there, games, chosen, random)
             depth = decided[games]
-            met.append(_Met(depth, games, row, chosen, tries, trusted, habit, arm))
+            steps.append(_Steps(depth, games, row, chosen, tries, trusted, habit, arm))
             decided[games] += 1
             return chosen
 
@@ -209,7 +209,7 @@ class TableResponder:
         if compares and not unplanned.again:
             # No action can be repeated, for example in card games.
             self._compared[:] = _COMPARED, 0, 0
-        self._learn(met, returns)
+        self._learn(steps, returns)
 
     def _rows(
         self,
@@ -251,7 +251,7 @@ class TableResponder:
     def _habits(self) -> np.ndarray:
         """Return int64 [NUM_HABITS], the best arms; -1 for the setting's own player."""
         if self._varies():
-            # A fixed action would repeat earlier actions of the match.
+            # A fixed habit would repeat earlier actions of the match.
             return np.full(NUM_HABITS, -1)
         value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
         best, last = value.argmax(axis=1), value.shape[1] - 1
@@ -267,19 +267,19 @@ class TableResponder:
         error = math.sqrt(((squares / number - mean**2) / number).sum())
         return bool(mean[1] > mean[0] + _CLEARLY * error)
 
-    def _learn(self, met: list[_Met], returns: np.ndarray) -> None:
+    def _learn(self, steps: list[_Steps], returns: np.ndarray) -> None:
         """Move means towards the returns, starting with the last decisions.
 
         Args:
-          met: Decisions of the matches.
+          steps: Decisions of the matches.
           returns: float64 [count], the responder's returns; changed in place.
         """
-        if not met:
+        if not steps:
             return
-        whole = _Met(*(np.concatenate(part) for part in zip(*met, strict=True)))
-        for now in range(int(whole.depth.max()), -1, -1):
-            at = np.flatnonzero(whole.depth == now)
-            here = _Met(*(part[at] for part in whole))
+        joined = _Steps(*(np.concatenate(part) for part in zip(*steps, strict=True)))
+        for now in range(int(joined.depth.max()), -1, -1):
+            at = np.flatnonzero(joined.depth == now)
+            here = _Steps(*(part[at] for part in joined))
             known, rows = here.row >= 0, here.row
             for means, visits, place, arm, some in (
                 (self._mean, self._visits, rows, here.action, known),

@@ -58,7 +58,7 @@ class Setting(NamedTuple):
     own: FixedPlayer
 
     def side_by_side(self, most: int) -> int:
-        """Return how many matches to play at once.
+        """Return the number of matches to play in parallel.
 
         Args:
           most: Largest number, for games with few actions.
@@ -201,7 +201,7 @@ class Unplanned:
           varied: bool [n], matches in which actions are not repeated.
         """
         self._own, self._varied, self.again = setting.own, varied, False
-        # Only if a match is varied, because games may have many actions.
+        # Only varied matches need it, and games may have many actions.
         rows = len(varied) if varied.any() else 0
         self._taken = np.zeros((rows, setting.source.max_actions), bool)
 
@@ -274,7 +274,7 @@ class Habits(StatePolicy):
     """The policy at unvisited infosets, and of the other player."""
 
     def __init__(self, response: "TableResponse", own: openspiel_policy.Policy) -> None:
-        """Use the habits of a response, and `own` where there is no habit."""
+        """Use the habits of a response, and `own` where no habit is known."""
         super().__init__(own.game)
         self._response, self._own = response, own
 
@@ -311,7 +311,7 @@ class TableResponse:
       habits: int [NUM_HABITS], actions by `habit_of`; for -1 see `Unplanned`.
       start: Expectation at the start of the game, as in `expected`.
       value: Exact value of the response; None if it is not known.
-      varied: Whether actions are not repeated where there is no habit, see `Unplanned`.
+      varied: Whether actions are not repeated where no habit is known, see `Unplanned`.
     """
 
     player: int

@@ -27,7 +27,7 @@ class ArrayBelief:
     """The belief of one player, updated along a match.
 
     If the opponent's policy cannot lead to the player's information, or no kept history
-    did, there are no histories until the end of the match.
+    did, the belief is empty until the end of the match.
 
     Attributes:
       rules: Batched rules of the game.

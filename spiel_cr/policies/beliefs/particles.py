@@ -28,7 +28,7 @@ _LOOKED_AT, _DOUBTED = 3, 0.1
 # With less than this share of the particles, a step is repeated.
 _FEW = 0.05
 
-# How often a step is repeated, and how often if no particle fits.
+# Number of repetitions of a step, and number of repetitions if no particle fits.
 _RETRIES, _MOST_RETRIES = 3, 12
 
 
@@ -193,9 +193,9 @@ class ParticleFilter:
                 front += self._fitting(state.child(move), weight, seen, above)
                 if len(front) + (looked if counts_all else len(at_decision)) > limit:
                     raise TooManyStatesError(
-                        f"player {self._player} of {self._game} cannot tell apart more "
-                        f"than max_histories={limit} histories; raise max_histories, "
-                        f"or give particles"
+                        f"max_histories={limit}: player {self._player} of "
+                        f"{self._game} cannot distinguish more histories than that; "
+                        f"raise max_histories, or give particles"
                     )
             if random is not None:
                 complete = complete and max(len(front), len(at_decision)) <= most

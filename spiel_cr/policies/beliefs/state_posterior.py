@@ -63,7 +63,7 @@ class StatePosterior:
     *Impossible observations.* If the opponent's policy cannot lead to the view, the
     belief is that of chance and a uniform opponent, for the full match. With particles
     this cannot be decided. The view counts as impossible if no particle fits. If none
-    fits for a uniform opponent either, there are no histories.
+    fits for a uniform opponent either, the belief is empty.
 
     Attributes:
       states: The histories, which must not be changed; empty only if no particle fits.
@@ -127,7 +127,7 @@ class StatePosterior:
         self.states, self.weights, _, self.log_reach = belief
         self._ends = list(itertools.accumulate(self.weights.tolist()))
         if self._ends:
-            # Numbers are below 1, whatever the sum was rounded to.
+            # The last entry must be exactly 1 in spite of rounding.
             self._ends[-1] = 1.0
 
     def update(self, state: pyspiel.State) -> None:

@@ -1,8 +1,9 @@
-"""What a player believes, on a compiled game.
+"""A player's belief over the histories of a game tree.
 
-The opponent's policy is fixed and known. Then the probability of a history given what
-the responder knows is chance times the opponent's reach, normalised: the responder's
-own reach is the same at all histories of its infoset and cancels (perfect recall).
+The opponent's policy is fixed and known. The probability of a history, given the
+responder's information, is then proportional to the reach of chance and the opponent.
+With perfect recall, the responder's own reach is the same at all histories of an
+infoset and cancels.
 """
 
 import numpy as np
@@ -15,23 +16,23 @@ from spiel_cr.policies import conversions
 def check_opponent(
     tree: GameTree, player: int, other_behaviour: np.ndarray
 ) -> np.ndarray:
-    """Returns the opponent's strategy, float64 [S'], or raises ValueError.
+    """Return the opponent's strategy, float64 [S'], or raise ValueError.
 
     Args:
-      tree: the compiled game.
-      player: the responder, 0 or 1.
-      other_behaviour: the opponent's action probabilities.
+      tree: The game tree.
+      player: The responder, 0 or 1.
+      other_behaviour: The opponent's action probabilities.
     """
     other = 1 - check_choice(player, "player", (0, 1))
     return conversions.check_behaviour(tree, other, other_behaviour)
 
 
 def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """float64 [N], chance times the opponent's reach of each history.
+    """Return float64 [N], the reach of each history by chance and the opponent.
 
     Args:
-      tree: the compiled game.
-      player: the responder.
+      tree: The game tree.
+      player: The responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
     """
     decisions = tree.infosets[1 - player].decisions
@@ -41,7 +42,10 @@ def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
 
 
 def reached(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """bool [I], the responder's infosets that chance and the opponent can lead to."""
+    """Return bool [I], the responder's infosets that the others can reach.
+
+    An infoset counts if chance and the opponent lead to it with positive probability.
+    """
     decides = np.flatnonzero(tree.histories.player == player)
     total = np.bincount(
         tree.histories.infoset[decides],
@@ -52,17 +56,17 @@ def reached(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
 
 
 def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """The responder's exact posterior over histories.
+    """Return the responder's exact posterior over histories.
 
     Args:
-      tree: the compiled game.
-      player: the responder.
+      tree: The game tree.
+      player: The responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
 
     Returns:
       float64 [N], at the responder's decisions the probability of the history given its
-      infoset, 0 elsewhere. Where the opponent's policy never leads to an infoset, it is
-      taken to have played uniformly before.
+      infoset, 0 elsewhere. If the opponent's policy cannot lead to an infoset, the
+      posterior assumes that the opponent played uniformly before.
     """
     histories = tree.histories
     decides = np.flatnonzero(histories.player == player)
@@ -81,12 +85,13 @@ def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
 
 
 def transitions(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """float64 [N], the probability of the move into each history where the opponent or
-    chance made it; 1 where the responder did, and at the root.
+    """Return float64 [N], the probability of the move into each history.
+
+    It is 1 at the root and after the responder's own moves.
 
     Args:
-      tree: the compiled game.
-      player: the responder.
+      tree: The game tree.
+      player: The responder.
       other_behaviour: float64 [S'], the opponent's action probabilities.
     """
     # The responder's own moves count for 1.

@@ -379,7 +379,7 @@ def test_a_game_too_large_for_a_bot_is_refused_at_once(tmp_path, capsys, bot):
     out = tmp_path / "out"
     words = ("--game", "phantom_ttt", "--bots", f"uniform;{bot}", "--out", out)
     error = refused(capsys, "tournament", *words)
-    assert f"bot={bot!r} needs the whole game" in error and "memory_limit" in error
+    assert f"bot={bot!r} needs the game tree" in error and "memory_limit" in error
     remedy = f"{bot.partition('(')[0]}(max_histories=N"
     assert (remedy in error) == bot.startswith("resolving")
     assert not out.exists()

@@ -203,7 +203,7 @@ def test_statistics_are_consistent():
         np.bincount(decisions.owner[1:], visits[1:]), table.reached
     )
     assert done >= 700 * len(roots)
-    assert table.begun.sum() == table.reached[roots].sum() == done
+    assert table.started.sum() == table.reached[roots].sum() == done
     assert table.reached[roots].max() - table.reached[roots].min() <= 256
     # Values again, one infoset after another.
     total = visits * arrays.reward[: len(visits)]
@@ -214,7 +214,7 @@ def test_statistics_are_consistent():
         if table.reached[infoset]:
             mean = total[here] / np.maximum(visits[here], 1)
             weight = visits[here] ** 4
-            arrived = table.reached[infoset] - table.begun[infoset]
+            arrived = table.reached[infoset] - table.started[infoset]
             share = arrived / weight.sum()
             total[decisions.parent[infoset]] += share * (weight @ mean)
     value = total / np.maximum(visits, 1)
@@ -302,7 +302,7 @@ def test_all_simulations_begin_at_their_root(batch, flag):
             jax.random.key(1),
             SearchConfig(64 * batch, batch=batch),
         )
-    assert table.begun[roots[0]] == table.reached[roots[0]] == done
+    assert table.started[roots[0]] == table.reached[roots[0]] == done
 
 
 def test_a_second_response_compiles_nothing():
@@ -348,7 +348,7 @@ def test_who_never_decides_has_no_response(tmp_path):
         't "" 1 "" { 1.0 -1.0 }\nt "" 2 "" { -1.0 1.0 }\n'
     )
     tree = spiel_cr.build_tree(f"efg_game(filename={tmp_path}/coin.efg)")
-    with pytest.raises(ValueError, match="never decides anything; choose the other"):
+    with pytest.raises(ValueError, match="has no decisions; choose the other"):
         ismcts_search.search_response(tree, 0, np.ones(1))
 
 
@@ -367,10 +367,10 @@ def test_learning_begins_everywhere():
     behaviour = _uniform(tree)
     config = SearchConfig(64, learn=32, batch=1)
     response = ismcts_search.search_response(tree, 0, behaviour[1], config)
-    begun = np.asarray(response.table.begun)
+    started = np.asarray(response.table.started)
     # Infosets that the response comes to are searched again.
-    assert set(begun) == {32, 32 + 64}
-    assert begun.sum() == response.simulations
+    assert set(started) == {32, 32 + 64}
+    assert started.sum() == response.simulations
 
 
 @pytest.mark.parametrize("learn", [-1, 0.5])
@@ -382,5 +382,5 @@ def test_learn_must_be_a_number_of_simulations(learn):
 def test_more_than_can_be_counted_is_refused():
     tree = _compile("kuhn_poker")
     other = _uniform(tree)[1]
-    with pytest.raises(ValueError, match="simulations=10000000 .*float32 counts to"):
+    with pytest.raises(ValueError, match="simulations=10000000 .*float32 can count to"):
         ismcts_search.search_response(tree, 0, other, SearchConfig(10_000_000))

@@ -148,7 +148,7 @@ def test_bad_arguments_are_refused():
     ):
         with pytest.raises(ValueError, match=field):
             LearningConfig(**{field: value})
-    with pytest.raises(ValueError, match="learns a table"):
+    with pytest.raises(ValueError, match="learning a table"):
         LearningConfig(search=SearchConfig(learn=5))
 
 
@@ -159,7 +159,7 @@ def test_what_is_missing_is_named(monkeypatch):
     # A game in Python that promises tensors and has no observer to make them.
     rules = {(): Node(0, (0, 1), ("start", "start"))}
     blind = MadeGame(lambda path: rules.get(path, Node(TERMINAL)), "blind", tensor=True)
-    with pytest.raises(ValueError, match="gives none .*give the game a make_py_obs"):
+    with pytest.raises(ValueError, match="has none .*give the game a make_py_obs"):
         network.check_tensor(blind)
     monkeypatch.setitem(sys.modules, "optax", None)
     with pytest.raises(ImportError, match=r"pip install 'spiel_cr\[deep\]'"):

@@ -56,7 +56,7 @@ def test_it_is_the_table_of_the_compiled_game():
 def test_states_of_other_games_and_players_are_refused():
     policy = FormPolicy(kuhn(), equilibrium())
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
-    with pytest.raises(ValueError, match="ask for the player who acts"):
+    with pytest.raises(ValueError, match="query the acting player"):
         policy.action_probabilities(state)
     state.apply_action(0)
     state.apply_action(1)

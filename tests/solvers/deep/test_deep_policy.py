@@ -103,7 +103,7 @@ def test_a_network_plays_its_softmax():
     with pytest.raises(ValueError, match="player_id=0: .* player 1 acts"):
         policy.action_probabilities(state, 0)
     state.apply_action(0)
-    with pytest.raises(ValueError, match="ask for the player who acts"):
+    with pytest.raises(ValueError, match="query the acting player"):
         policy.action_probabilities(state)
 
 
