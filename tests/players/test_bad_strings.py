@@ -95,7 +95,7 @@ ROWS = {
         ("os-mccfr(gamma=-1)", "gamma=-1.0 must be finite and >= 0"),
         ("os-mccfr(incremental=2)", "incremental=2 must be true or false"),
         ("os-mccfr(exploration=2)", "exploration=2"),
-        ("os-mccfr(size=2)", "unknown parameter 'size'; os-mccfr takes .*epsilon"),
+        ("os-mccfr(size=2)", "unknown parameter 'size'; os-mccfr accepts .*epsilon"),
         ("os-mccfr(scheme=external)", "unknown parameter 'scheme'"),
         ("cfr+(batch=2)", "unknown parameter 'batch'"),
         ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
@@ -105,7 +105,7 @@ ROWS = {
         ("policy", "leaf='policy' must be one of continuations.*uniform"),
         ("continuations(k=1.5)", "k=1.5 must be a whole number"),
         ("uniform(n=2", "leaf='uniform\\(n=2' cannot be read"),
-        ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
+        ("uniform(n=3)", "unknown parameter 'n'; uniform accepts none"),
         ("rollouts(n=3)", "must be one of continuations.*uniform, or a LeafValue"),
     ],
     "bot": [
@@ -119,8 +119,11 @@ ROWS = {
         ),
         ("", "bot='' cannot be read: '' is not a name; write name or name"),
         ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
-        ("resolving(speed=3)", "unknown parameter 'speed'; resolving takes solver, it"),
-        ("uniform(seed=3)", "unknown parameter 'seed'; uniform takes none"),
+        (
+            "resolving(speed=3)",
+            "unknown parameter 'speed'; resolving accepts solver, it",
+        ),
+        ("uniform(seed=3)", "unknown parameter 'seed'; uniform accepts none"),
         ("resolving(iterations=1.5)", "iterations=1.5 must be a whole number"),
         ("resolving(iterations=many)", "iterations=many must be a number"),
         ("resolving(iterations=true)", "iterations=true must be a number"),
@@ -197,11 +200,11 @@ ROWS = {
         ("resolve(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("resolve(solver=evr-mccfr)", "full-width"),
         ("oos(steps=3)", "unknown parameter 'steps'"),
-        ("lp(x=1)", "lp takes none"),
+        ("lp(x=1)", "lp accepts none"),
     ],
     "leaf of a resolver": [
         ("best", "leaf='best' must be one of continuations"),
-        ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
+        ("uniform(n=3)", "unknown parameter 'n'; uniform accepts none"),
     ],
 }
 

@@ -164,7 +164,7 @@ def test_import_by_module_or_file_and_again(tmp_path):
     [
         ("missing.py", "--import='missing.py': FileNotFoundError"),
         ("no_such_module", "No module named 'no_such_module'; give a module"),
-        ("json.py", "there is a module 'json' already"),
+        ("json.py", "module 'json' already exists"),
         ("bad.py", r"bad.py': ZeroDivisionError: .*bad.py, line 2\); correct it there"),
         ("wrong.py", r"SyntaxError: .*wrong.py, line 1\); correct it there"),
         ("lost.py", r"No module named 'nowhere' \(.*lost.py, line 1\); correct it"),
