@@ -7,13 +7,14 @@ bots:
   move (with init_ms before the first move), or both.
 
 methods:
-  traversal   queries the bot at every infoset, reached as in a match: exact NashConv of
-              the policy. Bots whose answers vary (because of a time limit or sampling)
-              need --repeats. oos, which learns from every query, is reset before each.
-  matches     plays matches against an opponent that avoids ending the game, and takes
-              the mean of the strategies at visited infosets, and uniform strategies
-              elsewhere. NashConv is that of both together, mostly higher than the
-              bot's: for games with too many infosets to query each of them.
+  traversal   queries the bot at every infoset, with the moves that lead there, and
+              computes the exact NashConv of the policy. Bots whose answers vary
+              (because of a time limit or sampling) need --repeats. oos, which learns
+              from every query, is reset before each query.
+  matches     for games with too many infosets to query each of them: plays matches
+              against an opponent that avoids ending the game, and averages the bot's
+              strategies at visited infosets. The policy is uniform at other infosets,
+              so its NashConv is usually higher than the bot's.
 
 Both need a game tree. NashConv of a file that was solved with --form public-tree is
 exact without a game tree: best-response --policy PATH --method exact.
@@ -85,7 +86,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     )
     mean = evaluate.mean_evaluation(repeats)
     report = _report(mean)
-    # The policy at infosets that were not visited.
+    # Policy at infosets that were not visited.
     is_complete = report["infosets_visited"] == report["infosets"]
     report["unvisited_play"] = None if is_complete else "uniform"
     if arguments.repeats > 1:

@@ -77,7 +77,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     return {**sizes, **more}
 
 
-# Sizes by name, further lines, and further values of the report.
+# Sizes by name, additional lines, and additional values of the report.
 _Sizes = tuple[dict[str, Any], list[str], dict[str, Any]]
 
 
@@ -143,7 +143,7 @@ _SIZES: dict[str, Callable[[Any], _Sizes]] = {
 
 
 def _text_of(row: dict[str, Any]) -> str:
-    """Return a payoff matrix in words; several may be equal."""
+    """Return one or several equal payoff matrices as text."""
     height, width = row["shape"]
     each = f"{row['bytes'] / 1e6:,.2f} MB"
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"

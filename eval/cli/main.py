@@ -1,17 +1,17 @@
-"""The command line `spiel-cr`: its parser, and what happens around every command.
+"""The command line `spiel-cr`: its parser, and the setup and end of every command.
 
-People read the lines; with --json the last line of stdout is one JSON object for
-programs. Progress goes to stderr.
+The output is text for people. With --json, the last line of stdout is one JSON object
+for programs. Progress goes to stderr.
 
 examples:
   spiel-cr info --game leduc_poker
   spiel-cr solve --game leduc_poker --algorithm cfr+ --iterations 1000
   spiel-cr resolve --game 'liars_dice(numdice=1,dice_sides=4)' --iterations 500 --json
 
-Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
-python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker,
-python_rhode_island_holdem, python_poker_spot, python_rock_paper_scissors and
-python_scotland_yard.
+Games are OpenSpiel strings. In addition to OpenSpiel's games there are
+python_ii_goofspiel, python_princess_and_monster, python_latent_tic_tac_toe,
+python_leduc_poker, python_rhode_island_holdem, python_poker_spot,
+python_rock_paper_scissors and python_scotland_yard.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ _COMMANDS = (
     "tournament play compare show study abstract push-fold"
 )
 
-# Beginnings of XLA's messages about invalid operations, which are mistakes in the code.
+# Prefixes of XLA's messages about invalid operations, which are mistakes in the code.
 _INVALID_OPERATIONS = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
 
 
@@ -65,7 +65,7 @@ class _OneLine(logging.Formatter):
 
 
 def main(*, owns_process: bool = False) -> None:
-    """Run the command line of this process; see `entry` for what is around it.
+    """Run the command line of this process; `entry` calls it.
 
     Args:
       owns_process: Whether the process may be ended as soon as the command is
@@ -122,7 +122,7 @@ def _parse(argv: Sequence[str]) -> Arguments:
     if surplus:
         words = " ".join(surplus)
         parser.error(f"unrecognized arguments: {words}; leave them out")
-    # Flags of absl are not options of spiel-cr: --flagfile would end in a traceback.
+    # Flags of absl are not options of spiel-cr; --flagfile would cause a traceback.
     flags.FLAGS.mark_as_parsed()
     return arguments
 
@@ -152,7 +152,7 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
     try:
         plugins.import_from_environment()
         plugins.import_user_modules(getattr(arguments, "imports", ()))
-        # Before the work, not after it.
+        # Checked before the work.
         check_arguments(arguments)
         with interrupting, _warnings_in_lines(arguments), _announcing():
             report = arguments.run(arguments)
@@ -161,11 +161,11 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
     # Errors that are not about the user's input or the machine are printed with their
     # traceback.
     except Exception as error:
-        # While modules in C are imported, an interrupt becomes another error.
+        # An interrupt during the import of a module in C becomes another error.
         if isinstance(error.__cause__, KeyboardInterrupt):
             farewell.exit(error.__cause__)
         _report_error(error, arguments)
-    # For work that was completed without a usable result.
+    # The work was completed without a usable result.
     code = report.pop("exit_code", 0)
     if arguments.json:
         print(json.dumps(report))
@@ -199,7 +199,7 @@ def _report_error(error: Exception, arguments: Arguments) -> NoReturn:
     if isinstance(error, MemoryError):
         text = f"out of memory; choose a smaller game, or fewer --workers: {text}"
     if isinstance(error, pyspiel.SpielError) and not text.startswith("game="):
-        # The game string passed all checks, and the game fails later.
+        # The game string passed all checks, but the game fails later.
         text = (
             f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
             f"{game_strings.reason(error)}; choose other values of its parameters"
@@ -220,7 +220,8 @@ def _announcing() -> Iterator[None]:
 def _is_expected(error: Exception) -> bool:
     """Return whether an error is about the user's input or about the machine.
 
-    Then its text is written for people. Everything else is a mistake in the code.
+    The text of such an error is written for users. Other errors are mistakes in the
+    code.
     """
     if isinstance(error, ValueError):
         return plugins.is_deliberate(error)
@@ -240,7 +241,7 @@ def _is_expected(error: Exception) -> bool:
 
 
 def _users_module(error: Exception) -> str | None:
-    """Return the user's module in which an error was raised; None if it was not."""
+    """Return the user's module that raised an error, or None for other modules."""
     place = plugins.origin(error)
     if place is None:
         return None
@@ -252,7 +253,7 @@ def _users_module(error: Exception) -> str | None:
 
 def _print_kept_files(arguments: Arguments) -> None:
     """Print, after an interruption, where the same command can be resumed."""
-    # Files that could not be written lack the completed work.
+    # The work is missing in files that could not be written.
     unwritten = [pathlib.Path(path) for path in arguments.unwritten]
     lost = not unwritten and not getattr(arguments, "saved", False)
     for name in ("out", "checkpoint"):
@@ -272,7 +273,7 @@ def _print_kept_files(arguments: Arguments) -> None:
 
 @contextlib.contextmanager
 def _warnings_in_lines(arguments: Arguments) -> Iterator[None]:
-    """Print warnings of spiel_cr in one line, and note those of unwritten files."""
+    """Print warnings of spiel_cr in one line, and record those about unsaved files."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 

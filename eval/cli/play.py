@@ -42,11 +42,11 @@ from . import watchdog
 from .command import Arguments, split_bots
 
 LISTS = {"bots": describe_players()}
-# Seconds that a bot's thread gets to end its move when the table is closed.
+# Seconds for a bot's thread to end its move when the table is closed.
 _LAST_MOVE = 1.0
 # Seconds for a page to show that a bot failed.
 _LAST_WORDS = 2.0
-# Seconds between two checks whether the page was closed.
+# Seconds between two checks for a closed page.
 _POLL = 0.1
 
 
@@ -197,7 +197,7 @@ def _move_printer(seats: tuple[str, str], out: TextIO) -> Observer:
 
 
 def _print_result(series: Series, played: Played, out: TextIO) -> None:
-    """Print the returns, and to a person also what was hidden."""
+    """Print the returns, and for a person also the hidden information."""
     for seat, bot in enumerate(played.bots):
         print(
             f"player {seat}, {one_line(bot)}: {played.match.returns[seat]:+g}", file=out
@@ -228,11 +228,11 @@ def serve(
     port: int = 0,
     opens: bool = True,
 ) -> None:
-    """Serve a page in which a person plays, until they leave it or Ctrl-C.
+    """Serve a page in which a person plays, until it is closed or Ctrl-C is pressed.
 
     Args:
-      series: Matches, or a function that makes them, see `Table`.
-      matches: Maximum number of matches. If None, there is no limit.
+      series: Matches, or a function that creates them, as for `Table`.
+      matches: Maximum number of matches. If None, unlimited.
       port: Port of the page; 0: any free port.
       opens: Whether to open the browser.
 
@@ -300,7 +300,7 @@ class _Person(pyspiel.Bot):
             print("action: ", end="", file=self._out, flush=True)
             line = self._source.readline()
             answer = line.strip()
-            # No line at all is the end of the input.
+            # An empty string means the end of the input.
             if not line or answer.lower() in ("q", "quit"):
                 raise table.LeaveError
             action = _find_action(answer, [*names.items(), *games.items()])
@@ -314,7 +314,7 @@ class _Person(pyspiel.Bot):
 
 
 def _find_action(answer: str, names: Sequence[tuple[int, str]]) -> int | None:
-    """Return the action with this number, or else with this name, if there is one."""
+    """Return the action with this number or, if none has it, with this name."""
     if answer.isdecimal() and int(answer) in dict(names):
         return int(answer)
     named = {action for action, name in names if name.lower() == answer.lower()}

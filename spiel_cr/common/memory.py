@@ -19,7 +19,7 @@ except ImportError:  # Windows has no such module.
     resource = None  # type: ignore[assignment]
 
 # A limit as users write it: bytes, a size like "3GB", "none" or `math.inf`. None
-# stands for `default_limit()`.
+# stands for `default_limit`.
 Limit: TypeAlias = int | float | str | None
 
 # Memory of a process after the imports of OpenSpiel and JAX, and the minimum after it
@@ -178,8 +178,8 @@ def too_large(game: object, need: str, limit: Limit, size: float) -> GameTooLarg
         f"{one_line(game)} {need}, and {describe_limit(limit, size)}; raise the limit, "
         f"choose smaller game parameters, or use methods without a game tree: "
         f"spiel-cr solve with an algorithm that samples (os-mccfr, es-mccfr, "
-        f"vr-mccfr), bots with max_histories=N on lookahead trees (spiel-cr play, tournament), or "
-        f"spiel-cr best-response, which searches from states"
+        f"vr-mccfr), bots with max_histories=N on lookahead trees (spiel-cr play, "
+        f"tournament), or spiel-cr best-response, which searches from states"
     )
 
 

@@ -196,7 +196,7 @@ def test_nodes_with_other_code_are_refused(cluster, tmp_path, monkeypatch):
     assert ours["source"] == plugins.source(Tasks.__module__)
     other = {**ours, "numpy": "1.0"}
     monkeypatch.setattr(executor, "greeting", lambda module: other)
-    said = rf"other code: numpy {ours['numpy']} \(the command has 1.0\); install"
+    said = rf"different code: numpy {ours['numpy']} \(the command has 1.0\); install"
     with pytest.raises(WorkerFailedError, match=said):
         list(do({"workers": 1, "ray": "local"}, ADDED, tmp_path))
 

@@ -113,7 +113,7 @@ ROWS = [
     (f"{EVALUATE} uniform --out=", "--out"),
     ("solve --game kuhn\udcff", "'kuhn\\udcff' is not UTF-8"),
     (f"solve {KUHN} --flagfile=missing", "--flagfile"),
-    (f"info {KUHN} --json=yes", "argument --json: it takes no value; leave 'yes' out"),
+    (f"info {KUHN} --json=yes", "argument --json: it has no value; remove 'yes'"),
     (f"info {KUHN} surplus", "unrecognized arguments: surplus; leave them out"),
     (f"{COMPARE} --seeds 0", "seeds=0"),
     (f"{COMPARE} --workers=-1", "workers=-1"),
