@@ -64,7 +64,9 @@ def test_a_damaged_line_is_named(tmp_path, wrong):
     path = filled(tmp_path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], wrong, lines[2]]) + "\n")
-    with pytest.raises(ValueError, match=r"results.jsonl, line 2, is not a match.*del"):
+    with pytest.raises(
+        ValueError, match=r"results.jsonl, line 2, is not a valid match.*del"
+    ):
         opened(tmp_path, label="match")
     path.write_text("\n".join(lines) + "\n")
 

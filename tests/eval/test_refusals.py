@@ -119,7 +119,7 @@ ROWS = [
     (f"{COMPARE} --workers=-1", "workers=-1"),
     (f"{COMPARE} --iterations 0", "iterations=0"),
     (f"{COMPARE} --workers 0 --patience 5", "without worker processes cannot be"),
-    (f"{COMPARE} --ray nowhere", "ray='nowhere' is not an address of a cluster"),
+    (f"{COMPARE} --ray nowhere", "ray='nowhere' is not the address of a cluster"),
     (f"{COMPARE} --patience 0", "patience=0.0 must be finite and above 0"),
     (f"exploit {KUHN} --policy lp --trained --workers 2", "--trained is done in"),
     (f"{DEEP} --workers 2", "workers=2: algorithm='sd-cfr'"),
@@ -133,7 +133,7 @@ ROWS = [
     (f"{PLAY} {BOTS} --web --port 80", "--port=80 must lie from 1024"),
     (f"{PLAY} {BOTS} --no-open", "give --web"),
     (f"{PLAY} {BOTS} --matches 0", "matches=0"),
-    (f"show {KUHN} --policy nowhere.npz", "write one with"),
+    (f"show {KUHN} --policy nowhere.npz", "create it with"),
     (f"show {KUHN} --policy POLICY --limit 0", "limit=0"),
     (
         "show --game leduc_poker --policy POLICY",

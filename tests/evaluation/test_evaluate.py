@@ -668,7 +668,7 @@ def test_results_of_another_run_are_refused(capsys, tmp_path):
     path = tmp_path / "traversal.jsonl"
     path.write_text("nonsense\n" + path.read_text())
     message = refused(capsys, *EVALUATE, "uniform", "--out", tmp_path)
-    assert "line 1, is not a result" in message
+    assert "line 1, is not a valid result" in message
 
 
 STEP = ("subgame", "--game", "kuhn_poker", "--actions", "0,1,0,1")

@@ -196,7 +196,7 @@ ROWS = {
         ("cfr++", "did you mean"),
         ("cfr;;lp", "a name is missing"),
         ("dcfr(speed=3)", "unknown parameter 'speed'"),
-        ("resolve(gadget=cfrd)", "resolve takes"),
+        ("resolve(gadget=cfrd)", "resolve accepts"),
         ("resolve(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("resolve(solver=evr-mccfr)", "full-width"),
         ("oos(steps=3)", "unknown parameter 'steps'"),

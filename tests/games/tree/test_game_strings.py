@@ -58,7 +58,7 @@ ROWS = [
     ("kuhn_poker(players=2,players=2)", "players is given twice"),
     ("kuhn_poker(players)", "is not parameter=value"),
     ("kuhn_poker(players=)", "players= must be a whole number .*players=2"),
-    ("kuhn_poker(flavour=1)", "unknown parameter 'flavour'; kuhn_poker takes players"),
+    ("kuhn_poker(flavour=1)", "unknown parameter 'flavour'; kuhn_poker accepts players"),
     ("python_leduc_poker(flavour=1)", "'flavour'; .*takes .*num_ranks=3"),
     ("kuhn_poker(players=2.5)", "players=2.5 must be a whole"),
     ("kuhn_poker(players=99999999999999999999)", "must be a whole number of 32 bits"),
@@ -73,10 +73,10 @@ ROWS = [
     ("efg_game(filename=/)", "filename=/: there is no such file; give"),
     ("nfg_game(filename=nowhere)", "filename=nowhere: there is no such file"),
     ("nfg_game(filename=no\nwhere)", r"filename=no\\nwhere: there is no such file"),
-    ("liars_dice(dice_sides=-1)", "OpenSpiel refuses it; .*dice_sides=6"),
-    ("go(board_size=99)", r"refuses it \(.*up to 19.*\); choose .*board_size=19"),
-    ("hex(board_size=0)", "no legal action at its beginning; choose"),
-    ("turn_based_simultaneous_game(game=kuhn_poker())", "OpenSpiel refuses it; choose"),
+    ("liars_dice(dice_sides=-1)", "OpenSpiel rejects it; .*dice_sides=6"),
+    ("go(board_size=99)", r"rejects it \(.*up to 19.*\); choose .*board_size=19"),
+    ("hex(board_size=0)", "initial state has no legal action; choose"),
+    ("turn_based_simultaneous_game(game=kuhn_poker())", "OpenSpiel rejects it; choose"),
 ]
 
 # OpenSpiel reads unset memory at invalid positions.

@@ -146,7 +146,7 @@ def test_other_files_are_refused(tmp_path):
     ("change", "words"),
     [
         (lambda a, m: m["shape"].update(hidden=0), "networks have the shape"),
-        (lambda a, m: m["shape"].update(hidden=9), "arrays: shapes"),
+        (lambda a, m: m["shape"].update(hidden=9), "arrays of the shapes"),
         # A network of that shape would take a terabyte.
         (lambda a, m: m["shape"].update(hidden=65536, layers=64), "hidden=65536"),
         (lambda a, m: m.update(features="none"), "of 'none'"),
@@ -154,7 +154,7 @@ def test_other_files_are_refused(tmp_path):
         (lambda a, m: a.pop("weights1"), "weights of player 1"),
         (lambda a, m: a["weights0"].fill(np.nan), "weights of player 0"),
         (lambda a, m: a["player1_0"].fill(np.inf), "player1_0 has numbers"),
-        (lambda a, m: a.pop("player0_1"), "arrays: shapes"),
+        (lambda a, m: a.pop("player0_1"), "arrays of the shapes"),
     ],
 )
 def test_damaged_files(tmp_path, change, words):
