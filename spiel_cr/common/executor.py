@@ -58,7 +58,7 @@ class Executor:
       ray: Address of a Ray cluster. "local" starts one on this machine for the duration
         of the tasks. If None, Ray is not used.
       patience: Wall-clock time in seconds after which a task is given up. If None,
-        there is no limit.
+        tasks are never given up.
       memory: Memory in bytes that each worker on Ray reserves. If None, none is
         reserved.
     """

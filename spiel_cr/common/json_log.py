@@ -278,8 +278,8 @@ class JsonLog:
 
         Args:
           executor: Place in which tasks are performed.
-          make: As in `Executor.map`.
-          setup: As in `Executor.map`.
+          make: Factory of the task function, as in `Executor.map`.
+          setup: Arguments of `make`, as in `Executor.map`.
           tasks: Tasks by the key of their record. A task whose key is not that of a
             record is performed in any case; it may yield several records, and other
             values.

@@ -27,8 +27,8 @@ Limit: TypeAlias = int | float | str | None
 IMPORTED_BYTES = 250_000_000
 BASE_BYTES = 400_000_000
 # Peak memory per history while a game tree is built; 40 to 65 bytes remain. Batched
-# rules need 75 to 85 bytes, a walk over states 110, and more if nearly every history has
-# a separate infoset. Strings are not included, but `estimate.Watch` observes them.
+# rules need 75 to 85 bytes, a walk over states 110, and more if nearly every history
+# has a separate infoset. Strings are not included, but `estimate.Watch` observes them.
 BYTES_PER_HISTORY = 120
 # Default limit as a share of the machine's memory, and its minimum in a fresh process,
 # so that small games run on small machines.

@@ -145,7 +145,8 @@ class BrokenRulesError(InvalidGameError):
 
         Args:
           history: Histories that the states represent, integers [n].
-          action: Actions after these histories, integers [n]. If None, there are none.
+          action: Actions after these histories, integers [n]. If None, the states are
+            the histories themselves.
         """
         after = -1 if action is None else int(action[self.history])
         number = int(history[self.history])

@@ -352,7 +352,7 @@ def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:
         for action in path:
             names.append(state.action_to_string(state.current_player(), action))
             state.apply_action(action)
-    # The game is known to be broken: the numbers alone must do.
+    # The game has errors, so only the numbers of the actions are printed.
     except Exception:
         return f"after actions {path}"
     return f"after {', '.join(names)} (actions {path})"

@@ -41,8 +41,8 @@ def other_game(argument: str, its_game: object, game: object) -> OtherGameError:
       game: Game for which it was passed.
     """
     return OtherGameError(
-        f"{argument} of {its_game} was given for {game}, and the two games differ in "
-        f"their information states or legal actions; give one of {game}"
+        f"{argument} of {its_game} was given for {game}, but the two games differ in "
+        f"their information states or legal actions; use one of {game}"
     )
 
 

@@ -61,8 +61,8 @@ def check_drawn(game: pyspiel.Game) -> None:
         raise InvalidGameError(
             f"{one_line(game)}: {drawn[0]} draws its noise while the game is walked, "
             f"so that two "
-            f"walks see two games; leave it out, or write the game with its noise as a "
-            f"file for efg_game"
+            f"walks give different games; leave it out, or write the game with its "
+            f"noise to a file for efg_game"
         )
 
 
@@ -77,9 +77,8 @@ def sources(game: pyspiel.Game, rules: BatchedRules | None) -> set[str]:
     """
     if load_again(game) is None:
         raise UnknownOriginError(
-            f"OpenSpiel loads no game, or another game by the string {one_line(game)}; "
-            f"register "
-            f"it, and give it parameters, so that its string tells it from others"
+            f"OpenSpiel does not load this game by the string {one_line(game)}; "
+            f"register it, with parameters that distinguish it from other games"
         )
     games, files = [game], set[str]()
     for each in _all_parameters(game.get_parameters()):

@@ -44,7 +44,7 @@ def test_what_openspiel_reads_too_strictly_is_taken(text, same):
 
 # A string, and what the error says.
 ROWS = [
-    ("", "no name"),
+    ("", "is not a name"),
     ("kuhn_pocker", "did you mean kuhn_poker"),
     ("limit_holdem", r"for a river.*'universal_poker\(betting=limit,"),
     ("texas", "for a river"),
@@ -52,14 +52,17 @@ ROWS = [
     ("Goofspiel_4", r"write python_ii_goofspiel\(num_cards=4\)"),
     ("kuhn", "write kuhn_poker$"),
     ("rhode_island", "did you mean python_rhode_island_holdem"),
-    ("kuhn_poker(players=2)x", "'x' stands behind the last bracket"),
-    ("kuhn_poker(players=2))", "stands behind the last bracket"),
+    ("kuhn_poker(players=2)x", "'x' follows the last bracket"),
+    ("kuhn_poker(players=2))", "follows the last bracket"),
     ("kuhn_poker(players=2", "bracket is not closed"),
     ("kuhn_poker(players=2,players=2)", "players is given twice"),
     ("kuhn_poker(players)", "is not parameter=value"),
     ("kuhn_poker(players=)", "players= must be a whole number .*players=2"),
-    ("kuhn_poker(flavour=1)", "unknown parameter 'flavour'; kuhn_poker accepts players"),
-    ("python_leduc_poker(flavour=1)", "'flavour'; .*takes .*num_ranks=3"),
+    (
+        "kuhn_poker(flavour=1)",
+        "unknown parameter 'flavour'; kuhn_poker accepts players",
+    ),
+    ("python_leduc_poker(flavour=1)", "'flavour'; .*accepts .*num_ranks=3"),
     ("kuhn_poker(players=2.5)", "players=2.5 must be a whole"),
     ("kuhn_poker(players=99999999999999999999)", "must be a whole number of 32 bits"),
     ("kuhn_poker(players=11)", "exactly two players .* has 11; set players=2"),
@@ -89,7 +92,7 @@ ROWS += [
     ("markov_soccer", "offers no information_state_string"),
     ("laser_tag(grid=S.S\n...)", r"^laser_tag\(grid=S.S\\n...\): .*zero-sum"),
     ("kuhn_poker(\ud800=1)", "is not parameter=value"),
-    ("kuhn\ud800", "no name"),
+    ("kuhn\ud800", "is not a name"),
 ]
 
 # OpenSpiel would end the process at most of these.
