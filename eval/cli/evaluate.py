@@ -120,9 +120,9 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
         )
     evaluator = _EVALUATORS[report["evaluator"]]
     defined = 100 * report["infosets_visited"] / max(report["infosets"], 1)
-    visited, policy = f"{defined:.1f} % of them visited", "exact for this strategy"
+    visited, policy = f"{defined:.1f}% of them visited", "exact for this strategy"
     if report["unvisited_play"]:
-        visited += f", {report['unvisited_play']} play at the others"
+        visited += f", {report['unvisited_play']} strategy at the others"
         policy += f", {report['unvisited_play']} at infosets that were not visited"
     print(
         f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {evaluator}, {policy})"
@@ -130,8 +130,8 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
     print(f"  infosets    {report['infosets']:,}, {visited}")
     print(
         f"  moves       {report['moves']:,}, {report['late_moves']:,} of them late; "
-        f"the longest took {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in all"
+        f"longest {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in total"
     )
     if report["programs_compiled"]:
-        programs = counted(report["programs_compiled"], "program")
-        print(f"  compiled    {programs} during moves")
+        functions = counted(report["programs_compiled"], "function")
+        print(f"  compiled    {functions} during moves")

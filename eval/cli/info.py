@@ -55,10 +55,10 @@ def add_options(parser: Parser) -> None:
 def run(arguments: Arguments) -> dict[str, object]:
     """Print the size of a game."""
     opened = open_game(arguments.game)
-    announce(f"estimating how many histories {opened.game} has")
+    announce(f"estimating the number of histories of {opened.game}")
     histories = estimate.estimate_histories(opened.game, rollouts=_ROLLOUTS)
     text = estimate.describe_histories(histories)
-    print(f"{one_line(opened.game)} has {text}, by an estimate", file=sys.stderr)
+    print(f"{one_line(opened.game)} has {text} (an estimate)", file=sys.stderr)
     need, options = Need({SIMULATOR: ""}), arguments.settings(GameOptions)
     game, reason = represent(opened, options, need, progress=True)
     sizes, lines, more = _SIZES[reason.form](game)

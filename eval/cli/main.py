@@ -171,7 +171,7 @@ def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
         print(json.dumps(report))
     if arguments.unwritten:
         names = ", ".join(arguments.unwritten)
-        report_problem("error", f"not everything was written: {names}")
+        report_problem("error", f"some outputs could not be written: {names}")
         code = code or 1
     if code:
         sys.exit(code)
@@ -201,7 +201,7 @@ def _report_error(error: Exception, arguments: Arguments) -> NoReturn:
     if isinstance(error, pyspiel.SpielError) and not text.startswith("game="):
         # The game string passed all checks, but the game fails later.
         text = (
-            f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
+            f"game={getattr(arguments, 'game', None)!r}: OpenSpiel failed in this game"
             f"{game_strings.reason(error)}; choose other values of its parameters"
         )
     if isinstance(error, pyspiel.SpielError) and "Unknown game" in text:
@@ -261,14 +261,14 @@ def _print_kept_files(arguments: Arguments) -> None:
         if not path or pathlib.Path(path) in unwritten:
             continue
         if pathlib.Path(path).exists():
-            kept = f"what is finished is kept in {path}"
-            print(one_line(f"{kept}; the same command does the rest"), file=sys.stderr)
+            kept = f"completed results are kept in {path}"
+            print(one_line(f"{kept}; repeat the command to resume"), file=sys.stderr)
             lost = False
     if lost and hasattr(arguments, "save"):
         without = getattr(arguments, "checkpoint", "") is None
         option = " (no --checkpoint)" if without else ""
         later = "; --save is written at the end only" if arguments.save else ""
-        print(f"nothing is kept{option}{later}", file=sys.stderr)
+        print(f"no results were kept{option}{later}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -118,15 +118,15 @@ def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
     """Check that the options of the page agree with each other."""
     port = arguments.port
     if port is not None and not 1024 <= port <= 65535:
-        raise ValueError(f"--port={port} must lie from 1024 to 65535")
+        raise ValueError(f"--port={port} must be from 1024 to 65535")
     if not arguments.web:
         if port is not None:
-            raise ValueError(f"--port={port}: only the page has one; give --web, too")
+            raise ValueError(f"--port={port} requires --web; add --web")
         if arguments.no_open:
-            raise ValueError("--no-open: only the page is opened; give --web, too")
+            raise ValueError("--no-open requires --web; add --web")
     elif HUMAN not in bots:
         raise ValueError(
-            f"--bots={';'.join(bots)!r}: no person plays in the page of --web; write "
+            f"--bots={';'.join(bots)!r}: --web needs a person as a player; use "
             f"'human;B'"
         )
 
@@ -253,14 +253,16 @@ def serve(
         bot.start()
         if isinstance(series, Series):
             print(f"{one_line(series.game)}, seed {series.seed}")
-        print(f"the table: {serving.address}", flush=True)
-        print("only this machine can open it; Ctrl-C ends it", file=sys.stderr)
+        print(f"page: {serving.address}", flush=True)
+        print(
+            "only this machine can open the page; press Ctrl-C to end", file=sys.stderr
+        )
         if opens:
             webbrowser.open(serving.address)
         try:
             serving.serve_forever(_POLL)
         except KeyboardInterrupt as stopped:
-            print("the table is closed", file=sys.stderr)
+            print("the page is closed", file=sys.stderr)
             # Ctrl-C is the usual end; other signals are reported as interrupts.
             if getattr(stopped, "number", signal.SIGINT) != signal.SIGINT:
                 raise
@@ -307,8 +309,8 @@ class _Person(pyspiel.Bot):
             if action is not None:
                 return action
             print(
-                f"{answer!r} is not a legal action; write one of the numbers "
-                f"{', '.join(map(str, names))} or a name beside them, or q to quit",
+                f"{answer!r} is not a legal action; enter one of the numbers "
+                f"{', '.join(map(str, names))} or the name of an action, or q to quit",
                 file=self._out,
             )
 

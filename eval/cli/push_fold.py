@@ -126,7 +126,7 @@ def run(arguments: Arguments) -> dict[str, object]:
                 "largest_gap_points": float(100 * guarantee.gap.max()),
             }
     _print(report)
-    title = f"Jam or fold: {arguments.stacks} chips, blinds {arguments.blinds}"
+    title = f"Push or fold: {arguments.stacks} chips, blinds {arguments.blinds}"
     if out:
         with arguments.writing("\nall states  ", out / "solution.npz"):
             solve.save(out / "solution.npz", solution)
@@ -142,8 +142,8 @@ def _numbers(flag: str, text: str, pattern: str) -> list[str]:
     parts = [part.strip() for part in text.split("/")]
     if not all(re.fullmatch(pattern, part, re.ASCII) for part in parts):
         raise ValueError(
-            f"{flag}={text!r} must be numbers with slashes between them; write "
-            f"them as in '50/30/20'"
+            f"{flag}={text!r} must be numbers with slashes between them, such as "
+            f"'50/30/20'"
         )
     return parts
 
@@ -195,7 +195,7 @@ def _print(report: dict[str, Any]) -> None:
 
 def _print_unrestricted(bounds: dict[str, Any], stacks: list[int]) -> None:
     """Print the bounds against an opponent that is not restricted to push or fold."""
-    print("\nagainst an unrestricted opponent: chance to win the tournament")
+    print("\nagainst an unrestricted opponent: probability of winning the tournament")
     print("               stack   at least   jam or fold at most   points to any play")
     for seat, (name, stack) in enumerate(
         zip(("small blind", "big blind"), stacks, strict=True)

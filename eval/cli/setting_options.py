@@ -63,7 +63,7 @@ def text_value(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not UTF-8; encode it as UTF-8"
+            f"{text!r} is not UTF-8; use text in UTF-8"
         ) from None
     if "\0" in text:
         raise argparse.ArgumentTypeError(

@@ -109,7 +109,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     check_iterations(limit, name="limit")
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
-            f"policy={arguments.policy!r}: the file does not exist; create it with "
+            f"policy={arguments.policy!r}: the file does not exist; write it with "
             f"spiel-cr solve --game '{arguments.game}' "
             f"--save {arguments.policy!r}"
         )

@@ -139,7 +139,7 @@ def _matches(
         f"with half the width of its 95% confidence interval"
     )
     if arguments.aivat is not None:
-        print(f"\nluck taken out (AIVAT, values of {one_line(arguments.aivat)}):")
+        print(f"\nwithout luck (AIVAT, values of {one_line(arguments.aivat)}):")
     _print_table(result)
     if result.plain_mean is not None and result.plain_half_width is not None:
         print("\nas played, with luck:")
@@ -242,7 +242,7 @@ def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None
             pair = f"{numbers[i]} and {numbers[j]}"
             print(
                 f"{pair}: not significant; about {need:,} matches would be enough, if "
-                f"the mean stays"
+                f"the mean is unchanged"
             )
             doubted += 1
     if significant and significant + doubted == len(pairs):

@@ -87,7 +87,7 @@ def compilation_messages() -> Iterator[None]:
             count += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").strip("_)")
             suffix = f" ({name})" if name else ""
-            announce(f"compiling or loading program {count}{suffix}")
+            announce(f"compiling or loading function {count}{suffix}")
 
     jax.monitoring.register_event_duration_secs_listener(tell)
     try:

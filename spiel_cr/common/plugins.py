@@ -238,7 +238,8 @@ def _import_one(name: str) -> str:
             return module_name
         raise _NameTakenError(
             f"--import={name!r}: module {module_name!r} already exists in "
-            f"{getattr(module_before, '__file__', 'Python')}; rename the file"
+            f"{getattr(module_before, '__file__', 'Python')}; choose another "
+            f"name for the file"
         )
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:

@@ -598,7 +598,7 @@ def test_what_was_never_met_is_told(capsys):
     out = capsys.readouterr().out
     line = "by OpenSpiel, exact for this strategy, uniform at infosets that were not"
     assert line in out
-    assert " % of them visited, uniform play at the others" in out
+    assert "% of them visited, uniform strategy at the others" in out
     words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)
     assert found["infosets_visited"] < 12 and found["unvisited_play"] == "uniform"

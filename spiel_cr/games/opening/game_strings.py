@@ -347,8 +347,8 @@ def _check_poker(values: Mapping[str, Any]) -> None:
         paid = max(lists["blind"])
         if min(lists["stack"]) <= paid:
             raise ValueError(
-                f"stack={values['stack']} must exceed the larger blind, {paid}, which "
-                f"is paid before the first bet"
+                f"stack={values['stack']} must be larger than the larger blind, "
+                f"{paid}, which is paid before the first bet"
             )
     hole = values["numHoleCards"]
     board = sum(lists["numBoardCards"])

@@ -78,7 +78,7 @@ def sources(game: pyspiel.Game, rules: BatchedRules | None) -> set[str]:
     if load_again(game) is None:
         raise UnknownOriginError(
             f"OpenSpiel does not load this game by the string {one_line(game)}; "
-            f"register it, with parameters that distinguish it from other games"
+            f"register it, and give it parameters that distinguish it from others"
         )
     games, files = [game], set[str]()
     for each in _all_parameters(game.get_parameters()):

@@ -13,7 +13,7 @@ def test_matches_too_few_to_tell_say_how_many_would_be(capsys):
     tournament_command._print_doubts(["[1]", "[2]", "[3]"], result)
     assert capsys.readouterr().out == (
         "[1] and [2]: not significant; "
-        "about 400 matches would be enough, if the mean stays\n"
+        "about 400 matches would be enough, if the mean is unchanged\n"
     )
 
 
