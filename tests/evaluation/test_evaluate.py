@@ -605,7 +605,7 @@ def test_what_was_never_met_is_told(capsys):
     # Many matches of the same bot meet all of it.
     run(*EVALUATE, "uniform", "--method", "matches", "--matches", "200")
     out = capsys.readouterr().out
-    assert "100.0 % of them visited\n" in out and "uniform play" not in out
+    assert "100.0% of them visited\n" in out and "uniform strategy" not in out
 
 
 def test_evaluate_with_a_clock(capsys):
