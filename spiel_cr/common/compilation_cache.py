@@ -152,7 +152,10 @@ def _is_readable(entry: bytes) -> bool:
 
 
 def _make_room(folder: Path) -> None:
-    """If the folder is too large, delete the least recently used half of the limit."""
+    """Delete the least recently used files of a folder that is too large.
+
+    Files are deleted until the folder has half of its maximum size.
+    """
     files = []
     for file in folder.iterdir():
         with contextlib.suppress(

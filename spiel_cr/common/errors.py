@@ -8,7 +8,7 @@ class GameTooLargeError(ValueError):
 
 
 class ImperfectRecallError(ValueError):
-    """A player can reach an information state by different sequences of own actions."""
+    """A player can reach an information state by different sequences of its actions."""
 
 
 class UncountableTurnsError(ValueError):
