@@ -124,7 +124,7 @@ ROWS = [
     (f"{COMPARE} --workers 0 --patience 5", "without worker processes cannot be"),
     (f"{COMPARE} --ray nowhere", "ray='nowhere' is not the address of a cluster"),
     (f"{COMPARE} --patience 0", "patience=0.0 must be finite and above 0"),
-    (f"exploit {KUHN} --policy lp --trained --workers 2", "--trained is done in"),
+    (f"exploit {KUHN} --policy lp --trained --workers 2", "--trained does not support"),
     (f"{DEEP} --workers 2", "workers=2: algorithm='sd-cfr'"),
     (f"{DEEP} --form public-tree", "--form public-tree"),
     (
@@ -134,7 +134,7 @@ ROWS = [
     (f"{PLAY} {BOTS} --web", "human;B"),
     (f"{PLAY} {BOTS} --port 8000", "--port=8000 requires --web; add --web"),
     (f"{PLAY} {BOTS} --web --port 80", "--port=80 must be from 1024"),
-    (f"{PLAY} {BOTS} --no-open", "give --web"),
+    (f"{PLAY} {BOTS} --no-open", "add --web"),
     (f"{PLAY} {BOTS} --matches 0", "matches=0"),
     (f"show {KUHN} --policy nowhere.npz", "write it with"),
     (f"show {KUHN} --policy POLICY --limit 0", "limit=0"),

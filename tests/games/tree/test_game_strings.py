@@ -107,7 +107,7 @@ POKER_ROWS = [
     ("blind=a b", "blind=a b must be 2 whole numbers from 0 to 2147483647"),
     ("blind=0 0 4", "blind=0 0 4 must have a positive number"),
     ("stack=99999999999 1", "stack=99999999999 1 must be"),
-    ("blind=5 10,stack=20 9", "stack=20 9 must be more than .*, 10: the larger"),
+    ("blind=5 10,stack=20 9", "stack=20 9 must be larger than .* blind, 10"),
     ("potSize=5", "potSize=5 must be even"),
     (
         "blind=10 5,potSize=80",
