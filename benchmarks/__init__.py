@@ -1,1 +1,1 @@
-"""Benchmarks: facts as JSON lines first, tables made from them."""
+"""Benchmarks: measurements as JSON lines, and tables that are generated from them."""

@@ -1,11 +1,11 @@
-"""A black-box baseline: results of fixed runs, to be compared bit for bit.
+"""Black-box baseline: results of fixed runs, compared bitwise between two versions.
 
     python -m benchmarks.baseline write FILE.npz
     python -m benchmarks.baseline compare BEFORE.npz AFTER.npz
 
-Only the public interface and the command line are used, so that the baseline holds
-whatever is inside. Names of options may differ between two versions; numbers may not.
-Seconds are stored, too, and printed side by side.
+The baseline uses only the public interface and the command line, so it is independent
+of internal changes. Names of options may differ between two versions, but numbers may
+not. Times are stored too, and printed side by side.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def _solve(game: str, algorithm: str, goal: Any, form: str = "", **options: Any)
 
 
 def _probabilities(game: str, policy: Any) -> np.ndarray:
-    """Return a policy's answers at the decisions of random rollouts."""
+    """Return the probabilities of a policy at the decisions of random rollouts."""
     random = np.random.default_rng(1)
     loaded, answers = spiel_cr.load_game(game), []
     for _ in range(_ROLLOUTS):
@@ -55,7 +55,7 @@ def _probabilities(game: str, policy: Any) -> np.ndarray:
 
 
 def _of_result(game: str, result: Any) -> dict[str, Any]:
-    """Return all numbers of a result that do not depend on the clock."""
+    """Return all numbers of a result that do not depend on wall-clock time."""
     results = {
         "iterations": result.iterations,
         "policy": _probabilities(game, result.average_policy()),
@@ -73,7 +73,7 @@ def _solved(game: str, algorithm: str, iterations: int, **options: Any) -> Any:
 
 
 def _checkpoint(game: str, algorithm: str, iterations: int, form: str = "") -> Any:
-    """A run with a checkpoint, whose arrays are compared whatever their names."""
+    """Return a run with a checkpoint; its arrays are compared regardless of names."""
 
     def run() -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
@@ -124,7 +124,10 @@ def _differences() -> dict[str, Any]:
 
 
 def _command(*words: str) -> Callable[[], dict[str, Any]]:
-    """A command; its numbers are compared that have the same name in both versions."""
+    """Return a run of a command, with the numbers of its report.
+
+    Numbers are compared if they have the same name in both versions.
+    """
 
     def run() -> dict[str, Any]:
         code = "from spiel_cr.eval.cli import entry; entry.main()"
@@ -175,7 +178,7 @@ RUNS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def write(path: str) -> None:
-    """Run everything, and write numbers and seconds to a file."""
+    """Execute all runs, and write numbers and times to a file."""
     arrays: dict[str, np.ndarray] = {}
     for name, run in RUNS.items():
         start = time.perf_counter()
@@ -190,7 +193,7 @@ def write(path: str) -> None:
 
 
 def compare(before: str, after: str) -> int:
-    """Print what differs; returns 1 if a number does."""
+    """Print the differences; return 1 if a number differs, and 0 otherwise."""
     with np.load(before) as old, np.load(after) as new:
         differ = 0
         for key in old.files:

@@ -1,4 +1,4 @@
-"""The reference: CFR+ in plain C on the same sequence form, built with `cc` when used.
+"""Reference implementation: CFR+ in C on the same sequence form, compiled on first use.
 
 Only benchmarks use this module; the package itself contains no C.
 """
@@ -38,7 +38,7 @@ _ARRAYS = "parent first actions row column payoff strategy regret reach sum valu
 
 
 class _Player(ctypes.Structure):
-    """`struct player` of reference.c."""
+    """Counterpart of `struct player` in reference.c."""
 
     _fields_ = [("infosets", ctypes.c_int), ("sequences", ctypes.c_int)] + [
         (name, ctypes.c_void_p) for name in _ARRAYS.split()
@@ -58,7 +58,7 @@ def _compile() -> ctypes.CDLL:
     """
     cc = compiler()
     if cc is None:
-        raise RuntimeError("no C compiler (cc) on the path")
+        raise RuntimeError("no C compiler (cc) found on the path; install one")
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "reference.so"
         command = [cc, *FLAGS, "-o", str(library), str(_SOURCE)]
@@ -130,7 +130,7 @@ def _arrays_of(
     """
     first = decisions.first_sequence
     if (decisions.parent >= first).any():
-        raise ValueError("the C reference needs parents before their children")
+        raise ValueError("form: parents must precede their children")
     order = np.lexsort((opponent_sequences, sequences))
     count = decisions.num_sequences
     row = np.concatenate([[0], np.cumsum(np.bincount(sequences, minlength=count))])

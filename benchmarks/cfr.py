@@ -1,8 +1,8 @@
 """Full-width solvers compared with OpenSpiel's, LiteEFG and plain C.
 
-Each row is one solver on one game. It runs in a process of its own, by the clock of
-`spiel-cr compare`. The solvers of a game run in turn, once per seed, so that background
-load affects all of them alike.
+Each row is one solver on one game. It runs in a separate process, and time is measured
+as in `spiel-cr compare`. The solvers of a game run in turn, once per seed, so that
+background load affects all of them alike.
 """
 
 import importlib
@@ -22,7 +22,7 @@ from spiel_cr.eval.common.game_instance import GameInstance, MissingError
 from spiel_cr.eval.comparison.measure import work
 
 GAMES = ("kuhn", "leduc", "goofspiel4", "goofspiel5", "liars_dice4", "liars_dice6")
-# The C reference follows the solver that is compared with it.
+# The C reference runs directly after the solver that is compared with it.
 SOLVERS = tuple(
     "cfr+ c cfr+/float32 cfr lcfr dcfr pcfr+ pdcfr+ lp openspiel-cpp openspiel-python "
     "openspiel-jax liteefg".split()
@@ -36,7 +36,7 @@ AXES = {
 
 
 def measure(game: str, seed: int, solver: str, seconds: float) -> Row:
-    """Run a solver for a time budget; `missing` explains why there are no results.
+    """Run a solver for a time budget; without results, `missing` states the reason.
 
     Args:
       game: OpenSpiel string or short name.
@@ -123,7 +123,7 @@ def _rates(row: Mapping[str, Any]) -> str:
 
 
 def _notes(row: Mapping[str, Any]) -> str:
-    """Return why there are no results, or whether the C reference is a valid one."""
+    """Return the reason for missing results, or whether the C reference is valid."""
     if "agrees" not in row:
         return row.get("missing", "")
     verdict = "agrees with cfr+" if row["agrees"] else "DOES NOT agree with cfr+"

@@ -27,8 +27,9 @@ def table(
 
     Args:
       rows: Rows of a benchmark, or lines made from them.
-      columns: For each title a template of the row's facts, such as "{seconds:.1f}", or
-        a function of the row. A fact that is missing or None gives a dash.
+      columns: Contents of each column by its title: a template of the row's facts, such
+        as "{seconds:.1f}", or a function of the row. A fact that is missing or None
+        gives a dash.
       labels: Number of leading columns that contain text; numbers are right-aligned.
     """
     facts = [{k: v for k, v in row.items() if v is not None} for row in rows]
@@ -46,7 +47,7 @@ def _entry(row: Mapping[str, Any], column: Column) -> str:
 
 
 def over_seeds(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[Any]:
-    """Return a line for each group of rows that differ in the seed alone.
+    """Return a line for each group of rows that differ only in the seed.
 
     Args:
       rows: Rows of a benchmark.
@@ -108,5 +109,7 @@ def _split(path: pathlib.Path, marks: Marks) -> tuple[str, str]:
     before, begin, rest = path.read_text().partition(marks.begin)
     _, end, after = rest.partition(marks.end)
     if not begin or not end:
-        raise ValueError(f"--markdown={path}: no lines {marks.begin} and {marks.end}")
+        raise ValueError(
+            f"--markdown={path}: the lines {marks.begin} and {marks.end} are missing"
+        )
     return before, after

@@ -1,8 +1,8 @@
 """The structure of every benchmark: rows of data, and tables of rows.
 
-A row states what is measured, such as game, algorithm, seed and budget. Each row is
-measured in a process of its own and written to disk, with the conditions of the run,
-before the next one starts. Tables are generated from these rows alone.
+A row has a game, an algorithm, a seed, a budget and similar values. Each row is
+measured in a separate process and written to disk, with the conditions of the run,
+before the next one starts. Tables are generated only from these rows.
 """
 
 import argparse
@@ -112,7 +112,7 @@ class Benchmark:
       axes: Axes by name; every combination of their values is a row.
       tables: Tables of all rows.
       failures: Function from rows to failures; with any, the command exits with 1.
-      note: Name of the lab note that contains the tables; by default, the benchmark's.
+      note: Name of the lab note with the tables; by default, that of the benchmark.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Benchmark:
         return document.marks(self.name)
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """Run the command; returns 1 if a measurement failed."""
+        """Run the command, and return 1 if a measurement failed."""
         options = self.parse(arguments)
         settings = {"benchmark": self.name}
         with JsonLog(options.out, "rows", settings, key=("key",)) as log:
@@ -152,7 +152,7 @@ class Benchmark:
         return 1 if failures else 0
 
     def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
-        """Parse the options of a command; exits if they are invalid."""
+        """Parse the options of a command, and exit if they are invalid."""
         parser = argparse.ArgumentParser(
             prog=f"python -m benchmarks {self.name}",
             description=self.help,
@@ -240,7 +240,7 @@ def group_by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
 
 
 def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
-    """Call a function in a new process, so that its memory use is its own."""
+    """Call a function in a new process, so that its memory is measured separately."""
     ((_, row),) = Executor(1).map(_measurer, (function,), {0: values})
     return row
 
@@ -250,7 +250,7 @@ def _measurer(function: Callable[..., Row]) -> Callable[[Row], Row]:
 
 
 def one_thread() -> None:
-    """Use one thread per operation; must be called before JAX starts its threads."""
+    """Use one thread per operation; call this before JAX starts its threads."""
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false"
     os.environ["OMP_NUM_THREADS"] = "1"

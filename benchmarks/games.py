@@ -37,8 +37,8 @@ GAMES = {
     "phantom_ttt": "phantom_ttt",
     "dark_hex3": "dark_hex(board_size=3)",
     "rhode_island": "python_rhode_island_holdem",
-    # A pot of 200 chips, 1 700 behind: bets of half the pot, of the pot, and all in
-    # make 44 decisions.
+    # Pot of 200 chips, stacks of 1,700. Bets of half the pot, the pot, and all-in give
+    # 44 decisions.
     "river": f"universal_poker(betting=nolimit,{_HOLDEM},blind=100 50,stack=1800 1800,"
     "bettingAbstraction=fchpa,potSize=200,boardCards=5c9dJs2h3c)",
     "turn": f"universal_poker(betting=limit,{_HOLDEM},blind=40 40,"

@@ -37,7 +37,7 @@ AXES = {
 
 
 class Determinisations:
-    """Sampled histories for a search in games that offer no resampling.
+    """Sampled histories for a search in games without resampling.
 
     They are consistent with the player's information, weighted by chance and uniform
     play of the opponent.
@@ -70,7 +70,7 @@ class Determinisations:
 
 
 def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
-    """Create OpenSpiel's ISMCTSBot in Python; the one in C++ plays neither game.
+    """Create OpenSpiel's ISMCTSBot in Python; the one in C++ supports neither game.
 
     Args:
       game: Sequential game.
@@ -85,7 +85,7 @@ def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
 
 
 def simulations_of(game: pyspiel.Game, move_ms: float) -> int:
-    """Return the simulations that the search can do in the average time of a move.
+    """Return the number of simulations that fit into the average time of a move.
 
     Later moves take less time than the first, so whole matches are timed.
     """
@@ -105,7 +105,7 @@ def measure(game: str, bot: str, opponent: str, move_ms: float, matches: int) ->
       game: OpenSpiel string or short name.
       bot: Bot string.
       opponent: One of `OPPONENTS`.
-      move_ms: Milliseconds of a move of the opponent.
+      move_ms: Time per move of the opponent in milliseconds.
       matches: Number of matches; an odd number is rounded up.
     """
     loaded = game_of(game)
@@ -134,7 +134,7 @@ def measure(game: str, bot: str, opponent: str, move_ms: float, matches: int) ->
 
 
 def _counts(bots: Sequence[pyspiel.Bot]) -> dict[str, int]:
-    """Return how often lookahead players answered in which way."""
+    """Return the number of answers of lookahead players by their kind."""
     counts = [vars(bot.counts) for bot in bots if hasattr(bot, "counts")]
     return {name: sum(one[name] for one in counts) for name in (counts or [{}])[0]}
 

@@ -51,7 +51,7 @@ def _lite_efg(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
     import LiteEFG
     from LiteEFG.baselines import CFRplus
 
-    # It writes the game's tree below the home directory and reads it back.
+    # LiteEFG writes the game's tree to a file below the home directory, and reads it.
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch.dict(os.environ, HOME=folder),

@@ -1,6 +1,6 @@
 """Every kind of solver on phantom games, evaluated exactly.
 
-Each run is a process of its own with one thread. Its seconds are processor seconds, so
+Each run is a separate process with one thread. Time is measured as processor time, so
 that background load does not count; building and evaluation do not count either. Nodes
 are decisions and terminal nodes that trajectories visit.
 """
@@ -40,7 +40,7 @@ def measure(
     points: int,
     growth: float,
 ) -> Row:
-    """Run a solver to its budget; see `train`."""
+    """Run a solver to a budget of processor time or of nodes, as in `train`."""
     family = find(algorithm.partition("(")[0]).family
     is_tabular = not family.networks and family is not MCCFR
     return train(
@@ -74,7 +74,7 @@ def train(
         the solver, such as "nodes", "episodes" or "decisions".
       curve: Number of points of the curve, and the ratio of the budgets of two points.
       form: Form of the game.
-      dtype: Arithmetic; None: the algorithm's default.
+      dtype: Arithmetic. If None, the algorithm's default.
     """
     one_thread()
     name = string_of(game)

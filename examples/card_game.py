@@ -1,6 +1,9 @@
-"""A game with cards as OpenSpiel wants it: both ante 1, each gets a queen, king or ace.
+"""Implement a small card game for OpenSpiel in Python, and solve it.
 
-Player 0 checks, which ends the game, or bets 1; then player 1 folds or calls.
+Both players pay an ante of 1 and receive a queen, a king or an ace. Player 0 passes,
+which ends the game, or bets 1. Then player 1 folds or calls.
+
+Run as `python examples/card_game.py`.
 """
 
 import pyspiel
@@ -23,7 +26,8 @@ TYPE = KIND(
     provides_observation_string=False,
     provides_observation_tensor=False,
 )
-# Actions, outcomes of chance, players; least and greatest return, their sum; moves.
+# Numbers of actions, chance outcomes and players; smallest and largest return, sum of
+# the returns; maximum number of moves.
 INFO = pyspiel.GameInfo(2, 3, 2, -2.0, 2.0, 0.0, 2)
 
 

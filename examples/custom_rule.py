@@ -1,8 +1,10 @@
-"""Regret matching by exponential weights, a rule that spiel_cr does not ship.
+"""Define a regret minimiser for `solve`: Hedge, with exponential weights.
 
 Hedge (Freund & Schapire 1997) plays every action in proportion to exp(rate * regret).
-The rate falls with the root of the iteration and is in units of the largest gain that
-was seen at the infoset, so that no payoffs need to be known.
+The rate is proportional to 1 / sqrt(iteration) and to the inverse of the largest gain
+observed at the infoset, so that it does not depend on the scale of the payoffs.
+
+Run as `python examples/custom_rule.py`.
 """
 
 import jax.numpy as jnp
@@ -12,7 +14,17 @@ from spiel_cr.solvers.cfr import CustomRule
 
 
 def hedge(state, instantaneous, uniform, iteration):
-    """One iteration at a block of infosets; arrays [actions, infosets]."""
+    """Update the regrets of a block of infosets, and return the next strategy.
+
+    Args:
+      state: Regrets [actions, infosets], and the largest gain [1, infosets].
+      instantaneous: Regrets of this iteration [actions, infosets].
+      uniform: Uniform strategy [actions, infosets]; 0 for actions that are not legal.
+      iteration: Number of the iteration, from 1.
+
+    Returns:
+      The new state, and unnormalised weights of the actions [actions, infosets].
+    """
     regrets, largest = state
     regrets = regrets + instantaneous
     gain = jnp.abs(instantaneous).max(0, keepdims=True)
@@ -23,7 +35,7 @@ def hedge(state, instantaneous, uniform, iteration):
 
 
 def first(uniform):
-    """Zeros: regrets by action, and the largest gain by infoset."""
+    """Return the initial state: regrets of 0, and a largest gain of 0."""
     return uniform * 0, uniform[:1] * 0
 
 

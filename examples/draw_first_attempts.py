@@ -1,7 +1,8 @@
-"""Draw the first attempts of both players of a hidden board, near an equilibrium.
+"""Draw the first moves of both players of a phantom game, near an equilibrium.
 
-Run as `python examples/draw_first_attempts.py [FILE [GAME [ITERATIONS]]]`; needs
-matplotlib (extra `plots`). Phantom tic-tac-toe takes 4 GB and a few minutes.
+Run as `python examples/draw_first_attempts.py [FILE [GAME [ITERATIONS]]]`. The example
+needs matplotlib (extra `plots`). Phantom tic-tac-toe takes 4 GB of memory and a few
+minutes.
 """
 
 import sys
@@ -14,14 +15,14 @@ from matplotlib import pyplot
 
 import spiel_cr
 
-given = dict(enumerate(sys.argv))
-path, name = given.get(1, "first-attempts.png"), given.get(2, "phantom_ttt")
-iterations = int(given.get(3, 300))
+arguments = dict(enumerate(sys.argv))
+path, name = arguments.get(1, "first-attempts.png"), arguments.get(2, "phantom_ttt")
+iterations = int(arguments.get(3, 300))
 game = spiel_cr.load_game(name)
 parameters = game.get_parameters()
 rows, columns = (parameters.get(side, 3) for side in ("num_rows", "num_cols"))
 
-# Its iterates settle faster than those of pcfr+.
+# In phantom games, this variant converges faster than pcfr+.
 algorithm = "dcfr(alpha=1.5,beta=-inf,gamma=4)"
 options = spiel_cr.GameOptions("phantom")
 result = spiel_cr.solve(game, algorithm, iterations, options=options, dtype="float32")
@@ -29,14 +30,17 @@ policy = result.average_policy()
 
 
 def attempts(*actions):
-    """Probabilities [rows, columns] after some actions; nan where one is not legal."""
+    """Return the probabilities of all cells after some actions.
+
+    The result has the shape [rows, columns] and is NaN for cells that are not legal.
+    """
     state = game.new_initial_state()
     for action in actions:
         state.apply_action(action)
-    odds = np.full(rows * columns, np.nan)
+    probabilities = np.full(rows * columns, np.nan)
     for cell, probability in policy.action_probabilities(state).items():
-        odds[cell] = probability
-    return odds.reshape(rows, columns)
+        probabilities[cell] = probability
+    return probabilities.reshape(rows, columns)
 
 
 first = attempts()
@@ -47,9 +51,9 @@ boards = {
     f"of player 1, when cell {likely} was taken": attempts(likely, likely),
 }
 figure, axes = pyplot.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
-for axis, (title, odds) in zip(axes, boards.items(), strict=True):
-    axis.pcolormesh(odds, cmap="Blues", vmin=0, vmax=0.35, edgecolors="black")
-    for (row, column), probability in np.ndenumerate(odds):
+for axis, (title, board) in zip(axes, boards.items(), strict=True):
+    axis.pcolormesh(board, cmap="Blues", vmin=0, vmax=0.35, edgecolors="black")
+    for (row, column), probability in np.ndenumerate(board):
         text = "taken" if np.isnan(probability) else f"{probability:.0%}"
         axis.text(column + 0.5, row + 0.5, text, ha="center", va="center")
     axis.set(title=title, xticks=[], yticks=[], aspect="equal")

@@ -1,6 +1,7 @@
-"""Draw the gadget of a real subgame: Kuhn poker, after player 0 checked and 1 bet.
+"""Draw the CFR-D gadget of a subgame of Kuhn poker: player 0 checked, player 1 bet.
 
-Run as `python examples/draw_gadget.py [FILE]`; needs matplotlib (extra `plots`).
+Run as `python examples/draw_gadget.py [FILE]`. The example needs matplotlib (extra
+`plots`).
 """
 
 import sys
@@ -21,14 +22,16 @@ path = sys.argv[1] if len(sys.argv) > 1 else "gadget.png"
 tree = spiel_cr.build_tree("kuhn_poker", observations=True)
 decomposition = decompose(tree, 0)
 (number, subgame), *_ = Layer(decomposition, 2).items()
-# What the player knows when it comes here: solve the whole game first.
+# Resolve the complete game once. The player then has stored the opponent's
+# counterfactual values and its own strategy above the subgame.
 config = spiel_cr.ResolvingConfig(iterations=1000)
 match = Resolver(tree, 0, config).match()
 values = match.memory.opponent_values[subgame.augmented]
 infosets = tree.infosets[0]
 reach = match.memory.behaviour[infosets.decisions.parent[subgame.roots]]
-own_cards = [CARDS[int(infosets.keys[i][0])] for i in subgame.roots]
-# Chance's reach of the deals, by what i and the opponent hold: never the same card.
+player_cards = [CARDS[int(infosets.keys[i][0])] for i in subgame.roots]
+# Chance's reach of the deals, by the cards of player 0 (rows) and of the opponent
+# (columns). Both players never hold the same card.
 mass = np.zeros((len(subgame.roots), len(subgame.augmented)))
 infosets_of, chance = tree.histories.infoset, tree.histories.chance
 for r, root in enumerate(decomposition.roots):
@@ -61,13 +64,13 @@ for g, value in enumerate(values):
     terminate, follow = (x - 0.95, 1.9), (x + 0.35, 1.9)
     line(top, terminate, "terminate")
     line(top, follow, "follow")
-    node(*top, f"opponent holds {own_cards[missing[g]]}", "tab:red")
+    node(*top, f"opponent holds {player_cards[missing[g]]}", "tab:red")
     node(*terminate, f"{value:+.4f}", "0.4")
     node(*follow, "chance", "0.4")
-    for k, r in enumerate(r for r in range(len(own_cards)) if r != missing[g]):
+    for k, r in enumerate(r for r in range(len(player_cards)) if r != missing[g]):
         root = (x - 0.25 + 1.2 * k, 0.7)
         line(follow, root, f"{reach[r] * mass[r, g]:.3f}")
-        node(*root, f"i holds {own_cards[r]}\nfold / call", "tab:blue")
+        node(*root, f"i holds {player_cards[r]}\nfold / call", "tab:blue")
 axes.text(
     3.2,
     -0.15,

@@ -1,4 +1,4 @@
-"""Let a resolving player meet a solution and a random player, in both seats.
+"""Play matches of a resolving player, a precomputed solution and a random player.
 
 Run as `python examples/play_a_tournament.py [GAME]`.
 """

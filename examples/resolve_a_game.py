@@ -1,4 +1,4 @@
-"""Resolve a game continually and compare with solving it once.
+"""Resolve a game continually, and compare the result with solving it once.
 
 Run as `python examples/resolve_a_game.py [GAME]`.
 """
@@ -11,7 +11,7 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 
 game = sys.argv[1] if len(sys.argv) > 1 else "python_leduc_poker"
-# Compiled once, used three times; `observations` makes the resolved subgames smaller.
+# The tree is built once and used three times. Observations make subgames smaller.
 tree = spiel_cr.build_tree(game, observations=True)
 print(f"{game}: {len(tree.histories)} histories")
 

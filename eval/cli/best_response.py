@@ -5,12 +5,11 @@ The value of a response is a lower bound on the policy's exploitability.
 {policies}
 
 methods (default: exact if possible, otherwise ismcts):
-  exact   best response on the game tree; to a policy that was solved with --form
-          public-tree, in public-tree form; on large phantom games (phantom_ttt,
-          dark_hex), in phantom form; on their abrupt forms it is streamed for minutes,
-          see --checkpoint
-  ismcts  ISMCTS-BR (Timbers et al. 2022): search from the responder's belief
-  lbr     local best response (Lisy & Bowling 2017): one action ahead
+  exact   best response on the game tree, or in the form in which a policy was solved
+          (public-tree), or in phantom form on large phantom games (phantom_ttt,
+          dark_hex); their abrupt versions take minutes and can resume (--checkpoint)
+  ismcts  ISMCTS-BR (Timbers et al. 2022): tree search from the responder's belief
+  lbr     local best response (Lisy & Bowling 2017): looks one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
           pip install 'spiel_cr[deep]', and a game with information state tensors
 
@@ -24,15 +23,16 @@ sampling): their policy is estimated, and the matches are against the bot itself
 Without a game tree, a control variate removes the luck of chance and of the opponent
 from the mean.
 
-Without a game tree, the response believes in all consistent histories, weighted
-exactly, while they are at most --max-histories; otherwise in --particles of them, drawn
-by importance and resampled when they become alike. The effective sample size is then
-reported.
+Without a game tree, the belief of the response contains all consistent histories with
+exact weights, if there are at most --max-histories. Otherwise it contains --particles
+of them, sampled by importance, and resampled when few of them carry most of the weight.
+The effective sample size is then reported.
 
-With both players (the default) value is the sum, a lower bound of NashConv if it is
-exact; a mean of matches is a bound up to half_width, half of its 95 % interval, by sums
-of a match in each seat. share is the gain over the policy itself, as a share of the
-exact best response's; it is left out if its interval is wider than itself.
+With both players (the default), value is the sum over both, a lower bound of NashConv
+if it is exact. For a mean of matches, half_width is half the width of its 95%
+confidence interval, computed from sums of one match in each seat. share is the gain
+over the policy itself divided by the gain of an exact best response; it is omitted if
+its interval is wider than the share itself.
 
 examples:
   spiel-cr best-response --game leduc_poker --policy 'cfr+(iterations=10)' \\
@@ -76,7 +76,7 @@ class BestResponseOptions(PolicyOptions):
 
     Attributes:
       states: Search in matches even if the game tree fits into the memory limit.
-      checkpoint: For abrupt phantom games: file from which the computation resumes.
+      checkpoint: File from which the computation resumes (abrupt phantom games only).
       workers: Number of processes that play matches or query a bot; 0: none (default
         0).
     """
@@ -110,8 +110,8 @@ def run(arguments: Arguments) -> dict[str, object]:
     )
     if arguments.learn and method != "ismcts":
         raise ValueError(
-            f"--learn {arguments.learn} is for --method ismcts, not {method}; leave it "
-            f"out, or choose ismcts"
+            f"--learn {arguments.learn} is for --method ismcts, not {method}; remove it"
+            f", or use ismcts"
         )
     if arguments.states and arguments.method == "exact":
         raise ValueError(
@@ -132,7 +132,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         if opponent.abrupt is None:
             raise ValueError(
                 f"--checkpoint {arguments.checkpoint} is for exact responses on abrupt "
-                f"phantom games, which take minutes; leave it out"
+                f"phantom games, which take minutes; remove it"
             )
         opponent.abrupt.checkpoint = Checkpoint(arguments.checkpoint)
     form = _form(opponent, arguments.states)
@@ -225,7 +225,7 @@ def _total(report: dict[str, Any]) -> str:
 
 
 def _beliefs(beliefs: BeliefRecord) -> str:
-    """Return how large and how accurate the beliefs of a seat were."""
+    """Return the size and the accuracy of the beliefs in a seat, as text."""
     number = counted(beliefs.decisions, "decision")
     if not beliefs.approximate:
         return f"exact beliefs at {number}"

@@ -1,4 +1,4 @@
-"""The frame of all commands of `spiel-cr`: options, output files, errors."""
+"""Foundations of all commands of `spiel-cr`: options, output files and errors."""
 
 import argparse
 import contextlib
@@ -29,8 +29,8 @@ def report_problem(kind: str, text: object) -> None:
 
     Args:
       kind: "error" or "warning".
-      text: Message, or the exception that carries it. What it quotes, such as a game
-        string, may contain line breaks and control characters; these are escaped.
+      text: Message, or an exception with the message. Line breaks and control
+        characters, for example of a quoted game string, are escaped.
     """
     print(f"spiel-cr: {kind}: {one_line(text)}", file=sys.stderr)
 
@@ -67,7 +67,8 @@ class Arguments(argparse.Namespace):
     def writing(self, label: str = "", path: atomic.Path = "") -> Iterator[None]:
         """Write one output of the command, and print where it is.
 
-        If that fails, the other outputs are written nevertheless; see `note_unwritten`.
+        If that fails, the failure is recorded (`note_unwritten`) and the command
+        continues with its other outputs.
 
         Args:
           label: Text before the path. If empty, nothing is printed.
@@ -121,7 +122,7 @@ class Parser(argparse.ArgumentParser):
             flag, equals, value = word.partition("=")
             switch = self._option_string_actions.get(flag)
             if equals and switch is not None and switch.nargs == 0:
-                self.error(f"argument {flag}: it takes no value; leave {value!r} out")
+                self.error(f"argument {flag}: it has no value; remove {value!r}")
         namespace = Arguments() if namespace is None else namespace
         return super().parse_known_args(args, namespace)
 
@@ -131,7 +132,7 @@ class Parser(argparse.ArgumentParser):
         """Add options for fields of settings, each to the group to which it belongs.
 
         Args:
-          settings: Dataclass of the settings, see `setting_options`.
+          settings: Dataclass of the settings, as described in `setting_options`.
           names: Names of fields, with spaces between them; "": all fields.
           **changes: By field, settings for `argparse` if they are not those of the
             field, and "flag" if the option has another name.
@@ -199,13 +200,13 @@ class PolicyOptions(WorkerOptions):
     seed: int = 0
 
 
-# What --policy of `Parser.policy_options` can be; for `LISTS` of commands.
+# Values of --policy, for `LISTS` of commands.
 POLICIES = f"""policies:
   uniform; {", ".join(FIXED_POLICIES)} (poker);
   an algorithm's average strategy: cfr+(iterations=10), lp;
   PATH.npz of --save; a bot: resolving(iterations=100)"""
 
-# Options that name what is written, and a file that is read.
+# Options with paths of outputs, and the option with the path of an input.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
     ("save", "plot", "checkpoint", "html", "csv", "efg"),
     ("out", "cache"),
@@ -249,7 +250,7 @@ def _check_folder(path: str, flag: str) -> None:
             raise NotADirectoryError(f"{parent} is not a folder")
     except OSError as error:
         raise ValueError(
-            f"{flag}={path!r}: {error.strerror or error}; give the path of a folder"
+            f"{flag}={path!r}: {error.strerror or error}; use the path of a folder"
         ) from error
     try:
         atomic.check_writable(pathlib.Path(path) / "file", flag)
@@ -257,7 +258,7 @@ def _check_folder(path: str, flag: str) -> None:
         cause = error.__cause__
         raise ValueError(
             f"{flag}={path!r} cannot be written to "
-            f"({getattr(cause, 'strerror', None) or cause}); give the path of a folder "
+            f"({getattr(cause, 'strerror', None) or cause}); use the path of a folder "
             f"with free space"
         ) from error
 
@@ -285,8 +286,8 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
       commands: Subparsers of the parser.
       name: Name of the command.
       module: Module with a dataclass of options, such as `SolveOptions`, and a function
-        `run(arguments)` that does the work, prints for people, and returns what --json
-        prints. A function
+        `run(arguments)` that does the work, prints its results, and returns the
+        report for --json. A function
         `add_options(parser)` adds options of the library's settings. The first line of
         the module's docstring, after the colon, is the command's description, and the
         rest is the end of its help page. `LISTS` has texts for names in braces there.
@@ -328,8 +329,7 @@ def split_bots(bots: str) -> list[str]:
     names = [name.strip() for name in bots.split(";")]
     if "" in names:
         raise ValueError(
-            f"--bots={bots!r}: a bot is missing before or after a semicolon; "
-            f"write 'A;B'"
+            f"--bots={bots!r}: a bot is missing before or after a semicolon; use 'A;B'"
         )
     return names
 

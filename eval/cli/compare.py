@@ -6,16 +6,16 @@ algorithms, with semicolons between them:
   bundled: all of OpenSpiel's below
 
 spiel_cr's are the algorithms of solve, with their parameters, 'lp',
-'resolve(solver=cfr+,iterations=100)' (without iterations: as many as fit in the budget)
-and the bots of play, such as 'resolving(solver=cfr+,iterations=100)'.
+'resolve(solver=cfr+,iterations=100)' (without iterations: as many as fit into the
+budget) and the bots of play, such as 'resolving(solver=cfr+,iterations=100)'.
 
 OpenSpiel's:
 {bundled}
 
---out is a folder: results.jsonl, a line per run (an algorithm on a game with a seed),
-written as soon as it is finished; settings.json; report.html; report.md. The same
-command again runs only what is missing there; more games, algorithms or seeds are
-added.
+--out is a folder with results.jsonl, settings.json, report.html and report.md.
+results.jsonl has one line per run (an algorithm on a game with a seed), written as soon
+as the run is finished. If you repeat the command, only missing runs are computed, also
+with additional games, algorithms or seeds.
 
 examples:
   spiel-cr compare --game leduc_poker
@@ -46,7 +46,7 @@ RESUMES = True
 LISTS = {"ours": "; ".join(registry.GROUPS["ours"]), "bundled": registry.describe()}
 _SECONDS = 10.0
 _OUT = "out/compare"
-# Letters of a folder's name.
+# Characters that are allowed in a folder's name.
 _LONGEST = 100
 
 
@@ -89,7 +89,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     arguments.out = arguments.out or _folder(arguments.game)
     if seconds is None and arguments.iterations is None:
         seconds = _SECONDS
-    # Workers on Ray reserve a limit that the user chose.
+    # Workers on Ray reserve as much memory as the user's limit.
     limit = memory.parse_limit(arguments.memory_limit)
     reserved = None if arguments.memory_limit == MEMORY_LIMIT else limit
     executor = arguments.executor(1, memory=reserved, patience=arguments.patience)

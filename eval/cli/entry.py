@@ -1,16 +1,16 @@
-"""The first moments of `spiel-cr`, in which Ctrl-C must end it without a traceback.
+"""Start of `spiel-cr`, during which Ctrl-C must end it without a traceback.
 
-Until signals are reset, Python answers with one. So nothing is imported before that,
-here and in the packages around, but what Python has anyway.
+Until signals are reset, Ctrl-C makes Python print one. Therefore, this module and its
+packages import only modules that Python has loaded anyway.
 """
 
 import signal
 
 
 def main() -> None:
-    """Entry point of the command `spiel-cr`."""
+    """Run the command `spiel-cr`."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # What is ignored, as `nohup` has it, stays so.
+        # Ignored signals, such as SIGHUP under `nohup`, stay ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     from . import process

@@ -7,13 +7,14 @@ bots:
   move (with init_ms before the first move), or both.
 
 methods:
-  traversal   queries the bot at every infoset, reached as in a match: exact NashConv of
-              the policy. Bots whose answers vary (because of a time limit or sampling)
-              need --repeats. oos, which learns from every query, is reset before each.
-  matches     plays matches against an opponent that avoids ending the game, and takes
-              the mean of the strategies at visited infosets, and uniform strategies
-              elsewhere. NashConv is that of both together, mostly higher than the
-              bot's: for games with too many infosets to query each of them.
+  traversal   queries the bot at every infoset, with the moves that lead there, and
+              computes the exact NashConv of the policy. Bots whose answers vary
+              (because of a time limit or sampling) need --repeats. oos, which learns
+              from every query, is reset before each query.
+  matches     for games with too many infosets to query each of them: plays matches
+              against an opponent that avoids ending the game, and averages the bot's
+              strategies at visited infosets. The policy is uniform at other infosets,
+              so its NashConv is usually higher than the bot's.
 
 Both need a game tree. NashConv of a file that was solved with --form public-tree is
 exact without a game tree: best-response --policy PATH --method exact.
@@ -85,7 +86,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     )
     mean = evaluate.mean_evaluation(repeats)
     report = _report(mean)
-    # The policy at infosets that were not visited.
+    # Policy at infosets that were not visited.
     is_complete = report["infosets_visited"] == report["infosets"]
     report["unvisited_play"] = None if is_complete else "uniform"
     if arguments.repeats > 1:
@@ -119,9 +120,9 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
         )
     evaluator = _EVALUATORS[report["evaluator"]]
     defined = 100 * report["infosets_visited"] / max(report["infosets"], 1)
-    visited, policy = f"{defined:.1f} % of them visited", "exact for this strategy"
+    visited, policy = f"{defined:.1f}% of them visited", "exact for this strategy"
     if report["unvisited_play"]:
-        visited += f", {report['unvisited_play']} play at the others"
+        visited += f", {report['unvisited_play']} strategy at the others"
         policy += f", {report['unvisited_play']} at infosets that were not visited"
     print(
         f"  NashConv    {report['nash_conv']:.3e}{spread}  (by {evaluator}, {policy})"
@@ -129,8 +130,8 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
     print(f"  infosets    {report['infosets']:,}, {visited}")
     print(
         f"  moves       {report['moves']:,}, {report['late_moves']:,} of them late; "
-        f"the longest took {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in all"
+        f"longest {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in total"
     )
     if report["programs_compiled"]:
-        programs = counted(report["programs_compiled"], "program")
-        print(f"  compiled    {programs} during moves")
+        functions = counted(report["programs_compiled"], "function")
+        print(f"  compiled    {functions} during moves")

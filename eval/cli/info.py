@@ -55,10 +55,10 @@ def add_options(parser: Parser) -> None:
 def run(arguments: Arguments) -> dict[str, object]:
     """Print the size of a game."""
     opened = open_game(arguments.game)
-    announce(f"estimating how many histories {opened.game} has")
+    announce(f"estimating the number of histories of {opened.game}")
     histories = estimate.estimate_histories(opened.game, rollouts=_ROLLOUTS)
     text = estimate.describe_histories(histories)
-    print(f"{one_line(opened.game)} has {text}, by an estimate", file=sys.stderr)
+    print(f"{one_line(opened.game)} has {text} (an estimate)", file=sys.stderr)
     need, options = Need({SIMULATOR: ""}), arguments.settings(GameOptions)
     game, reason = represent(opened, options, need, progress=True)
     sizes, lines, more = _SIZES[reason.form](game)
@@ -77,7 +77,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     return {**sizes, **more}
 
 
-# Sizes by name, further lines, and further values of the report.
+# Sizes by name, additional lines, and additional values of the report.
 _Sizes = tuple[dict[str, Any], list[str], dict[str, Any]]
 
 
@@ -143,7 +143,7 @@ _SIZES: dict[str, Callable[[Any], _Sizes]] = {
 
 
 def _text_of(row: dict[str, Any]) -> str:
-    """Return a payoff matrix in words; several may be equal."""
+    """Return one or several equal payoff matrices as text."""
     height, width = row["shape"]
     each = f"{row['bytes'] / 1e6:,.2f} MB"
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"

@@ -1,8 +1,8 @@
-"""Signals: what ends a command, and what it may still write after that.
+"""Signals that end a command, and the files that it still writes.
 
-Ctrl-C, `kill` and a terminal that is closed have the same effect: the command writes
-the results that are to be kept, and ends. Before the work begins, and after it, there
-is nothing to keep; the process then ends at once, without a message or a traceback.
+Ctrl-C, `kill` and closing the terminal have the same effect: the command writes the
+results that must not be lost, and ends. Before and after the work, no such results
+exist; the process then ends immediately, without a message or a traceback.
 """
 
 import contextlib
@@ -37,23 +37,23 @@ class Interrupted(KeyboardInterrupt):
 
 
 def end_at_once() -> None:
-    """From now on signals end the process without a message."""
+    """Make signals end the process without a message from now on."""
     for number in _NUMBERS:
         _set(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
 def interrupting(farewell: Callable[[], None] | None = None) -> Iterator[None]:
-    """Have signals raise `Interrupted` in the block, the first one only.
+    """Make the first signal in the block raise `Interrupted`.
 
     The second signal prints that the command is finishing; the third one ends the
-    process at once. A signal that is ignored (as under `nohup`) stays ignored. Outside
-    the main thread, which alone can handle signals, nothing changes.
+    process immediately. A signal that is ignored (as under `nohup`) stays ignored.
+    Python handles signals only in the main thread, so in other threads nothing changes.
 
     Args:
-      farewell: Function that prints the last lines of an interrupted command. If it is
-        given, a watchdog ends the process when the block does not end soon after a
-        signal. None: the process is not the command's own, so nothing ends it.
+      farewell: Function that prints the last lines of an interrupted command. With it,
+        a watchdog ends the process if the block does not end soon after a signal. If
+        None, the process belongs to another program, and no watchdog is started.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -79,8 +79,8 @@ def interrupting(farewell: Callable[[], None] | None = None) -> Iterator[None]:
         """End the process if an interrupt was raised where Python discards exceptions.
 
         These places are destructors, and functions of Cython without a return value.
-        What they were doing may be half done, such as scipy's tables of Sobol numbers,
-        so only results of completed steps are written.
+        Their work may be incomplete, for example scipy's tables of Sobol numbers, so
+        only results of completed steps are written.
         """
         if isinstance(caught.exc_value, Interrupted):
             with contextlib.suppress(Exception):
@@ -96,7 +96,7 @@ def interrupting(farewell: Callable[[], None] | None = None) -> Iterator[None]:
             yield
     finally:
         for number, handler in before.items():
-            # From an interrupt on, another signal does not leave files behind.
+            # After an interrupt, a further signal must not leave files behind.
             ends = guard is not None and guard.number is not None
             _set(number, guard.end_now if guard is not None and ends else handler)
         sys.unraisablehook = hook
@@ -107,6 +107,6 @@ def _say_interrupted() -> None:
 
 
 def _set(number: int, handler: Any) -> None:
-    # None: a handler that Python did not install, and cannot give back.
+    # None stands for a handler that Python did not install and cannot restore.
     if signal.getsignal(number) is not signal.SIG_IGN and handler is not None:
         signal.signal(number, handler)

@@ -1,17 +1,17 @@
-"""The command line `spiel-cr`: its parser, and what happens around every command.
+"""The command line `spiel-cr`: its parser, and the setup and end of every command.
 
-People read the lines; with --json the last line of stdout is one JSON object for
-programs. Progress goes to stderr.
+The output is text for people. With --json, the last line of stdout is one JSON object
+for programs. Progress goes to stderr.
 
 examples:
   spiel-cr info --game leduc_poker
   spiel-cr solve --game leduc_poker --algorithm cfr+ --iterations 1000
   spiel-cr resolve --game 'liars_dice(numdice=1,dice_sides=4)' --iterations 500 --json
 
-Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
-python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker,
-python_rhode_island_holdem, python_poker_spot, python_rock_paper_scissors and
-python_scotland_yard.
+Games are OpenSpiel strings. In addition to OpenSpiel's games there are
+python_ii_goofspiel, python_princess_and_monster, python_latent_tic_tac_toe,
+python_leduc_poker, python_rhode_island_holdem, python_poker_spot,
+python_rock_paper_scissors and python_scotland_yard.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ _COMMANDS = (
     "tournament play compare show export study abstract push-fold"
 )
 
-# Beginnings of XLA's messages about invalid operations, which are mistakes in the code.
+# Prefixes of XLA's messages about invalid operations, which are mistakes in the code.
 _INVALID_OPERATIONS = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
 
 
@@ -66,7 +66,7 @@ class _OneLine(logging.Formatter):
 
 
 def main(*, owns_process: bool = False) -> None:
-    """Run the command line of this process; see `entry` for what is around it.
+    """Run the command line of this process; `entry` calls it.
 
     Args:
       owns_process: Whether the process may be ended as soon as the command is
@@ -123,7 +123,7 @@ def _parse(argv: Sequence[str]) -> Arguments:
     if surplus:
         words = " ".join(surplus)
         parser.error(f"unrecognized arguments: {words}; leave them out")
-    # Flags of absl are not options of spiel-cr: --flagfile would end in a traceback.
+    # Flags of absl are not options of spiel-cr; --flagfile would cause a traceback.
     flags.FLAGS.mark_as_parsed()
     return arguments
 
@@ -185,7 +185,7 @@ def _run_command(arguments: Arguments, *, owns_process: bool) -> None:
     try:
         plugins.import_from_environment()
         plugins.import_user_modules(getattr(arguments, "imports", ()))
-        # Before the work, not after it.
+        # Checked before the work.
         check_arguments(arguments)
         with interrupting, _warnings_in_lines(arguments), _announcing():
             report = arguments.run(arguments)
@@ -204,13 +204,13 @@ def _run_command(arguments: Arguments, *, owns_process: bool) -> None:
         if fault is not None:
             fault.__cause__, error = error, fault
         _report_error(error, arguments, is_fault=fault is not None)
-    # For work that was completed without a usable result.
+    # The work was completed without a usable result.
     code = report.pop("exit_code", 0)
     if arguments.json:
         print(json.dumps(report))
     if arguments.unwritten:
         names = ", ".join(arguments.unwritten)
-        report_problem("error", f"not everything was written: {names}")
+        report_problem("error", f"some outputs could not be written: {names}")
         code = code or 1
     if code:
         sys.exit(code)
@@ -242,9 +242,9 @@ def _report_error(
     if isinstance(error, MemoryError):
         text = f"out of memory; choose a smaller game, or fewer --workers: {text}"
     if isinstance(error, pyspiel.SpielError) and not text.startswith("game="):
-        # The game string passed all checks, and the game fails later.
+        # The game string passed all checks, but the game fails later.
         text = (
-            f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
+            f"game={getattr(arguments, 'game', None)!r}: OpenSpiel failed in this game"
             f"{game_strings.reason(error)}; choose other values of its parameters"
         )
     if isinstance(error, pyspiel.SpielError) and "Unknown game" in text:
@@ -263,7 +263,8 @@ def _announcing() -> Iterator[None]:
 def _is_expected(error: Exception) -> bool:
     """Return whether an error is about the user's input or about the machine.
 
-    Then its text is written for people. Everything else is a mistake in the code.
+    The text of such an error is written for users. Other errors are mistakes in the
+    code.
     """
     if isinstance(error, ValueError):
         return plugins.is_deliberate(error)
@@ -284,7 +285,7 @@ def _is_expected(error: Exception) -> bool:
 
 def _print_kept_files(arguments: Arguments) -> None:
     """Print, after an interruption, where the same command can be resumed."""
-    # Files that could not be written lack the completed work.
+    # The work is missing in files that could not be written.
     unwritten = [pathlib.Path(path) for path in arguments.unwritten]
     lost = not unwritten and not getattr(arguments, "saved", False)
     for name in ("out", "checkpoint"):
@@ -292,19 +293,19 @@ def _print_kept_files(arguments: Arguments) -> None:
         if not path or pathlib.Path(path) in unwritten:
             continue
         if pathlib.Path(path).exists():
-            kept = f"what is finished is kept in {path}"
-            print(one_line(f"{kept}; the same command does the rest"), file=sys.stderr)
+            kept = f"completed results are kept in {path}"
+            print(one_line(f"{kept}; repeat the command to resume"), file=sys.stderr)
             lost = False
     if lost and hasattr(arguments, "save"):
         without = getattr(arguments, "checkpoint", "") is None
         option = " (no --checkpoint)" if without else ""
         later = "; --save is written at the end only" if arguments.save else ""
-        print(f"nothing is kept{option}{later}", file=sys.stderr)
+        print(f"no results were kept{option}{later}", file=sys.stderr)
 
 
 @contextlib.contextmanager
 def _warnings_in_lines(arguments: Arguments) -> Iterator[None]:
-    """Print warnings of spiel_cr in one line, and note those of unwritten files."""
+    """Print warnings of spiel_cr in one line, and record those about unsaved files."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 

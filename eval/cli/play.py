@@ -43,11 +43,11 @@ from . import watchdog
 from .command import Arguments, split_bots
 
 LISTS = {"bots": describe_players()}
-# Seconds that a bot's thread gets to end its move when the table is closed.
+# Seconds for a bot's thread to end its move when the table is closed.
 _LAST_MOVE = 1.0
 # Seconds for a page to show that a bot failed.
 _LAST_WORDS = 2.0
-# Seconds between two checks whether the page was closed.
+# Seconds between two checks for a closed page.
 _POLL = 0.1
 
 
@@ -119,15 +119,15 @@ def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
     """Check that the options of the page agree with each other."""
     port = arguments.port
     if port is not None and not 1024 <= port <= 65535:
-        raise ValueError(f"--port={port} must lie from 1024 to 65535")
+        raise ValueError(f"--port={port} must be from 1024 to 65535")
     if not arguments.web:
         if port is not None:
-            raise ValueError(f"--port={port}: only the page has one; give --web, too")
+            raise ValueError(f"--port={port} requires --web; add --web")
         if arguments.no_open:
-            raise ValueError("--no-open: only the page is opened; give --web, too")
+            raise ValueError("--no-open requires --web; add --web")
     elif HUMAN not in bots:
         raise ValueError(
-            f"--bots={';'.join(bots)!r}: no person plays in the page of --web; write "
+            f"--bots={';'.join(bots)!r}: --web needs a person as a player; use "
             f"'human;B'"
         )
 
@@ -198,7 +198,7 @@ def _move_printer(seats: tuple[str, str], out: TextIO) -> Observer:
 
 
 def _print_result(series: Series, played: Played, out: TextIO) -> None:
-    """Print the returns, and to a person also what was hidden."""
+    """Print the returns, and for a person also the hidden information."""
     offset = payoff_offset(series.game)
     for seat, bot in enumerate(played.bots):
         returned = played.match.returns[seat] + offset
@@ -229,11 +229,11 @@ def serve(
     port: int = 0,
     opens: bool = True,
 ) -> None:
-    """Serve a page in which a person plays, until they leave it or Ctrl-C.
+    """Serve a page in which a person plays, until it is closed or Ctrl-C is pressed.
 
     Args:
-      series: Matches, or a function that makes them, see `Table`.
-      matches: Maximum number of matches. If None, there is no limit.
+      series: Matches, or a function that creates them, as for `Table`.
+      matches: Maximum number of matches. If None, unlimited.
       port: Port of the page; 0: any free port.
       opens: Whether to open the browser.
 
@@ -254,14 +254,16 @@ def serve(
         bot.start()
         if isinstance(series, Series):
             print(f"{one_line(series.game)}, seed {series.seed}")
-        print(f"the table: {serving.address}", flush=True)
-        print("only this machine can open it; Ctrl-C ends it", file=sys.stderr)
+        print(f"page: {serving.address}", flush=True)
+        print(
+            "only this machine can open the page; press Ctrl-C to end", file=sys.stderr
+        )
         if opens:
             webbrowser.open(serving.address)
         try:
             serving.serve_forever(_POLL)
         except KeyboardInterrupt as stopped:
-            print("the table is closed", file=sys.stderr)
+            print("the page is closed", file=sys.stderr)
             # Ctrl-C is the usual end; other signals are reported as interrupts.
             if getattr(stopped, "number", signal.SIGINT) != signal.SIGINT:
                 raise
@@ -301,21 +303,21 @@ class _Person(pyspiel.Bot):
             print("action: ", end="", file=self._out, flush=True)
             line = self._source.readline()
             answer = line.strip()
-            # No line at all is the end of the input.
+            # An empty string means the end of the input.
             if not line or answer.lower() in ("q", "quit"):
                 raise table.LeaveError
             action = _find_action(answer, [*names.items(), *games.items()])
             if action is not None:
                 return action
             print(
-                f"{answer!r} is not a legal action; write one of the numbers "
-                f"{', '.join(map(str, names))} or a name beside them, or q to quit",
+                f"{answer!r} is not a legal action; enter one of the numbers "
+                f"{', '.join(map(str, names))} or the name of an action, or q to quit",
                 file=self._out,
             )
 
 
 def _find_action(answer: str, names: Sequence[tuple[int, str]]) -> int | None:
-    """Return the action with this number, or else with this name, if there is one."""
+    """Return the action with this number or, if none has it, with this name."""
     if answer.isdecimal() and int(answer) in dict(names):
         return int(answer)
     named = {action for action, name in names if name.lower() == answer.lower()}

@@ -11,9 +11,9 @@ from spiel_cr.common.messages import announce
 
 from ..common import help_pages
 
-# As shells count: 128 and the number of the signal SIGPIPE.
+# Exit code as in shells: 128 plus the number of the signal SIGPIPE.
 _BROKEN_PIPE = 141
-# The same of SIGHUP, SIGINT and SIGTERM.
+# Exit codes for SIGHUP, SIGINT and SIGTERM.
 _INTERRUPTED = (129, 130, 143)
 
 
@@ -29,7 +29,7 @@ def main() -> None:
         if page is not None:
             print(page, end="")
         else:
-            # This takes a second or two; answers about options alone need no line.
+            # The import takes one or two seconds. Help pages need no message.
             if sys.argv[1:] and not sys.argv[1].startswith("-"):
                 announce("importing JAX and OpenSpiel", progress=True)
             quieten_bars()
@@ -47,7 +47,7 @@ def main() -> None:
         print(f"spiel-cr: error: stdout: {out.error.strerror}", file=sys.stderr)
         code = code or 1
     if code in _INTERRUPTED:
-        # Threads that are still at work, and Python's own end, may take long.
+        # Running threads and the shutdown of Python may take long.
         from . import watchdog
 
         watchdog.end(code)
@@ -89,18 +89,20 @@ def _open_streams() -> None:
 
 
 class Forgiving(io.RawIOBase):
-    """A stream that drops what it cannot write, so that the command continues.
+    """A stream that ignores failures to write, so that the command continues.
 
-    `... | head` closes the pipe early; a disk is full; a terminal is closed.
+    Writing fails, for example, if `... | head` closes the pipe early, the disk is full
+    or the terminal is closed.
 
     Attributes:
-      error: Error after which nothing more is written; None if there was none.
+      error: First error, after which nothing more is written. If None, no error
+        occurred.
     """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self.error: OSError | None = None
-        # It is closed, with its layers, when the last reference is gone.
+        # It would be closed, with its layers, after the last reference is deleted.
         self._stream = stream
         # Without a buffer (python -u) there is no second layer.
         self._raw = getattr(stream.buffer, "raw", stream.buffer)
@@ -111,7 +113,7 @@ class Forgiving(io.RawIOBase):
         return io.TextIOWrapper(
             io.BufferedWriter(self),
             encoding=stream.encoding,
-            # Characters that this encoding lacks must not end the command.
+            # Characters that the encoding does not have must not end the command.
             errors="backslashreplace",
             line_buffering=getattr(stream, "line_buffering", False),
             write_through=getattr(stream, "write_through", False),
@@ -130,7 +132,7 @@ class Forgiving(io.RawIOBase):
         if self.error is None:
             try:
                 while (count := self._raw.write(data)) is None:
-                    # A non-blocking pipe that is full.
+                    # A non-blocking pipe may be full.
                     select.select([], [self._raw], [])
                 return count
             except OSError as error:

@@ -2,10 +2,10 @@
 
 The game is a tournament. Stacks are given by position: button/small blind/big blind,
 or small blind/big blind.
-All stacks that the chips allow are solved, and the charts for the given stacks are
-printed: J is always, a dot never, a digit tenths of the time. A gain is what a player
-could win by deviating for the rest of the tournament, computed by solving its decision
-process.
+All possible divisions of the chips are solved, and the charts for the specified stacks
+are printed. J means always, a dot means never, and a digit is the probability in
+tenths. A gain is the additional value that a player could achieve by deviating for the
+rest of the tournament, computed by solving the player's decision process.
 
 The first run samples a table of all-in hands and keeps it in --cache.
 """
@@ -42,8 +42,8 @@ class PushFoldOptions(WorkerOptions):
       stacks (A/B[/C]): Chips by position, such as 4500/4500/4500.
       prizes (A/B[/C]): Prizes by place, such as 50/30/20.
       blinds (A/B): Small and big blind, such as 300/600.
-      unrestricted_opponent: Heads-up only: also bound the chance to win against an
-        opponent that may bet any amount. This is a second run, by default of 4
+      unrestricted_opponent: Also bound the probability of winning against an opponent
+        that may bet any amount (heads-up only). This is a second run, by default of 4
         --rounds with 1000 --steps.
       boards: Number of boards sampled for the table of all-in hands.
       seed (SEED): Seed of the table of all-in hands.
@@ -117,7 +117,7 @@ def run(arguments: Arguments) -> dict[str, object]:
                 on_round=show_round,
                 **arguments.options("rounds", "steps"),
             )
-            # Chances to win by the player's chips, as small blind and as big blind.
+            # Probabilities of winning by the player's chips, as small and as big blind.
             report["unrestricted_opponent"] = {
                 "stacks": (guarantee.stacks * unit).tolist(),
                 "lower": guarantee.lower.tolist(),
@@ -126,7 +126,7 @@ def run(arguments: Arguments) -> dict[str, object]:
                 "largest_gap_points": float(100 * guarantee.gap.max()),
             }
     _print(report)
-    title = f"Jam or fold: {arguments.stacks} chips, blinds {arguments.blinds}"
+    title = f"Push or fold: {arguments.stacks} chips, blinds {arguments.blinds}"
     if out:
         with arguments.writing("\nall states  ", out / "solution.npz"):
             solve.save(out / "solution.npz", solution)
@@ -142,8 +142,8 @@ def _numbers(flag: str, text: str, pattern: str) -> list[str]:
     parts = [part.strip() for part in text.split("/")]
     if not all(re.fullmatch(pattern, part, re.ASCII) for part in parts):
         raise ValueError(
-            f"{flag}={text!r} must be numbers with slashes between them; write "
-            f"them as in '50/30/20'"
+            f"{flag}={text!r} must be numbers with slashes between them, such as "
+            f"'50/30/20'"
         )
     return parts
 
@@ -195,7 +195,7 @@ def _print(report: dict[str, Any]) -> None:
 
 def _print_unrestricted(bounds: dict[str, Any], stacks: list[int]) -> None:
     """Print the bounds against an opponent that is not restricted to push or fold."""
-    print("\nagainst an unrestricted opponent: chance to win the tournament")
+    print("\nagainst an unrestricted opponent: probability of winning the tournament")
     print("               stack   at least   jam or fold at most   points to any play")
     for seat, (name, stack) in enumerate(
         zip(("small blind", "big blind"), stacks, strict=True)

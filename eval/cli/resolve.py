@@ -1,7 +1,7 @@
 """The command `resolve`: resolve a whole game continually, in both roles.
 
-Without --game, 4-card II-goofspiel is resolved and compared with what OpenSpiel
-bundles.
+Without --game, 4-card II-goofspiel is resolved and compared with OpenSpiel's
+algorithms.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from .command import Arguments, Parser
 from .solve import SolverOptions, check_form, locks_of, report_result
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
-# A run by time needs some.
+# A time budget must be positive.
 _LEAST_SECONDS = 0.01
 _DEMO_GAME = "python_ii_goofspiel(num_cards=4)"
 
@@ -32,9 +32,9 @@ class ResolveOptions(SolverOptions):
 
     Attributes:
       game: OpenSpiel game string (default python_ii_goofspiel(num_cards=4)).
-      baselines: Also run bundled CFR+ for as many iterations, solve by CFR+ for the
-        seconds that these take, outcome-sampling MCCFR for the seconds of resolving,
-        and uniform (default: only without --game).
+      baselines: Also run OpenSpiel's CFR+ with the same number of iterations, solve
+        with the time that these take, OpenSpiel's outcome-sampling MCCFR with the time
+        of resolving, and the uniform policy (default: only without --game).
     """
 
     game: str | None = None
@@ -94,8 +94,8 @@ def _compare(
 ) -> list[dict[str, object]]:
     """Run OpenSpiel's algorithms and `solve` on the same game, and print a table.
 
-    OpenSpiel's CFR+ has the iterations of one solve, and `solve` the seconds that these
-    took. Sampling gets the total time of resolving, compilation included.
+    OpenSpiel's CFR+ runs for the iterations of one solve, and `solve` for the time that
+    these took. Sampling runs for the total time of resolving, including compilation.
     """
     total = result.seconds + result.compile_seconds + result.build_seconds
     cache = LastGame()
@@ -128,7 +128,7 @@ def _measured(cache: LastGame, run: Run) -> dict[str, Any]:
     """Return a run's row of the table.
 
     Raises:
-      ValueError: If the run gave no strategy.
+      ValueError: If the run did not produce a strategy.
     """
     record = measure_run(cache, run)
     title = registry.find(run.algorithm).title

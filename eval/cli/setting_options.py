@@ -2,8 +2,8 @@
 
 A field gives an option its name, the type of its values, its default and its choices.
 Its entry in the `Attributes` section of the class's docstring is the help text; a word
-in parentheses after the name stands for the value. In a help text, names of fields in
-backquotes appear as options, and "If None" is written as "By default".
+in parentheses after the name is the placeholder of the value. In a help text, names of
+fields in backquotes appear as options, and "If None" is written as "By default".
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import Any
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.parameters import read_number, table_of
 
-# References to code, which are left out of help texts.
+# References to code, which help texts omit.
 _REFERENCE = re.compile(r",? see `[^`]*`| \(`[^`]*`\)|: one of `[^`]*`| \(docs/[^)]*\)")
 _ENTRY = re.compile(r"^  (\w+)(?: \((\S+)\))?: (.*(?:\n    .*)*)", re.MULTILINE)
 
@@ -63,7 +63,7 @@ def text_value(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not UTF-8; write it in UTF-8"
+            f"{text!r} is not UTF-8; use text in UTF-8"
         ) from None
     if "\0" in text:
         raise argparse.ArgumentTypeError(
@@ -76,7 +76,7 @@ def path_value(text: str) -> str:
     """Return the path of a file or folder."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a path; give one that has a name"
+            f"{text!r} is not a path; use the path of a file or folder"
         )
     return text_value(text)
 
@@ -125,7 +125,7 @@ def help_texts(settings: type[Any]) -> dict[str, tuple[str, str]]:
             text = _REFERENCE.sub("", " ".join(entry.split()))
             text = text.replace("If None,", "By default,")
             text = re.sub(r"`+([^`]*)`+", plain, text).replace("%", "%%")
-            # One sentence has no full stop, and begins with a small letter.
+            # A single sentence has no full stop, and begins with a lower-case letter.
             word = text.partition(" ")[0]
             if word[1:] == word[1:].lower():
                 text = word.lower() + text.removeprefix(word)

@@ -5,13 +5,13 @@ columns:
   others   probability that the actions of opponent and chance lead there
   value    counterfactual value under the policy: the player's utility from there on,
            weighted by `others`, in the game's units
-  gain     how much more a best response from there on would get, weighted alike
+  gain     additional utility of a best response from there on, with the same weight
   actions  name, probability, and the counterfactual value of the action
 
 A policy that was solved with --form public-tree is shown at one public node, --node:
 the probabilities of each hand. --html supports every policy, also those of games
-without a game tree; its list of decisions starts as --player, --find, --sort and
---limit say.
+without a game tree; --player, --find, --sort and --limit set the
+initial state of its list of decisions.
 
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
@@ -70,7 +70,7 @@ class ListOptions:
     limit: int | None = None
 
 
-# Options of policies that are shown at a public node.
+# Options for policies that are shown at a public node.
 _NODE = ("node", "board", "plot", "csv")
 _LISTED = [field.name for field in dataclasses.fields(ListOptions)]
 
@@ -109,7 +109,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     check_iterations(limit, name="limit")
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
-            f"policy={arguments.policy!r}: there is no such file; write one with "
+            f"policy={arguments.policy!r}: the file does not exist; write it with "
             f"spiel-cr solve --game '{arguments.game}' "
             f"--save {arguments.policy!r}"
         )
@@ -179,14 +179,14 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     announce(f"loading the policy {arguments.policy}")
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = query(tree, policy)
-    # Errors come before anything is printed.
+    # Errors must be raised before anything is printed.
     announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)
     chosen, left_off = [], 0
     for player, infosets in enumerate(views):
         if arguments.player in (None, player):
             matches = _choose(infosets, arguments.find, arguments.sort)
-            # The page has them, too.
+            # The page contains them, too.
             if not arguments.html:
                 _print_player(player, len(infosets), matches, limit)
             chosen += matches[:limit]
@@ -195,7 +195,7 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
         "game": str(tree.game),
         "policy": arguments.policy,
         "infosets": [_as_json(view) for view in chosen],
-        # Infosets that --limit cut off.
+        # Infosets that --limit excludes.
         "left_off": left_off,
     }
     if arguments.html:

@@ -112,12 +112,12 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
       The report for programs, and the result.
     """
     if arguments.plot and not (arguments.eval_every or arguments.until):
-        raise ValueError("--plot needs points to draw; add --eval-every N")
+        raise ValueError("--plot: the curve has no points; add --eval-every N")
     options = arguments.settings(spiel_cr.GameOptions, locks=locks_of(arguments))
     if options.form == representation.SIMULATOR and arguments.evaluator != "auto":
         raise ValueError(
-            f"--evaluator {arguments.evaluator} needs a game tree; leave it out, or "
-            f"leave --form simulator out"
+            f"--evaluator {arguments.evaluator} needs a game tree; remove it, or "
+            f"remove --form simulator"
         )
     settings: dict[str, Any] = {
         "goal": arguments.settings(spiel_cr.Goal),
@@ -127,7 +127,7 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     }
     task = task_of(**settings)
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
-        pass  # Before the game tree is built; `solve` reserves it, too.
+        pass  # Checked before the game tree is built; `solve` reserves the file, too.
     start = time.perf_counter()
     need = task.need()
     form, reason = representation.represent(
@@ -198,7 +198,7 @@ def check_form(
         openspiel_evaluator.check_public_tree(form.game)
 
 
-# Attributes of every result, as --json names them.
+# Attributes of every result by their keys in JSON.
 _FACTS = (
     "algorithm",
     "reason",
@@ -297,8 +297,8 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
       arguments: Arguments of `add_solver_options`.
 
     Raises:
-      ValueError, pyspiel.SpielError: If the result cannot be evaluated. What was saved
-        is kept, and stderr names the file.
+      ValueError, pyspiel.SpielError: If the result cannot be evaluated. A saved policy
+        is kept, and its file is printed to stderr.
     """
     saved, evaluation = _save(arguments, result), None
     announce("evaluating")
@@ -308,10 +308,8 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
             result, arguments.evaluator, memory_limit=arguments.memory_limit
         )
     finally:
-        if evaluation is None and saved:  # Also after an interrupt.
-            print(
-                f"the policy was saved in {one_line(arguments.save)}", file=sys.stderr
-            )
+        if evaluation is None and saved:  # This includes interrupts.
+            print(f"the policy is saved in {one_line(arguments.save)}", file=sys.stderr)
     seconds = time.perf_counter() - start
     report = {
         **_facts(game, result),

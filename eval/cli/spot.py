@@ -6,10 +6,11 @@ bets, clauses with semicolons between them; if several apply, the last one count
   sizes   50% of the pot, pot, 120c (chips), allin, allin:150% (if it is at most this
           share of the pot), none; raises also 2.5x the bet
   where   flop, turn, river, oop, ip, bets, raises, donks, before the sizes
-  limits  cap 4 (bets and raises on a street); force 15% (bets that leave at most this
-          share of the pot behind are all-in)
+  limits  cap 4 (bets and raises on a street); force 15% (a bet that leaves at most
+          this share of the pot behind becomes all-in)
 
-Payoffs are net chips; half of the pot counts as each player's own. There is no rake.
+Payoffs are net chips; half of the pot counts as each player's contribution. Rake is not
+supported.
 
 examples:
   spiel-cr spot --board 5c9dJs2h3c --pot 1000 --stack 1500 --bets pot,allin --until 1
@@ -83,7 +84,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         **arguments.options("ranges", "bets", "first"),
     )
     node = arguments.node or ""
-    find_actions(game, node)  # Raises before the work.
+    find_actions(game, node)  # Raises an error before the work.
     arguments.game = str(game)
     report, result = solve_game(arguments)
     policy: Any = result.average_policy()
@@ -125,7 +126,7 @@ def text_of(hands: HandAnswers) -> str:
     """Return the mean strategy, EV and equity of the acting player's range."""
     after = " ".join(hands.path) or "the deal"
     if not hands.likelihood.any():
-        return f"after {after}: player {hands.player}, who never gets there"
+        return f"after {after}: player {hands.player}, whose strategy never leads there"
     played = ", ".join(
         f"{name} {share:.1%}"
         for name, share in zip(hands.actions, hands.mean(hands.played), strict=True)

@@ -1,11 +1,11 @@
-"""The command `study`: recompute a published figure, and print both.
+"""The command `study`: recompute published figures, and compare them.
 
 studies:
 {studies}
 
 With --workers N or --ray, independent parts (an algorithm, a game) are computed in
-parallel, with the same results. Times that a study reports (gameshrink) are then longer
-than in a single process.
+parallel, with the same results. Times that a study reports (gameshrink) are longer than
+in a single process.
 """
 
 import dataclasses

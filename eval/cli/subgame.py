@@ -1,8 +1,8 @@
-"""The command `subgame`: resolve one subgame of a solved game, and follow NashConv.
+"""The command `subgame`: resolve one subgame of a solved game, and record NashConv.
 
 Actions are OpenSpiel's, including those of chance, as numbers or names, separated by
 commas (write a number for an action with a comma in its name). They must lead to a
-second or later decision of a player, who resolves the subgame there.
+second or later decision of a player; this player resolves the subgame.
 
 examples:
   spiel-cr subgame --game kuhn_poker --actions 0,1,0,1 --iterations 1000

@@ -3,14 +3,14 @@
 bots, with their parameters in brackets:
 {bots}
 
-Matches are played in pairs: the second one has swapped seats, and chance draws from the
-same random numbers. Confidence intervals are computed over pairs. The same seed gives
-the same matches if bots have a budget of iterations (and no memory of earlier matches,
-as oos has).
+Matches are played in pairs. In the second match of a pair seats are swapped, and chance
+uses the same random numbers. Confidence intervals are computed over pairs. The same
+seed gives the same matches if bots have a budget of iterations (and no memory of
+earlier matches, as oos has).
 
---out is a folder: matches.jsonl, one line per match, written as soon as it is over;
-table.csv, one line per pair of bots; summary.json; settings.json. The same command
-again plays only the matches that are missing, and a greater --matches adds to them.
+--out is a folder with matches.jsonl (one line per match, written as soon as it is
+over), table.csv (one line per pair of bots), summary.json and settings.json. If you
+repeat the command, only missing matches are played; a larger --matches adds matches.
 
 --session stack=80,rounds=10: games of poker are played in sessions of several hands.
 Both players start with a stack, seats are swapped after each hand, and the session ends
@@ -136,10 +136,10 @@ def _matches(
     print(
         f"{one_line(arguments.game)}, seed {arguments.seed}, {result.matches[0][1]} "
         f"matches per pair; mean return of the row against the column,\n"
-        f"with half the width of its 95 % confidence interval"
+        f"with half the width of its 95% confidence interval"
     )
     if arguments.aivat is not None:
-        print(f"\nluck taken out (AIVAT, values of {one_line(arguments.aivat)}):")
+        print(f"\nwithout luck (AIVAT, values of {one_line(arguments.aivat)}):")
     _print_table(result)
     if result.plain_mean is not None and result.plain_half_width is not None:
         print("\nas played, with luck:")
@@ -184,7 +184,7 @@ def _sessions(
         title = f"chips without luck (AIVAT, values of {one_line(arguments.aivat)})"
         tables[1:] = [(title, *tables[1][1:]), ("chips as they were paid", plain, half)]
     for title, values, halves in tables:
-        print(f"\n{title}, with half the width of the 95 % confidence interval")
+        print(f"\n{title}, with half the width of the 95% confidence interval")
         _print_numbers(result.bots, values, halves)
     print()
     for number, bot in enumerate(result.bots, 1):
@@ -216,7 +216,7 @@ def _print_numbers(
     values: Sequence[Sequence[float | None]],
     half_widths: Sequence[Sequence[float | None]],
 ) -> list[str]:
-    """Print a square table, and return the numbers of the bots."""
+    """Print a square table, and return the labels of the bots."""
     width = 20
     numbers = [f"[{number}]" for number in range(1, len(bots) + 1)]
     print("    " + "".join(f"{number:>{width}}" for number in numbers))
@@ -237,16 +237,16 @@ def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None
         mean, half = result.mean[i][j], result.half_width[i][j]
         significant += bool(mean and half is not None and abs(mean) > half)
         if mean and half and abs(mean) < half:
-            # The interval shrinks with the root of the number.
+            # The interval is proportional to 1 / sqrt(number of matches).
             need = math.ceil(result.matches[i][j] * (half / mean) ** 2)
             pair = f"{numbers[i]} and {numbers[j]}"
             print(
                 f"{pair}: not significant; about {need:,} matches would be enough, if "
-                f"the mean stays"
+                f"the mean is unchanged"
             )
             doubted += 1
     if significant and significant + doubted == len(pairs):
-        print(f"all {'other ' if doubted else ''}pairs: significant at 95 %")
+        print(f"all {'other ' if doubted else ''}pairs: significant at 95%")
 
 
 def _print_table(result: tournament.Tournament) -> None:

@@ -21,21 +21,21 @@ from typing import Any, NoReturn
 
 from spiel_cr.common import atomic, interrupts, processes
 
-# An interrupted command has this time to end in order.
+# Time in seconds for an interrupted command to end by itself.
 GRACE_SECONDS = 1.0
-# The same of a command whose usual end is an interrupt.
+# The same for commands that normally end by an interrupt.
 _ACCEPTED_SECONDS = 5.0
 _TICK = 0.1
-# After so many signals, unsaved results are given up.
+# Number of signals after which unsaved results are abandoned.
 _LAST_SIGNAL = 3
-# Writing to a terminal or to a pipe takes longer only if nobody reads.
+# Time in seconds for a line on stderr; it takes longer only if no program reads it.
 _TELLING_SECONDS = 0.3
 _WAITING = (
     b"spiel-cr: waiting for the current step, to save its results; interrupt again to "
     b"end without them\n"
 )
 
-# The watchdogs in whose blocks the process is.
+# The watchdogs that are active.
 _watching: "list[Watchdog]" = []
 
 
@@ -43,13 +43,13 @@ class Watchdog:
     """A thread that watches one command.
 
     Attributes:
-      number: The first signal that arrived; None: none did.
+      number: The first signal that arrived. If None, no signal has arrived.
       repeats: Whether the next call of the signal handler was made by the watchdog,
         because the exception of an earlier call was lost.
     """
 
     def __init__(self, numbers: tuple[int, ...], farewell: Callable[[], None]) -> None:
-        """Prepare; nothing is watched yet.
+        """Store the arguments; `watching` starts the thread.
 
         Args:
           numbers: Signals that end the command.
@@ -81,7 +81,7 @@ class Watchdog:
             self._left = True
             _watching.remove(self)
             signal.set_wakeup_fd(before, warn_on_full_buffer=False)
-            # The end of the pipe ends the thread, unless a signal has arrived.
+            # When the pipe is closed, the thread ends unless a signal has arrived.
             os.close(write)
 
     def note_raised(self, raised: KeyboardInterrupt) -> None:
@@ -89,17 +89,17 @@ class Watchdog:
         self._raised, self.repeats, self._lost_looks = raised, False, 0
 
     def end_now(self, number: int, frame: FrameType | None) -> None:
-        """End the process; a signal handler for the time after the block."""
+        """End the process; signal handler for the time after the block."""
         end(128 + number, self._farewell)
 
     def accept(self) -> None:
-        """Let the command end in its own way, as if it had not been interrupted."""
+        """Let the command end normally, as if it had not been interrupted."""
         self._grace, self._code = _ACCEPTED_SECONDS, 0
         self._farewell = lambda: None
 
     def _watch(self, read: int) -> None:
-        """The thread: wait for a signal, then for the end of the process."""
-        # Where the main thread blocks signals, they must not arrive here instead.
+        """Wait for a signal, then for the end of the process; runs in the thread."""
+        # If the main thread blocks signals, they must not arrive in this thread.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
         count = 0
         while not count:
@@ -136,7 +136,7 @@ class Watchdog:
         return len(numbers) - repeated
 
     def _is_lost(self) -> bool:
-        """Return whether the exception was raised, and does not unwind the stack.
+        """Return whether the raised exception was lost: it does not unwind the stack.
 
         A single look can be wrong: between two `finally` blocks, Python does not report
         the exception that is being handled.
@@ -144,7 +144,7 @@ class Watchdog:
         if self._raised is None or self._left or interrupts.is_postponed():
             return False
         current = sys._current_exceptions().get(threading.main_thread().ident or 0)
-        # Up to Python 3.11 a triple, from 3.12 on the exception.
+        # The frame holds a triple up to Python 3.11, and the exception from 3.12 on.
         error: Any = current[1] if isinstance(current, tuple) else current
         seen: set[int] = set()
         while error is not None and id(error) not in seen:
@@ -159,7 +159,7 @@ class Watchdog:
     def _raise_again(self) -> None:
         """Have the main thread call the handler again."""
         assert self.number is not None
-        # Not the default action, which would leave files behind.
+        # The default action would leave files behind.
         if callable(signal.getsignal(self.number)):
             self._lost_looks, self.repeats = 0, True
             self._num_repeats += 1
@@ -193,7 +193,7 @@ def end(code: int, farewell: Callable[[], None] = lambda: None) -> NoReturn:
 
     # The main thread may be in the middle of writing to the same stream.
     telling = threading.Thread(target=tell, daemon=True)
-    # While the interpreter ends, no thread can be started.
+    # No thread can be started while the interpreter ends.
     with contextlib.suppress(RuntimeError):
         telling.start()
         telling.join(_TELLING_SECONDS)
@@ -201,10 +201,10 @@ def end(code: int, farewell: Callable[[], None] = lambda: None) -> NoReturn:
 
 
 def _saved() -> bool:
-    """Save all results as far as possible; returns whether none is left."""
+    """Save all results as far as possible, and return whether all are saved."""
     try:
         return interrupts.save_results()
-    except Exception:  # The main thread changes what is to be saved.
+    except Exception:  # The main thread may be changing the results.
         return False
 
 

@@ -1,1 +1,1 @@
-"""What several of the packages here use: the game instance, budgets, conditions."""
+"""Shared parts of the packages of `eval`: game instances, budgets, conditions."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from spiel_cr.common import plugins, storage
 
-# Packages that decide what can run.
+# Packages that determine which algorithms can run.
 _OPTIONAL = "jaxlib flax optax chex cvxpy ecos ray".split()
 
 

@@ -23,20 +23,20 @@ from .game_instance import GameInstance
 OPENSPIEL = "OpenSpiel"
 SPIEL_CR = "spiel_cr"
 
-# OpenSpiel's tools build objects for every history; beyond this many they take too much
-# memory and time for what they add.
+# OpenSpiel's tools build an object for every history. For more histories than this,
+# they need too much memory and time.
 _MOST_HISTORIES = 2_000_000
-# Bytes for each history, also of a game that had to be made C++.
+# Bytes per history, also for a game that is converted to C++.
 _HISTORY, _HISTORY_PYTHON = 1350, 2450
-# Points of a curve: this many histories take OpenSpiel's tools about three seconds.
+# Number of histories for which OpenSpiel's tools compute a point of a curve in 3 s.
 _QUICK_HISTORIES = 50_000
-# Policies of solvers in float32 do not sum to 1 exactly.
+# Probabilities in float32 do not sum to 1 exactly.
 _SUM_TOLERANCE = 1e-3
-# Both judges agree to rounding, relative to the largest payoff.
+# Tolerance of the comparison of both tools, relative to the largest payoff.
 _AGREEMENT = 1e-6
 
 
-# For each player float64 [S], action probabilities by logical sequence.
+# Action probabilities of each player by logical sequence, float64 [S].
 Strategy = tuple[np.ndarray, np.ndarray]
 
 
@@ -108,7 +108,7 @@ class ExactEvaluator:
             (nash_conv, judged),
             (value, returns[0]),
         ):
-            # Written so that NaN fails.
+            # The condition is written so that NaN fails.
             if not abs(spiel_cr_value - openspiel_value) <= _AGREEMENT * self._scale:
                 raise ValueError(
                     f"OpenSpiel computes {openspiel_value}, but spiel_cr "

@@ -13,7 +13,7 @@ from spiel_cr.games.tree.tree import GameTree
 
 
 class MissingError(Exception):
-    """An error: an algorithm cannot run here or on this game."""
+    """An algorithm cannot run in this environment or on this game."""
 
 
 class GameInstance:

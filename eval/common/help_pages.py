@@ -8,7 +8,7 @@ from importlib import metadata
 
 # Pages by command, "" without a command; `make help-pages` writes them.
 HELP_PAGES = pathlib.Path(__file__).with_name("help_pages.json")
-# Columns of these pages; in a narrower terminal the parser makes other pages.
+# Width of these pages; in a narrower terminal the parser generates the page.
 HELP_COLUMNS = 80
 
 
@@ -21,8 +21,8 @@ def help_page(words: Sequence[str]) -> str | None:
       words: Words of the command line.
 
     Returns:
-      The text, or None if the command line contains anything else, or the parser has to
-      make the page.
+      The text, or None if the command line contains other words, or if the parser has
+      to generate the page.
     """
     if list(words) == ["--version"]:
         return f"spiel-cr {metadata.version('spiel_cr')}\n"

@@ -1,3 +1,3 @@
-"""What everything stands on and knows no game tree: arrays, files, limits, checks."""
+"""Foundations without knowledge of game trees: arrays, files, limits and checks."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Integer arrays: ranges of many lengths, equal rows, pairs and labels in order."""
+"""Integer arrays: concatenated ranges, equal rows, and sorted pairs and labels."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,16 +7,17 @@ import numpy as np
 
 
 def smallest_dtype(high: int) -> np.dtype:
-    """The smallest signed integer type that holds -1..high."""
+    """Return the smallest signed integer type that holds -1 to `high`."""
     return np.min_scalar_type(-max(high, 0) - 1)
 
 
 def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
-    """Consecutive numbers from many starts: `start, start + 1, ...`, `count` of them.
+    """Concatenate ranges of consecutive integers: `start, start + 1, ...`.
 
     Args:
-      starts: integers [n], or one for all; 0 numbers the members of each range.
-      counts: integers [n], the length of each range; 0 leaves it out.
+      starts: First number of each range, integers [n], or one for all. With 0, the
+        result numbers the members of each range.
+      counts: Length of each range, integers [n], 0 or more.
 
     Returns:
       int64 [sum of counts], range after range.
@@ -27,17 +28,19 @@ def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
 
 
 def padded_size(count: int, least: int = 1) -> int:
-    """The least power of two that is not below a count: few sizes, so few programs.
+    """Return the smallest power of two that is at least a count.
+
+    Arrays of few different sizes need few compiled functions.
 
     Args:
-      count: 0 or more.
-      least: a power of two, which the result is not below either.
+      count: Number of items, 0 or more.
+      least: Smallest result, a power of two.
     """
     return max(least, 1 << max(count - 1, 0).bit_length())
 
 
 def round_numbers(last: int) -> list[int]:
-    """1, 2, 5, 10, 20, 50, ... up to a last number, which ends them."""
+    """Return 1, 2, 5, 10, 20, 50, ... up to and including a last number."""
     numbers, step = [], 1
     while step < last:
         numbers += [n * step for n in (1, 2, 5) if n * step < last]
@@ -46,10 +49,13 @@ def round_numbers(last: int) -> list[int]:
 
 
 def groups(codes: np.ndarray) -> np.ndarray:
-    """int64 [n], equal where codes are, numbered by when they are first met.
+    """Number the distinct codes by their first occurrence.
 
     Args:
-      codes: integers [n].
+      codes: Integers [n].
+
+    Returns:
+      int64 [n], the number of each code, equal for equal codes.
     """
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     number = np.empty(len(first), np.int64)
@@ -58,19 +64,19 @@ def groups(codes: np.ndarray) -> np.ndarray:
 
 
 def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Numbers rows of integers: equal numbers exactly where rows are equal.
+    """Number rows of integers so that equal rows, and only these, have equal numbers.
 
     Args:
-      keys: arrays [n] or [n, k], all of the same kind, to be read one after the other.
+      keys: Arrays [n] or [n, k] of the same kind, which are concatenated.
 
     Returns:
-      int32 [sum of n], numbers from 0, each in use.
+      int32 [sum of n], numbers from 0 without gaps.
     """
     rows = np.concatenate(keys)
     size = rows.dtype.itemsize
     if rows.ndim == 1:
         return _rank(rows if size == 8 else rows.astype(np.int64))
-    if size < 8:  # fewer and wider columns
+    if size < 8:  # combine them into fewer and wider columns
         per = 8 // size
         rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % per))).view(np.int64)
     code = np.zeros(len(rows), np.int64)
@@ -80,7 +86,7 @@ def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _pair(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """int64 [n], one integer for two of them, equal exactly where both are."""
+    """Encode pairs of integers as int64 [n], with equal codes only for equal pairs."""
     while True:
         width = int(second.max()) - int(second.min()) + 1
         height = int(first.max()) - int(first.min()) + 1
@@ -92,7 +98,7 @@ def _pair(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _rank(values: np.ndarray) -> np.ndarray:
-    """int32 [n], 0 for the least value, 1 for the next, and so on."""
+    """Return the rank of each value among the distinct values, int32 [n], from 0."""
     low = values.min()
     width = int(values.max()) - int(low) + 1
     if width <= 4 * len(values):
@@ -110,11 +116,11 @@ def _rank(values: np.ndarray) -> np.ndarray:
 
 
 def order_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Sorts pairs of numbers, by the first, then by the second, then as they come.
+    """Sort pairs of numbers by the first, then by the second, then by position.
 
     Args:
-      first: non-negative integers [n].
-      second: likewise.
+      first: Non-negative integers [n].
+      second: Non-negative integers [n].
 
     Returns:
       int64 [n], the indices of the pairs in ascending order.
@@ -132,27 +138,27 @@ def order_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 class Groups:
-    """Finds the few items with a label among very many."""
+    """Index of the few items with a label among very many items."""
 
     def __init__(self, labels: np.ndarray) -> None:
-        """Sorts items 0, 1, ... by their labels, int32 [n]."""
+        """Sort items 0, 1, ... by their labels, int32 [n]."""
         self._order = np.argsort(labels, kind="stable").astype(np.int32)
         self._sorted = labels[self._order]
         self.numbers = np.unique(self._sorted)
 
     def of(self, number: int) -> np.ndarray:
-        """int32 [k], ascending, the items with a label."""
+        """Return the items with a label in ascending order, int32 [k]."""
         begin, end = np.searchsorted(self._sorted, [number, number + 1])
         return self._order[begin:end]
 
 
 class Components(NamedTuple):
-    """The parts that a matrix falls apart into: rows and columns that meet.
+    """Connected components of a matrix: blocks of rows and columns that share entries.
 
     Attributes:
-      number: how many there are.
-      rows: integers, the part of each row, from 0.
-      columns: the same of columns.
+      number: Number of components.
+      rows: Component of each row, integers from 0.
+      columns: Component of each column, integers from 0.
     """
 
     number: int
@@ -161,31 +167,31 @@ class Components(NamedTuple):
 
     @property
     def heights(self) -> np.ndarray:
-        """int64 [parts], how many rows each has."""
+        """Number of rows of each component, int64 [components]."""
         return np.bincount(self.rows, minlength=self.number)
 
     @property
     def widths(self) -> np.ndarray:
-        """int64 [parts], how many columns each has."""
+        """Number of columns of each component, int64 [components]."""
         return np.bincount(self.columns, minlength=self.number)
 
 
 def joint_components(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
 ) -> Components:
-    """The parts of a matrix.
+    """Return the connected components of a matrix.
 
     Args:
-      rows: integers [nnz], of the entries.
-      columns: integers [nnz], likewise.
-      shape: of the matrix.
+      rows: Row of each entry, integers [nnz].
+      columns: Column of each entry, integers [nnz].
+      shape: Shape of the matrix.
     """
-    # For some hundred entries this takes a quarter of the time of scipy's graphs, which
-    # was a third of what a player of a lookahead tree needs to lay out a subgame.
+    # For some hundred entries, this takes a quarter of the time of scipy's function,
+    # which took a third of the time to build a subgame of a lookahead player.
     height, part = shape[0], np.arange(sum(shape))
     ends = rows, height + columns
     while len(ends[0]):
-        # Parts that meet take the lower number: at most half of them keep their own.
+        # Connected parts take the lower number, so at most half of the numbers remain.
         np.minimum.at(part, np.maximum(*ends), np.minimum(*ends))
         while not np.array_equal(lower := part[part], part):
             part = lower

@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all, and kept from other runs.
+"""Files that are written completely or not at all, and that are locked for one run.
 
-A file is written beside its place under another name, and renamed when it is whole. If
-the path is a symlink, the file that it leads to is replaced. Nothing but a regular file
-is.
+A file is written under a temporary name in the same folder, and renamed when it is
+complete. If the path is a symlink, the file to which it points is replaced. Only
+regular files are replaced.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ from spiel_cr.common.errors import FileInUseError
 Path = str | os.PathLike[str]
 _T = TypeVar("_T")
 
-# Files of writers that were killed on another machine are removed after this time.
+# Age after which files of writers on another machine are removed.
 _STALE_SECONDS = 3600.0
-# The bytes that a path's last part may have before its temporary names are too long.
+# Length in bytes of a file name above which temporary names use a hash of it.
 _LONG_NAME = 180
 _PROBE_BYTES = 4096
-# How often a file is made again whose folder vanished.
+# Number of attempts to create a file whose folder disappears.
 _TRIES = 100
 
 # Temporary files that this process is writing.
@@ -58,13 +58,13 @@ def cache_folder(*names: str) -> pathlib.Path:
 
 
 def check_distinct(paths: Mapping[str, Path | None]) -> None:
-    """Refuses, before any work, two names of one file.
+    """Raise ValueError, before any work, if two arguments name the same file.
 
     Args:
-      paths: by the name of the argument or option that gave it; None: none was given.
+      paths: Path by the name of its argument or option. A value of None is ignored.
 
     Raises:
-      ValueError: two of them lead to the same place.
+      ValueError: If two paths refer to the same place.
     """
     names: dict[str, str] = {}
     for name, path in paths.items():
@@ -73,21 +73,21 @@ def check_distinct(paths: Mapping[str, Path | None]) -> None:
         first = names.setdefault(os.path.realpath(path), name)
         if first != name:
             raise ValueError(
-                f"{first} and {name} both name {os.fspath(path)!r}; give each a path "
-                f"of its own"
+                f"{first} and {name} both name {os.fspath(path)!r}; use two "
+                f"different paths"
             )
 
 
 def check_writable(path: Path, name: str = "path") -> None:
-    """Tries, before any work, whether a file can be written; leaves nothing behind.
+    """Check, before any work, that a file can be written; nothing is left behind.
 
     Args:
-      path: of a file that is there, or that is to be made, folders included.
-      name: of the argument or option that gave the path, for the error.
+      path: Path of a file that exists, or that will be created, including its folders.
+      name: Name of the argument or option that gave the path, for the error.
 
     Raises:
-      ValueError: the path leads to something that is no regular file, or to a place
-        where no file can be made; or no space is left.
+      ValueError: If the path is not that of a regular file, if no file can be created
+        there, or if no space is left.
     """
     try:
         target = _target(path)
@@ -95,21 +95,21 @@ def check_writable(path: Path, name: str = "path") -> None:
     except OSError as error:
         raise ValueError(
             f"{name}={os.fspath(path)!r} cannot be written "
-            f"({error.strerror or error}); give the path of a file, in a folder with "
-            f"room for it"
+            f"({error.strerror or error}); use the path of a file in a folder with "
+            f"free space"
         ) from error
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, so that a reader sees the old file or the new one.
+    """Write a text file so that a reader sees either the old file or the new one.
 
     Args:
       path: File to write, in UTF-8.
-      text: Its content. Lone surrogates, which UTF-8 cannot encode, are written as
-        escapes such as \\ud800; games of users may have them in their strings.
+      text: Text to write. Lone surrogates, which UTF-8 cannot encode, are written as
+        escapes such as \\ud800; users' games may have them in their strings.
 
     Raises:
-      OSError: the file cannot be written; the old one is as it was.
+      OSError: If the file cannot be written. An old file stays unchanged.
     """
     with replacing(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
@@ -117,24 +117,23 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` when it is whole.
+    """Open a temporary file that replaces `path` after the block.
 
-    Any number of processes may do so at the same time; the last one wins. What is there
-    stays until then, and for good if the block raises. The new file has the old one's
-    permission bits.
+    Several processes may do this at the same time; the last one wins. The old file
+    remains until then, and permanently if the block raises an error. The new file
+    receives the permission bits of the old one.
 
     Args:
-      path: the file; its folder is made where it is missing. A symlink stays, and what
-        it leads to is replaced.
-      durable: wait until the file is on the disk, so that it survives a crash of the
-        machine. Not needed for what can be made again.
+      path: File to replace. Its folder is created if it is missing. A symlink remains,
+        and the file to which it points is replaced.
+      durable: Whether to wait until the file is on the disk, so that it survives a
+        crash of the machine. This is unnecessary for files that can be computed again.
 
     Yields:
       An empty file, open for reading and writing bytes.
 
     Raises:
-      OSError: the file cannot be written, or the path leads to something that is no
-        regular file.
+      OSError: If the file cannot be written, or the path is not that of a regular file.
     """
     with naming(path):
         target = _target(path)
@@ -150,7 +149,8 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             _take_permissions(file, target)
             if durable:
                 os.fsync(file.fileno())
-            # Not closed before: the lock would end, and the file be a leftover.
+            # Closing the file earlier would release its lock, so that other writers
+            # could delete it as a leftover.
             os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -161,18 +161,19 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def lock(path: Path, name: str = "path") -> Iterator[None]:
-    """Keeps other processes from writing a file, for as long as the block takes.
+    """Prevent other processes from writing a file during the block.
 
-    Only those that lock it, too. Where the file system has no locks nothing is locked.
-    The lock ends with the process, in whatever way that ends.
+    The lock works only between processes that use this function. If the file system
+    does not support locks, nothing is locked. The lock is released when the process
+    ends for any reason.
 
     Args:
-      path: the file; its folder is made where it is missing.
-      name: of the argument or option that gave the path, for the error.
+      path: File to lock. Its folder is created if it is missing.
+      name: Name of the argument or option that gave the path, for the error.
 
     Raises:
-      FileInUseError: another process, or another block of this one, has locked it.
-      OSError: the lock's file, which lies beside it, cannot be made.
+      FileInUseError: If another process, or another block of this one, holds the lock.
+      OSError: If the lock file, which is in the same folder, cannot be created.
     """
     with naming(path):
         held = _Lock(_target(path))
@@ -183,7 +184,7 @@ def lock(path: Path, name: str = "path") -> Iterator[None]:
         if locked is False:
             raise FileInUseError(
                 f"{name}={os.fspath(path)!r} is in use by another run; wait for it, or "
-                f"give another path"
+                f"use another path"
             )
         yield
     finally:
@@ -192,7 +193,7 @@ def lock(path: Path, name: str = "path") -> Iterator[None]:
 
 
 class _Lock:
-    """A lock of a file, by another file next to it."""
+    """A lock of a file, held through another file in the same folder."""
 
     def __init__(self, target: pathlib.Path) -> None:
         """Prepare the lock; nothing is created yet.
@@ -207,7 +208,11 @@ class _Lock:
         self._locked: bool | None = None
 
     def acquire(self) -> bool | None:
-        """Lock the file; returns False if it is in use, None if there are no locks."""
+        """Lock the file.
+
+        Returns:
+          True, or False if the file is in use, or None if locks are not supported.
+        """
         while True:
             file = self._file = _while_folders_vanish(self._open)
             self._locked = _try_lock(file)
@@ -219,7 +224,7 @@ class _Lock:
 
     def release(self) -> None:
         """Remove the lock's file, unless another process has the lock."""
-        # At once, because two threads may do this; see `remove_process_files`.
+        # One assignment, because two threads may do this (`remove_process_files`).
         locked, self._locked = self._locked, False
         with contextlib.suppress(OSError):
             if locked or (locked is None and self._is_free()):
@@ -245,15 +250,15 @@ class _Lock:
 
 @contextlib.contextmanager
 def reserved(path: Path | None, name: str = "path") -> Iterator[None]:
-    """Keeps a checkpoint for one run, from before it begins until it ends.
+    """Reserve a checkpoint for one run, before it starts and until it ends.
 
     Args:
-      path: of the file; None: there is nothing to keep.
-      name: of the argument or option that gave the path, for the error.
+      path: Path of the file. If None, nothing is reserved.
+      name: Name of the argument or option that gave the path, for the error.
 
     Raises:
-      FileInUseError: another run has it.
-      ValueError: no such file can be written.
+      FileInUseError: If another run has reserved the file.
+      ValueError: If the file cannot be written.
     """
     if path is None:
         yield
@@ -265,12 +270,12 @@ def reserved(path: Path | None, name: str = "path") -> Iterator[None]:
 
 @contextlib.contextmanager
 def naming(path: Path, written: pathlib.Path | None = None) -> Iterator[None]:
-    """Errors of the operating system name this path, not a temporary file or none.
+    """Make errors of the operating system name this path instead of a temporary file.
 
     Args:
-      path: to be named.
-      written: the temporary file, where other files are at work in the block, too:
-        errors of these are left alone.
+      path: Path that errors shall name.
+      written: Temporary file. If given, errors that name other files are raised
+        unchanged, because the block may use other files, too.
     """
     named_path = os.fspath(path)
     try:
@@ -286,10 +291,10 @@ def naming(path: Path, written: pathlib.Path | None = None) -> Iterator[None]:
 
 
 def _target(path: Path) -> pathlib.Path:
-    """The file that is written for a path: absolute, at the end of all symlinks.
+    """Return the absolute path of the file to write, with symlinks resolved.
 
     Raises:
-      OSError: there is something that is no regular file, or that cannot be seen.
+      OSError: If the path is not that of a regular file, or is not accessible.
     """
     text = os.fspath(path)
     if not text or "\0" in text or text.endswith(os.sep):
@@ -314,9 +319,10 @@ def _target(path: Path) -> pathlib.Path:
 
 
 def _while_folders_vanish(make: Callable[[], _T]) -> _T:
-    """What a function makes, which is called again where a folder vanished under it.
+    """Call a function that creates a file; repeat it if its folder disappears.
 
-    A `lock` removes the folder that it made, maybe just before a file is made there.
+    A `lock` removes the folder that it created, possibly just before a file is created
+    in it.
     """
     for _ in range(_TRIES):
         with contextlib.suppress(FileNotFoundError):
@@ -325,7 +331,7 @@ def _while_folders_vanish(make: Callable[[], _T]) -> _T:
 
 
 def _probe(target: pathlib.Path) -> None:
-    """Makes and removes a file in the folder of a file, or where that would be made."""
+    """Create and remove a file in the folder, or in its nearest existing parent."""
     folder = target.parent
     while not folder.exists():
         folder = folder.parent
@@ -344,7 +350,7 @@ def _probe(target: pathlib.Path) -> None:
 
 
 def _stem(target: pathlib.Path) -> str:
-    """What the names of files beside another one begin with, after a dot."""
+    """Return the first part of the names of temporary and lock files, after a dot."""
     name = os.fsencode(target.name)
     if len(name) <= _LONG_NAME:
         return target.name
@@ -352,12 +358,12 @@ def _stem(target: pathlib.Path) -> str:
 
 
 def _machine() -> str:
-    """Part of a temporary name, to tell locks of this machine from others'."""
+    """Return a part of temporary names that distinguishes this machine from others."""
     return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _temporary(target: pathlib.Path) -> pathlib.Path:
-    """A name beside a file that no other writer uses."""
+    """Return a name in the folder of a file that no other writer uses."""
     unique = f"{_machine()}-{secrets.token_hex(8)}"
     return target.with_name(f".{_stem(target)}.{unique}.part")
 
@@ -375,7 +381,7 @@ def _locked_new(target: pathlib.Path, temporary: pathlib.Path) -> IO[bytes]:
     _remove_leftovers(target)
     while True:
         file = temporary.open("x+b")
-        # Until it is locked, another writer may take it for a leftover.
+        # Until it is locked, another writer may remove it as a leftover.
         _try_lock(file, wait=True)
         if os.fstat(file.fileno()).st_nlink:
             return file
@@ -383,7 +389,7 @@ def _locked_new(target: pathlib.Path, temporary: pathlib.Path) -> IO[bytes]:
 
 
 def _take_permissions(file: IO[bytes], target: pathlib.Path) -> None:
-    """Gives a new file the owner, where allowed, and the permissions of the old one."""
+    """Copy the permissions of the old file, and if allowed its owner, to a new file."""
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -394,10 +400,10 @@ def _take_permissions(file: IO[bytes], target: pathlib.Path) -> None:
 
 
 def _remove_leftovers(target: pathlib.Path) -> None:
-    """Removes temporary files of writers that were killed, and of no others.
+    """Remove temporary files of writers that were killed.
 
-    A living writer on this machine holds a lock. Where others may hold none that is
-    seen here, time tells.
+    A running writer on this machine holds a lock. Locks of other machines may be
+    invisible here, so files of other machines are removed only if they are old.
     """
     name = re.compile(rf"\.{re.escape(_stem(target))}\.([^.]+)\.part")
     with os.scandir(target.parent) as entries:
@@ -405,7 +411,7 @@ def _remove_leftovers(target: pathlib.Path) -> None:
     for entry, match in matches:
         if match is None or not entry.is_file(follow_symlinks=False):
             continue
-        # Whatever goes wrong: it is somebody else's, or gone already.
+        # On any error, the file belongs to another user or was removed already.
         with contextlib.suppress(OSError), open(entry.path, "r+b") as file:
             locked = _try_lock(file)
             is_this_machines = locked and match[1].startswith(_machine())
@@ -415,10 +421,10 @@ def _remove_leftovers(target: pathlib.Path) -> None:
 
 
 def _try_lock(file: IO[Any], *, wait: bool = False) -> bool | None:
-    """Locks a file until it is closed.
+    """Lock a file until it is closed.
 
     Returns:
-      Whether it could; None where there are no locks.
+      Whether the file was locked; None if locks are not supported.
     """
     try:
         import fcntl
@@ -426,6 +432,6 @@ def _try_lock(file: IO[Any], *, wait: bool = False) -> bool | None:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
-    except (ImportError, OSError):  # another system; some network file systems
+    except (ImportError, OSError):  # not POSIX, or some network file systems
         return None
     return True

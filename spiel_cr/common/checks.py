@@ -1,4 +1,4 @@
-"""Checks of single values: each returns the value, or says what is wrong with it."""
+"""Checks of single values: each returns the value, or raises ValueError."""
 
 import math
 import numbers
@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-# What attributes must be, see `check_settings`; and one that counts something.
+# Requirements for attributes, as in `check_settings`, and the one for counts.
 Wanted = Mapping[str, str | range | tuple[str, ...]]
 COUNT = range(1, 2**31)
 
 
 def check_integer(value: int, name: str, least: int, most: int = 2**31 - 1) -> int:
-    """Returns a whole number in a range, or raises ValueError.
+    """Return a whole number in a range, or raise ValueError.
 
     Args:
-      value: to be checked; booleans are no numbers.
-      name: of the argument, for the error.
-      least, most: the smallest and the largest number allowed.
+      value: Value to check. Booleans are not numbers.
+      name: Name of the argument, for the error.
+      least: Smallest number allowed.
+      most: Largest number allowed.
     """
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_integer or not least <= value <= most:
@@ -30,23 +31,23 @@ def check_integer(value: int, name: str, least: int, most: int = 2**31 - 1) -> i
 
 
 def check_iterations(iterations: int, *, name: str = "iterations") -> int:
-    """Returns a whole number from 1 to 2^31 - 1, or raises ValueError."""
+    """Return a whole number from 1 to 2^31 - 1, or raise ValueError."""
     return check_integer(iterations, name, 1)
 
 
 def check_seed(seed: int) -> int:
-    """Returns a whole number from 0 to 2^32 - 1, or raises ValueError."""
+    """Return a whole number from 0 to 2^32 - 1, or raise ValueError."""
     return check_integer(seed, "seed", 0, 2**32 - 1)
 
 
 def check_number(value: float, name: str, interval: str, *, remedy: str = "") -> float:
-    """Returns a number of an interval, or raises ValueError.
+    """Return a number in an interval, or raise ValueError.
 
     Args:
-      value: to be checked; booleans and NaN are no numbers.
-      name: of the argument, for the error.
-      interval: as "[0, 1)" or "(0, inf)"; round brackets leave the end out.
-      remedy: what to add to the error: the reason, or the remedy.
+      value: Value to check. Booleans and NaN are not numbers.
+      name: Name of the argument, for the error.
+      interval: Interval such as "[0, 1)" or "(0, inf)". Round brackets exclude the end.
+      remedy: Reason or remedy that is appended to the error.
     """
     low, high = (float(end) for end in interval[1:-1].split(","))
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -66,7 +67,7 @@ def check_number(value: float, name: str, interval: str, *, remedy: str = "") ->
 
 
 def check_choice(value: Any, name: str, choices: Collection[Any]) -> Any:
-    """Returns one of some values, or raises ValueError that lists them."""
+    """Return one of some values, or raise ValueError with a list of them."""
     if value not in choices:
         listed = ", ".join(str(choice) for choice in choices)
         raise ValueError(f"{name}={value!r} must be one of {listed}")
@@ -74,13 +75,13 @@ def check_choice(value: Any, name: str, choices: Collection[Any]) -> Any:
 
 
 def check_settings(settings: Any, wanted: Wanted, *, optional: bool = False) -> None:
-    """Checks attributes by a table; raises ValueError for the first bad one.
+    """Check attributes against a table, and raise ValueError for the first invalid one.
 
     Args:
-      settings: whose attributes.
-      wanted: by attributes (several with spaces between) an interval as of
-        `check_number`, a range of whole numbers, or the choices.
-      optional: whether they may be None, too.
+      settings: Object with the attributes.
+      wanted: Requirement by the name of an attribute, or by several names separated by
+        spaces: an interval as in `check_number`, a range of whole numbers, or choices.
+      optional: Whether the attributes may be None.
     """
     for names, one in wanted.items():
         for name in names.split():
@@ -96,7 +97,7 @@ def check_settings(settings: Any, wanted: Wanted, *, optional: bool = False) -> 
 
 
 def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
-    """Returns float32 or float64 or raises ValueError."""
+    """Return float32 or float64, or raise ValueError."""
     try:
         checked = np.dtype(dtype)
     except TypeError:
@@ -107,19 +108,19 @@ def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
 
 
 def read_budget(text: str, name: str = "budget") -> tuple[int, ...]:
-    """Reads numbers of buckets by round, such as "13-25-125".
+    """Return the numbers of buckets by round from a text such as "13-25-125".
 
     Args:
-      text: the numbers, joined by dashes.
-      name: of the argument, for the error.
+      text: Numbers, joined by dashes.
+      name: Name of the argument, for the error.
 
     Raises:
-      ValueError: they are no whole numbers of at least 1.
+      ValueError: If they are not whole numbers of at least 1.
     """
     parts = text.split("-")
     if not all(p.isascii() and p.isdigit() and 0 < int(p[:12]) for p in parts):
         raise ValueError(
             f"{name}={text!r} must be whole numbers of at least 1, one for each round, "
-            "joined by dashes; write one such as 13-25-125"
+            "joined by dashes, such as 13-25-125"
         )
     return tuple(int(part[:12]) for part in parts)

@@ -1,4 +1,4 @@
-"""Compiled programs: kept in files for the next time, and announced."""
+"""Compiled functions of JAX: a cache in files, and messages about compilations."""
 
 import contextlib
 import hashlib
@@ -19,33 +19,36 @@ from spiel_cr.common.messages import announce
 
 # A folder, or "off".
 VARIABLE = "SPIEL_CR_PROGRAM_CACHE"
-# JAX's own variable: who sets it has a cache already.
+# JAX's variable. If it is set, JAX has a cache already.
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _MOST_BYTES = 1 << 30
-# What JAX tells of a program when all that is left is to compile it.
+# JAX's event for a function that is lowered, immediately before its compilation.
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
-# Seconds that this took, at least, of a program that is announced. XLA then takes ten
-# times as long, or more; those of single operations stay below.
+# Minimum duration of lowering, in seconds, for a message. Compilation then takes at
+# least ten times as long. Functions of single operations are below this limit.
 _LONG = 0.05
-# What compressed entries begin with, where that package is installed; else zlib.
+# First bytes of entries that were compressed with zstandard instead of zlib.
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
 def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
-    """Has this process keep its compiled programs in files, and use those there are.
+    """Make this process store compiled functions in files, and reuse the existing ones.
 
-    A program is found again by its code, options, and versions of JAX; programs of
-    another processor are kept apart. Where the folder has grown beyond 1 GB, what was
-    not used for longest is deleted, and so is what cannot be read: JAX would compile it
-    anew each time. Programs are machine code, so they are read from a folder of this
-    user alone, with mode 0700; another one is not used, with a warning.
+    A compiled function is identified by its code, its options and the versions of JAX;
+    each processor has a separate folder. If the folder exceeds 1 GB, the least recently
+    used files are deleted. Unreadable files are deleted too, because JAX would compile
+    their functions again each time. The files contain machine code, so they are only
+    read from a folder that belongs to this user, with mode 0700; otherwise the cache is
+    disabled with a warning.
 
     Args:
-      folder: where; None: what the environment variable `SPIEL_CR_PROGRAM_CACHE` says
-        ("off": nowhere), else `spiel_cr/programs` in the user's cache folder.
+      folder: Folder of the cache. If None, the value of the environment variable
+        `SPIEL_CR_PROGRAM_CACHE` ("off" disables the cache), or `spiel_cr/programs` in
+        the user's cache folder if the variable is not set.
 
     Returns:
-      The folder that is used; None: none, or JAX's own setting stays.
+      The folder that is used, or None if the cache is disabled or JAX's setting
+      applies.
     """
     named = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
     if named == "off" or os.environ.get(_JAX_VARIABLE):
@@ -54,16 +57,16 @@ def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
     place = place / _processor()
     try:
         place.mkdir(parents=True, exist_ok=True)
-        place.chmod(0o700)  # This raises where the folder is another user's.
+        place.chmod(0o700)  # This raises if another user owns the folder.
         if hasattr(os, "getuid") and place.stat().st_uid != os.getuid():
             raise PermissionError(f"{place} belongs to another user")
         _drop_unreadable(place)
         _make_room(place)
     except OSError as error:
-        logging.warning("compiled programs are not kept: %s", error)
+        logging.warning("compiled functions are not cached: %s", error)
         return None
     jax.config.update("jax_compilation_cache_dir", str(place))
-    # Programs here are many and small.
+    # The default limits would exclude the many small functions of spiel_cr.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return place
@@ -71,10 +74,10 @@ def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
 
 @contextlib.contextmanager
 def compilation_messages() -> Iterator[None]:
-    """Print a message before each compilation that takes long, while a block runs.
+    """Print a message before each long compilation, while a block runs.
 
-    JAX reports compilations, so searches, networks and bots need no messages of their
-    own. `messages.announce` decides whether a message is shown.
+    JAX reports compilations, so searches, networks and bots do not need separate
+    messages. `messages.announce` decides whether a message is shown.
     """
     count = 0
 
@@ -84,7 +87,7 @@ def compilation_messages() -> Iterator[None]:
             count += 1
             name = str(more.get("fun_name", "")).removeprefix("jit(").strip("_)")
             suffix = f" ({name})" if name else ""
-            announce(f"compiling or loading program {count}{suffix}")
+            announce(f"compiling or loading function {count}{suffix}")
 
     jax.monitoring.register_event_duration_secs_listener(tell)
     try:
@@ -94,7 +97,7 @@ def compilation_messages() -> Iterator[None]:
 
 
 def _processor() -> str:
-    """A name of what machine code depends on."""
+    """Return a hash of the processor's properties on which machine code depends."""
     properties = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
@@ -107,7 +110,7 @@ def _processor() -> str:
 
 
 def _drop_unreadable(folder: Path) -> None:
-    """Deletes entries that were cut off or changed; each is read once for that."""
+    """Delete entries that are truncated or were changed; each entry is checked once."""
     record = folder / "checked.json"
     try:
         checked = read_object(record.read_bytes())
@@ -115,7 +118,9 @@ def _drop_unreadable(folder: Path) -> None:
         checked = {}
     readable = {}
     for file in folder.glob("*-cache"):
-        with contextlib.suppress(FileNotFoundError):  # Another process deletes, too.
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # Another process may delete files.
             state = [file.stat().st_size, file.stat().st_mtime_ns]
             if checked.get(file.name) == state or _is_readable(file.read_bytes()):
                 readable[file.name] = state
@@ -126,7 +131,7 @@ def _drop_unreadable(folder: Path) -> None:
 
 
 def _is_readable(entry: bytes) -> bool:
-    """Whether JAX can read an entry, as far as its compression tells."""
+    """Return whether an entry can be decompressed, so that JAX can probably read it."""
     if not entry.startswith(_ZSTANDARD):
         reader = zlib.decompressobj()
         with contextlib.suppress(zlib.error):
@@ -135,17 +140,22 @@ def _is_readable(entry: bytes) -> bool:
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
-        return False  # And JAX cannot either.
+        return False  # JAX cannot decompress it either.
     with contextlib.suppress(zstandard.ZstdError):
         return bool(zstandard.ZstdDecompressor().decompress(entry))
     return False
 
 
 def _make_room(folder: Path) -> None:
-    """Deletes what was not used for longest until half of the room is free."""
+    """Delete the least recently used files of a folder that is too large.
+
+    Files are deleted until the folder has half of its maximum size.
+    """
     files = []
     for file in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # Another process deletes, too.
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # Another process may delete files.
             if file.is_file():
                 files.append((file, file.stat()))
     total = sum(stats.st_size for _, stats in files)

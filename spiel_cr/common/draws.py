@@ -1,20 +1,23 @@
-"""Draws by probabilities from points of [0, 1)."""
+"""Sampling from discrete distributions by points in [0, 1)."""
 
 import numpy as np
 
-# Points times this stay below 1 by more than the rounding error of a sum of
+# Factor that keeps points below 1 by more than the rounding error of a sum of
 # probabilities.
 BELOW_ONE = 1 - 2.0**-40
 
 
 def choose(probabilities: np.ndarray, points: np.ndarray, axis: int = 1) -> np.ndarray:
-    """int64 [n], one of A choices for each point; never one without probability.
+    """Choose one of A options for each point, never one with probability zero.
 
     Args:
-      probabilities: float64 [n, A], 0 or more and not all 0 for any point. Sums need
-        not be 1.
-      points: float64 [n], of [0, 1).
-      axis: Axis of the choices. With 0, `probabilities` is [A, n].
+      probabilities: Float64 [n, A], nonnegative and not all zero for any point. Sums
+        need not be 1.
+      points: Float64 [n], points in [0, 1).
+      axis: Axis of the options. With 0, `probabilities` is [A, n].
+
+    Returns:
+      Indices of the options, int64 [n].
     """
     total = np.cumsum(probabilities, axis=axis)
     point = points * BELOW_ONE * np.take(total, -1, axis=axis)
@@ -22,15 +25,18 @@ def choose(probabilities: np.ndarray, points: np.ndarray, axis: int = 1) -> np.n
 
 
 def systematic(weights: np.ndarray, count: int, point: float) -> np.ndarray:
-    """int64 [count], indices drawn by weight, in order.
+    """Sample indices in proportion to weights by systematic sampling.
 
-    Systematic sampling: whose weight is k times the mean of `count` shares is drawn k
-    times, up to one; never one without weight.
+    An index with k times the mean weight of a draw is drawn k times, rounded up or
+    down. An index with weight zero is never drawn.
 
     Args:
-      weights: float64 [n], 0 or more and not all 0.
-      count: how many to draw.
-      point: of [0, 1), the one random number.
+      weights: Float64 [n], nonnegative and not all zero.
+      count: Number of draws.
+      point: Number in [0, 1), the only source of randomness.
+
+    Returns:
+      Drawn indices in ascending order, int64 [count].
     """
     ends = np.cumsum(weights)
     points = (np.arange(count) + point * BELOW_ONE) * (ends[-1] / count)
@@ -42,17 +48,18 @@ def systematic(weights: np.ndarray, count: int, point: float) -> np.ndarray:
 def thin(
     weights: np.ndarray, most: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """At most `most` indices, drawn by weight where more are positive.
+    """Keep at most `most` indices, sampled by weight if more weights are positive.
 
     Args:
-      weights: float64 [n], 0 or more.
-      most: how many to keep.
-      random: consumed, one number where something is drawn.
+      weights: Float64 [n], nonnegative.
+      most: Maximum number of indices.
+      random: Random generator, which is advanced by one number if indices are sampled.
 
     Returns:
-      int64 [m], different and in order, and float64 [m], their new weights: those that
-      they have if nothing is dropped, else the mean share for each time that the index
-      was drawn. The expected weight of each index is the one that it had.
+      Distinct indices in ascending order, int64 [m], and their new weights, float64
+      [m]. If no index is dropped, weights are unchanged. Otherwise, an index receives
+      the mean weight of a draw for each time that it was drawn. The expected new weight
+      of each index equals its old weight.
     """
     positive = np.flatnonzero(weights > 0)
     if len(positive) <= most:
@@ -66,17 +73,20 @@ def thin(
 def points(
     groups: np.ndarray, random: np.random.Generator, *, stratified: bool
 ) -> np.ndarray:
-    """float64 [n], a point of [0, 1) for each of n visits.
+    """Draw a point in [0, 1) for each of n visits.
 
-    Stratified, the visits of a group (at one history, say) get a point in each of
-    equally many equal parts of [0, 1), in random order. Each point alone is uniform and
-    does not depend on what was drawn before, so estimates stay unbiased; together they
-    vary less.
+    With stratification, [0, 1) is divided into as many equal parts as a group has
+    visits (for example, visits of one history), and each visit receives a point in
+    another part, in random order. Each point by itself is uniform and independent of
+    earlier draws, so estimates stay unbiased, and their variance decreases.
 
     Args:
-      groups: integers [n], the group of each visit.
-      random: advanced.
-      stratified: else points are independent.
+      groups: Integers [n], the group of each visit.
+      random: Random generator, which is advanced.
+      stratified: Whether to stratify. If False, points are independent.
+
+    Returns:
+      Points, float64 [n].
     """
     count = len(groups)
     if not stratified:
@@ -90,16 +100,20 @@ def points(
     rank = np.arange(count) - np.repeat(first, size)
     spread = np.empty(count)
     spread[order] = (rank + random.random(count)) / np.repeat(size, size)
-    # Sums may round up to the next part.
+    # Sums may round up to 1.
     return np.minimum(spread, BELOW_ONE)
 
 
 def labels(keys: np.ndarray) -> np.ndarray:
-    """uint64 [n], a number for each key: equal of equal keys.
+    """Return a 64-bit number for each key, equal for equal keys.
 
-    Two different keys have the same number with a chance of about one in 2^64.
+    Two different keys have the same number with a probability of about 2^-64.
 
     Args:
-      keys: uint64 [n, 2], see `Positions` of simulators.
+      keys: Keys of infosets or histories as in `Positions` of simulators, uint64 [n,
+        2].
+
+    Returns:
+      Numbers, uint64 [n].
     """
     return keys[:, 0] + keys[:, 1] * np.uint64(0x9E3779B97F4A7C15)

@@ -1,26 +1,26 @@
-"""Errors that callers tell apart by type."""
+"""Errors that callers distinguish by their type."""
 
 from spiel_cr.common.messages import one_line
 
 
 class GameTooLargeError(ValueError):
-    """A game, or an algorithm on it, takes more than a memory limit has room for."""
+    """A game, or an algorithm on it, needs more memory than the memory limit allows."""
 
 
 class ImperfectRecallError(ValueError):
-    """A player's information state can be reached after different own moves."""
+    """A player can reach an information state by different sequences of its actions."""
 
 
 class UncountableTurnsError(ValueError):
-    """A player cannot count the turns of the other one, so the game has no layers."""
+    """A player cannot count the opponent's turns, so the game has no layers."""
 
 
 class TooManyHistoriesError(ValueError):
-    """The game has more histories than were allowed."""
+    """A game has more histories than the caller allowed."""
 
 
 def too_many_histories(game: object, limit: int) -> TooManyHistoriesError:
-    """The error to raise where a game turns out to have more histories than allowed."""
+    """Return the error for a game with more histories than the limit."""
     return TooManyHistoriesError(
         f"{one_line(game)} has more than max_histories={limit} histories; raise the "
         f"limit or "
@@ -29,15 +29,21 @@ def too_many_histories(game: object, limit: int) -> TooManyHistoriesError:
 
 
 class InvalidGameError(ValueError):
-    """A game breaks what it promises, such as zero sum; the message names a history."""
+    """A game violates its declared properties, such as zero sum.
+
+    The message names a history.
+    """
 
 
 class InvalidPolicyError(ValueError):
-    """A policy's answer is not a strategy; the message names class and history."""
+    """A policy returned values that are not a strategy.
+
+    The message names the policy's class and a history.
+    """
 
 
 class MoreKnowledgeError(ValueError):
-    """A policy depends on more than its player's infoset in a form of the game."""
+    """A policy depends on information that its player's infoset does not contain."""
 
 
 class OtherGameError(ValueError):
@@ -45,23 +51,23 @@ class OtherGameError(ValueError):
 
 
 class CorruptFileError(ValueError):
-    """A file does not hold what was written to it; the message names the file."""
+    """The content of a file is not what spiel_cr wrote; the message names the file."""
 
 
 class FileInUseError(ValueError):
-    """Another process writes to this file or folder; the message names it."""
+    """Another process writes to this file or folder; the message names the path."""
 
 
 class SolverFailedError(RuntimeError):
-    """A numerical solver ended without a solution; the message says why."""
+    """A numerical solver ended without a solution; the message states the reason."""
 
 
 class WorkerFailedError(RuntimeError):
-    """A worker process ended, or met a mistake in the code; the message has it."""
+    """A worker process ended or raised an unexpected error; the message contains it."""
 
 
 class UnsavedWarning(UserWarning):
-    """Results are there, but a file could not be written; `error` names it."""
+    """A file of a computed result could not be written; `error` names the file."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(f"{error}; it was not written")

@@ -1,11 +1,13 @@
-"""Tasks by key: in this process, in processes of this machine, or on a Ray cluster.
+"""Tasks by key: in this process, in local worker processes, or on a Ray cluster.
 
-A worker makes something once from a setup, and then does tasks with it. Results come as
-they are ready. What a task gives depends on setup and task alone, so it is the same
-wherever it is done; who collects results puts them in the order of their keys.
+Each worker calls a factory with a setup once, and then performs tasks with the returned
+function. Results are yielded as soon as they are ready. A result depends only on setup
+and task, so it is the same in every place; callers that need a fixed order sort results
+by their keys.
 
-A task whose worker dies is done again, three times in all. An error of the task itself
-is raised here. Only the process that asks writes files.
+If a worker dies, its task is repeated, with at most three attempts in total. An error
+of the task itself is raised in the calling process. Only the calling process writes
+files.
 """
 
 import collections
@@ -37,26 +39,28 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 MOST_WORKERS = 1024
-# So often a task is begun whose workers die.
+# Number of attempts at a task whose workers die.
 _TRIES = 3
-# The key of a worker that starts.
+# Key of a worker that has not finished its start.
 _START = object()
 _TICK = 0.2
-# What decides results beside the code: other nodes take it from here.
+# Prefixes of environment variables that can change results; all nodes receive them.
 _VARIABLES = ("SPIEL_CR_", "JAX_", "XLA_", "OMP_", "OPENBLAS_")
 
 
 @dataclasses.dataclass(frozen=True)
 class Executor:
-    """Where tasks are done.
+    """Place in which tasks are performed.
 
     Attributes:
-      workers: processes at a time; 0: this process. On Ray as many workers, each with a
-        core; 0: as many as the cluster has cores.
-      ray: address of a Ray cluster; "local": one of this machine, for as long as the
-        tasks take; None: no Ray.
-      patience: seconds of wall-clock time after which a task is given up; None: never.
-      memory: bytes that a worker on Ray reserves; None: none.
+      workers: Number of simultaneous processes; 0: this process. On Ray, number of
+        workers with one core each; 0: one for each core of the cluster.
+      ray: Address of a Ray cluster. "local" starts one on this machine for the duration
+        of the tasks. If None, Ray is not used.
+      patience: Wall-clock time in seconds after which a task is given up. If None,
+        tasks are never given up.
+      memory: Memory in bytes that each worker on Ray reserves. If None, none is
+        reserved.
     """
 
     workers: int = 0
@@ -69,8 +73,8 @@ class Executor:
         address = "local" if self.ray is None else self.ray
         if not re.fullmatch(r"local|auto|[^\s:/]+:\d{1,5}", address):
             raise ValueError(
-                f"ray={self.ray!r} is not an address of a cluster; write HOST:PORT, or "
-                f"leave it out for one of this machine"
+                f"ray={self.ray!r} is not the address of a cluster; use HOST:PORT, or "
+                f"omit it to start a cluster on this machine"
             )
         if self.ray is not None and importlib.util.find_spec("ray") is None:
             raise ValueError(
@@ -81,13 +85,13 @@ class Executor:
             if self.is_in_process:
                 raise ValueError(
                     f"patience={self.patience:g}: tasks without worker processes "
-                    f"cannot be given up; leave it out, or use --workers 1 or more"
+                    f"cannot be given up; omit it, or use --workers 1 or more"
                 )
             check_number(self.patience, "patience", "(0, inf)")
 
     @property
     def is_in_process(self) -> bool:
-        """Whether tasks are done in this process."""
+        """Whether tasks are performed in this process."""
         return self.ray is None and not self.workers
 
     def map(
@@ -99,27 +103,29 @@ class Executor:
         lost: Callable[[_Key, str], _Result] | None = None,
         named: Callable[[_Key], str] | None = None,
     ) -> Generator[tuple[_Key, _Result], None, None]:
-        """Does tasks.
+        """Perform tasks, and yield their results as soon as they are ready.
 
-        A task may return an iterator: then each of its results comes as it is ready,
-        and the worker goes on when the next one is asked for.
+        A task may return an iterator. Each of its values is then a result, and the
+        worker computes the next one when the caller requests it.
 
         Args:
-          make: a function or class of a module; called with all of `setup` once in each
-            worker. What it returns is called with tasks.
-          setup: can be pickled, if there are workers. On Ray it travels once per node.
-          tasks: by key, begun in this order. One that is done again is read again, so
-            it may hold what it has yielded.
-          lost: the result of a task that was given up, or whose workers died, by its
-            key and the reason; None: that is an error.
-          named: what is announced as a task begins.
+          make: Function or class of a module. Each worker calls it once with all of
+            `setup`, and calls the returned function with tasks.
+          setup: Arguments of `make`. If there are workers, they must be picklable. On
+            Ray they are sent once to each node.
+          tasks: Tasks by key, started in this order. A task that is repeated is read
+            from the mapping again, so it may record the results that it has already
+            yielded.
+          lost: Function that returns the result of a task that was given up or lost its
+            workers, from its key and the reason. If None, such a task raises an error.
+          named: Function that returns the message that is announced when a task starts.
 
         Yields:
-          Key and result, as they come.
+          Key and result.
 
         Raises:
-          WorkerFailedError: a task was lost, or its code is at fault.
-          Exception: what a task raised that is about the user's input or the machine.
+          WorkerFailedError: If a task was lost, or its code has a mistake.
+          Exception: If a task raised an error about the user's input or the machine.
         """
         if not tasks:
             return
@@ -149,11 +155,11 @@ IN_PROCESS = Executor()
 def in_order(
     results: Iterator[tuple[_Key, _Result]], keys: Iterable[_Key]
 ) -> Iterator[_Result]:
-    """Results of `Executor.map` in the order of keys, each as soon as it may be.
+    """Yield results of `Executor.map` in the order of keys, each as early as possible.
 
     Args:
-      results: one for each key.
-      keys: of all.
+      results: Pairs of key and result, one for each key.
+      keys: All keys in the requested order.
     """
     early: dict[_Key, _Result] = {}
     for key in keys:
@@ -163,17 +169,17 @@ def in_order(
 
 
 class _Worker:
-    """What a worker does: it begins a task, and goes on with one that yields."""
+    """Function of a worker process that starts a task or continues one that yields."""
 
     def __init__(self, make: Callable[..., Any], setup: Sequence[Any]) -> None:
         self._do = make(*setup)
         self._results: Iterator[Any] = iter(())
 
     def __call__(self, request: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
-        """At most one result, and whether there may be more.
+        """Return at most one result, and whether more may follow.
 
         Args:
-          request: a task; nothing: go on.
+          request: Tuple with a task, or an empty tuple to continue the current task.
         """
         if request:
             result = self._do(*request)
@@ -188,7 +194,7 @@ class _Processes:
     """Workers that are processes of this machine.
 
     Attributes:
-      most: there may be at a time.
+      most: Maximum number of simultaneous workers.
     """
 
     def __init__(
@@ -197,21 +203,21 @@ class _Processes:
         self.most, self._arguments = executor.workers, (make, setup)
 
     def start(self) -> Any:
-        """A new worker: at first, and after each task, it has an answer."""
+        """Start a worker, which answers when it is ready and after each task."""
         return processes.start(_Worker, self._arguments)
 
     def wait(self, workers: Sequence[Any]) -> list[Any]:
-        """Those that have an answer, after a moment at most."""
+        """Return the workers that have an answer, after 0.2 seconds at the latest."""
         pipes = {worker.pipe: worker for worker in workers}
         ready = multiprocessing.connection.wait(list(pipes), _TICK)
         return [worker for pipe, worker in pipes.items() if pipe in ready]
 
     def close(self) -> None:
-        """Ends what it began, when all workers have ended."""
+        """Release the resources of the crew after all workers have ended."""
 
 
 class _Run:
-    """Tasks on their way through the workers of a crew."""
+    """Progress of tasks through the workers of a crew."""
 
     def __init__(
         self,
@@ -224,12 +230,12 @@ class _Run:
         self._patience, self._named = patience or math.inf, named
         self._left = collections.deque(tasks)
         self._died: collections.Counter[Any] = collections.Counter()
-        # Workers that wait; those that do the task of a key until a time, or start.
+        # Idle workers, and busy ones with the key of their task and its deadline.
         self._idle: list[Any] = []
         self._busy: dict[Any, tuple[Any, float]] = {}
 
     def results(self) -> Iterator[tuple[Any, Any, str | None]]:
-        """Keys and results, until all tasks have one, or why they have none."""
+        """Yield key, result and reason of failure, until all tasks are finished."""
         while self._left or any(key is not _START for key, _ in self._busy.values()):
             self._begin()
             for worker in self._crew.wait(list(self._busy)):
@@ -242,7 +248,7 @@ class _Run:
                     yield key, None, f"given up after {span} (--patience)"
 
     def close(self) -> None:
-        """Ends all workers."""
+        """End all workers."""
         for worker in self._busy:
             worker.end()
         for worker in self._idle:
@@ -250,7 +256,7 @@ class _Run:
         self._crew.close()
 
     def _begin(self) -> None:
-        """Gives tasks to workers that wait, and starts those that are needed."""
+        """Assign tasks to idle workers, and start further workers if needed."""
         while self._left and self._idle:
             worker, key = self._idle.pop(), self._left.popleft()
             if self._named is not None:
@@ -263,9 +269,9 @@ class _Run:
             self._busy[self._crew.start()] = _START, math.inf
 
     def _answer(self, worker: Any) -> Iterator[tuple[Any, Any, str | None]]:
-        """Takes a worker's answer: it is there, or has done its task."""
+        """Process a worker's answer: it is ready for tasks, or returned a result."""
         key, end = self._busy.pop(worker)
-        # Whatever comes, it waits for its end.
+        # Added before anything can raise, so that `close` ends the worker.
         self._idle.append(worker)
         try:
             answer = worker.receive()
@@ -276,7 +282,7 @@ class _Run:
             if self._died[key] < _TRIES:
                 self._left.extendleft([] if key is _START else [key])
             elif key is _START:
-                raise WorkerFailedError(f"a worker does not start: {error}") from None
+                raise WorkerFailedError(f"failed to start a worker: {error}") from None
             else:
                 yield key, None, str(error)
             return
@@ -287,14 +293,14 @@ class _Run:
         for result in results:
             yield key, result, None
         if more:
-            # Who asked has taken the result before the worker goes on.
+            # The worker continues only after the caller has taken the result.
             self._idle.remove(worker)
             worker.send(())
             self._busy[worker] = key, end
 
 
 class _Ray:
-    """Workers that are actors on a Ray cluster, of one core each; as `_Processes`."""
+    """Workers that are actors on a Ray cluster, with one core each."""
 
     def __init__(
         self, executor: Executor, make: Callable[..., Any], setup: Sequence[Any]
@@ -302,7 +308,7 @@ class _Ray:
         self._ray: Any = importlib.import_module("ray")
         self._began = not self._ray.is_initialized()
         variables = {k: v for k, v in os.environ.items() if k.startswith(_VARIABLES)}
-        # Sums of BLAS have other bits with one thread, which Ray would choose.
+        # Ray would set one thread, with which BLAS rounds sums differently.
         variables.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
         environment: dict[str, Any] = {"env_vars": variables}
         if self._began:
@@ -316,8 +322,8 @@ class _Ray:
         memory = executor.memory if executor.memory != math.inf else None
         if memory is not None and memory > room:
             raise ValueError(
-                f"memory_limit={memory / 1e9:g} GB is more than any node of the "
-                f"cluster has; use a smaller limit"
+                f"memory_limit={memory / 1e9:g} GB exceeds the memory of every "
+                f"node of the cluster; use a smaller limit"
             )
         self._setup = self._ray.put((greeting(make.__module__), make, tuple(setup)))
         options: dict[str, Any] = {"num_cpus": 1, "memory": memory}
@@ -338,7 +344,7 @@ class _Ray:
 
 
 class _RayWorker:
-    """An actor, and its next answer; as `processes.Worker`."""
+    """An actor and its next answer; interface of `processes.Worker`."""
 
     def __init__(self, ray: Any, actor: Any, setup: Any) -> None:
         self._ray, self._actor = ray, actor
@@ -362,17 +368,17 @@ class _RayWorker:
 
 
 class _Actor:
-    """A worker on Ray, there."""
+    """The worker process on a node of the Ray cluster."""
 
     def __init__(self) -> None:
         plugins.import_from_environment()
 
     def begin(self, setup: tuple[Any, ...]) -> Any:
-        """Makes what does the tasks, where the code is the driver's."""
+        """Check that the code is the driver's, and create the task function."""
         return processes.answered(self._begin, *setup)
 
     def do(self, task: Any) -> Any:
-        """A task."""
+        """Perform a task."""
         return processes.answered(self._do, task)
 
     def _begin(
@@ -386,17 +392,17 @@ class _Actor:
         ]
         if others:
             raise WorkerFailedError(
-                f"a node of the cluster has other code: {', '.join(others)}; install "
-                f"the same on all nodes"
+                f"a node of the cluster has different code: {', '.join(others)}; "
+                f"install the same code on all nodes"
             )
         self._do = _Worker(make, setup)
 
 
 def greeting(module: str) -> dict[str, str]:
-    """What must be the same on all nodes: versions, and a fingerprint of the code.
+    """Return the versions and the code fingerprint that must be equal on all nodes.
 
     Args:
-      module: that does the tasks.
+      module: Name of the module that performs the tasks.
     """
     python = platform.python_version()
     source = plugins.source(module)
@@ -404,29 +410,29 @@ def greeting(module: str) -> dict[str, str]:
 
 
 def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
-    """Joins a cluster, or begins one of this machine."""
+    """Join a Ray cluster, or start one on this machine."""
     address = executor.ray
     if address == "local":
         address = os.environ.get("RAY_ADDRESS", "local")
     host, colon, port = str(address).partition(":")
     try:
-        # Ray itself would try for minutes, deaf to signals.
+        # Ray itself would retry for minutes without reacting to signals.
         if colon:
             socket.create_connection((host, int(port)), 10).close()
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"ray={address!r}: there is no cluster ({error}); start one, or give "
+            f"ray={address!r}: no cluster found ({error}); start one, or use "
             f"another address"
         ) from error
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}
-    # Ray takes SIGTERM for itself, and would end the process with a bare exit.
+    # Ray replaces the handler of SIGTERM by one that ends the process immediately.
     before = {number: signal.getsignal(number) for number in processes.SIGNALS}
     try:
         ray.init(address, runtime_env=environment, **settings)
-    except Exception as error:  # Ray raises these as they are
-        raise WorkerFailedError(f"Ray does not start: {error}") from error
+    except Exception as error:  # Ray documents no error types
+        raise WorkerFailedError(f"failed to start Ray: {error}") from error
     if threading.current_thread() is threading.main_thread():
         for number, handler in before.items():
             signal.signal(number, handler)

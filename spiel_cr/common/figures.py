@@ -1,4 +1,4 @@
-"""Plots of several panels, and their files. Needs the extra `plots` (matplotlib)."""
+"""Figures with several panels, and their files; needs matplotlib, the extra `plots`."""
 
 import contextlib
 import dataclasses
@@ -11,17 +11,17 @@ from typing import Any, TextIO, TypeAlias
 
 from spiel_cr.common import atomic
 
-# Of matplotlib, which is imported when it is needed.
+# Class of matplotlib, which is imported on first use.
 Axes: TypeAlias = Any
 _FORMATS = (".png", ".svg", ".pdf")
 
 
 @dataclasses.dataclass(frozen=True)
 class NotebookFigure:
-    """A figure that notebooks show.
+    """A figure that notebooks display.
 
     Attributes:
-      figure: of matplotlib.
+      figure: Figure of matplotlib.
     """
 
     figure: Any
@@ -38,7 +38,7 @@ def available() -> bool:
 
 
 def check_installed() -> None:
-    """Raises ValueError, before any work, if nothing can be drawn."""
+    """Raise ValueError, before any work, if matplotlib is not installed."""
     if not available():
         raise ValueError(
             "plots need matplotlib, the extra `plots`; install it with: "
@@ -47,28 +47,26 @@ def check_installed() -> None:
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError, before any work, if a plot could not be written to `path`."""
+    """Raise ValueError, before any work, if a plot could not be written to `path`."""
     check_installed()
     target = pathlib.Path(path)
     if target.suffix not in _FORMATS:
-        raise ValueError(
-            f"plot={os.fspath(path)!r}: a plot's name must end in {', '.join(_FORMATS)}"
-        )
+        raise ValueError(f"plot={os.fspath(path)!r}: must end in {', '.join(_FORMATS)}")
     if not target.parent.is_dir():
         raise ValueError(
-            f"plot={os.fspath(path)!r}: there is no folder {target.parent}; create it, "
-            f"or give another path"
+            f"plot={os.fspath(path)!r}: folder {target.parent} does not exist; create "
+            f"it, or use another path"
         )
 
 
 def panels(*, size: tuple[float, float], columns: int = 1) -> list[Axes]:
-    """Panels side by side, with a common vertical axis; their `figure` has them all.
+    """Return panels side by side with a common vertical axis, in one figure.
 
     Args:
-      size: of all of it, width and height in inches.
-      columns: how many panels.
+      size: Width and height of the figure in inches.
+      columns: Number of panels.
     """
-    # Not by pyplot, which would choose how a notebook shows all other figures.
+    # Created without pyplot, which would change how a notebook displays other figures.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -79,7 +77,7 @@ def panels(*, size: tuple[float, float], columns: int = 1) -> list[Axes]:
 
 
 def save(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Writes a figure, in the format that the suffix says."""
+    """Write a figure in the format that the suffix of the path selects."""
     with atomic.replacing(path) as file:
         figure.savefig(file, dpi=120, format=pathlib.Path(path).suffix[1:])
 
@@ -88,14 +86,14 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
 def saved_panels(
     path: str | os.PathLike[str], *, size: tuple[float, float], columns: int = 1
 ) -> Iterator[list[Axes]]:
-    """Panels as of `panels`, written to a path when they are drawn."""
+    """Yield panels as `panels` returns them, and write their figure after the block."""
     axes = panels(size=size, columns=columns)
     yield axes
     save(axes[0].figure, path)
 
 
 def save_svg(figure: Any, file: TextIO) -> None:
-    """Writes SVG whose letters are text, the same for the same figure."""
+    """Write SVG with letters as text; equal figures give equal files."""
     import matplotlib
 
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "spiel_cr"}):

@@ -1,7 +1,8 @@
 """Interrupts: steps that a signal does not divide, and results not yet in a file.
 
-This module installs no handler of its own. It postpones the handlers that the host
-program has installed, and it lists what a command has to save before it may end.
+This module does not install new signal handlers. It postpones the handlers that the
+host program has installed, and it lists the results that a command has to save before
+it may end.
 """
 
 import contextlib
@@ -50,13 +51,13 @@ def is_postponed() -> bool:
 
 
 class Steps:
-    """In its block, what Ctrl-C and the like do is done between steps.
+    """Context manager that postpones the handling of Ctrl-C and similar signals.
 
-    The first signal that comes within a step is handled at the step's end; another one
-    in the same step is handled at once, so that nobody waits for a step that hangs.
-    Signals whose handler is not Python's (ignored ones, those that end the process) are
-    left alone. Outside of the main thread, which alone can handle signals, nothing
-    changes.
+    The first signal that arrives within a step is handled at the end of the step. A
+    second signal in the same step is handled immediately, so that a step that hangs can
+    be interrupted. Signals without a handler in Python (ignored signals, and signals
+    that end the process) are left alone. Python handles signals only in the main
+    thread, so in other threads nothing changes.
     """
 
     def __init__(self) -> None:
@@ -79,15 +80,19 @@ class Steps:
         error: BaseException | None,
         place: TracebackType | None,
     ) -> None:
-        # A handler of ours that is left behind hands on what comes.
+        # Handlers of this class that remain installed call the earlier handlers.
         for number, handler in self._before.items():
-            # What was put there meanwhile stays, such as one that ends at once.
+            # A handler that the block installed stays, such as one that ends the
+            # process immediately.
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, handler)
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """A step; at its end, also where it fails, the signal that came is handled."""
+        """Run the block as one step, and handle a postponed signal at its end.
+
+        The signal is also handled if the block raises an exception.
+        """
         self._within = True
         try:
             yield

@@ -13,17 +13,17 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 @contextlib.contextmanager
 def precision(dtype: np.dtype) -> Iterator[None]:
-    """Switches double precision on or off for a block of code only.
+    """Enable or disable double precision during a block.
 
-    Matrix products in it are as precise as `dtype`: by default GPUs keep ten bits of
-    what float32 products multiply (TF32).
+    Matrix products in the block are as precise as `dtype`. By default, GPUs would round
+    the factors of float32 products to ten bits (TF32).
     """
     with jax.enable_x64(dtype == np.float64), jax.default_matmul_precision("highest"):
         yield
 
 
 def cast(arrays: Any, dtype: np.dtype) -> Any:
-    """A tree of numpy arrays with the floating ones in `dtype`."""
+    """Convert the floating-point arrays in a pytree of numpy arrays to `dtype`."""
 
     def one(array: np.ndarray) -> np.ndarray:
         floating = np.issubdtype(array.dtype, np.floating)
@@ -33,20 +33,21 @@ def cast(arrays: Any, dtype: np.dtype) -> Any:
 
 
 def typed(array: np.ndarray) -> jax.Array:
-    """A numpy array, typed as what it becomes when a program takes it to a device."""
+    """Return a numpy array unchanged, but typed as an array of JAX."""
     return typing.cast(jax.Array, array)
 
 
 @functools.cache
 def quick_options(*, optimise: bool = True) -> dict[str, bool | int] | None:
-    """Options of `jax.jit` that compile in about half the time, or in a fifth.
+    """Return options of `jax.jit` that reduce compile time to a half or to a fifth.
 
-    XLA's older CPU emitters give code that is slower by up to a half, or as fast where
-    gathers dominate. None where this jaxlib has no such option.
+    XLA's older CPU emitters produce code that takes up to 1.5 times as long to run; if
+    gathers dominate, the speed is the same. The result is None if this jaxlib does not
+    support the options.
 
     Args:
-      optimise: whether LLVM optimises; if not, code takes up to three times as long.
-        GPUs know no code that is not optimised.
+      optimise: Whether LLVM optimises. If not, code takes up to three times as long.
+        GPUs always optimise.
     """
     options: dict[str, bool | int] = {"xla_cpu_use_fusion_emitters": False}
     if not optimise and jax.default_backend() == "cpu":
@@ -61,31 +62,31 @@ def quick_options(*, optimise: bool = True) -> dict[str, bool | int] | None:
 
 @jax.jit
 def on_device(arrays: Any) -> Any:
-    """Puts arrays of numpy on the device, by a program for each set of shapes.
+    """Copy numpy arrays to the device with one compiled function per set of shapes.
 
-    Where shapes repeat and arrays are many and small, that takes an eighth of the time
-    of `jax.device_put`, which goes through them in Python. Like that it may lend memory
-    instead of copying it.
+    For many small arrays with recurring shapes, this takes an eighth of the time of
+    `jax.device_put`, which iterates over them in Python. Like `jax.device_put`, it may
+    share memory instead of copying it.
     """
     return arrays
 
 
 def as_one_function(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function of arrays, within a program, as one piece of machine code.
+    """Call a function of arrays as one unit inside a compiled function.
 
-    For loops over scalars: XLA's CPU runtime starts each operation of a program on its
-    own, which takes longer than an addition does. Operations within such a call it
-    compiles together. On other devices nothing changes.
+    This helps loops over scalars: XLA's CPU runtime dispatches each operation of a
+    compiled function separately, which takes longer than an addition. The operations
+    within such a call are compiled together. On other devices nothing changes.
     """
     with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
         return jax.jit(function)(*arguments)
 
 
 def unfused(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function of arrays, within a program, so that XLA fuses nothing with it.
+    """Call a function of arrays in a compiled function, without fusion with the rest.
 
-    What is fused with a concatenation or a reshape is computed one number at a time:
-    on CPUs several times as long as to write it and to copy it.
+    XLA computes operations that are fused with a concatenation or a reshape element by
+    element. On CPUs this takes several times as long as writing and copying the result.
     """
     with set_xla_metadata(inlineable="false"):
         return jax.jit(_fused_within(function))(*arguments)
@@ -93,7 +94,7 @@ def unfused(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @functools.cache
 def _fused_within(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function; what JAX calls in it (`jnp.where`) is fused as it is elsewhere."""
+    """Return the function with normal fusion of the JAX functions that it calls."""
 
     @functools.wraps(function)
     def inside(*arguments: Any) -> Any:
@@ -104,7 +105,7 @@ def _fused_within(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def spread(depths: int, batch: int) -> np.ndarray:
-    """float64 [depths, batch], the first points of a Sobol sequence."""
+    """Return the first points of a Sobol sequence, float64 [depths, batch]."""
     from scipy.stats import qmc  # Here, since it takes nearly as long to import as JAX.
 
     power = max(0, int(np.ceil(np.log2(batch))))

@@ -1,11 +1,11 @@
-"""A folder that a run adds results to, and that the next run continues from.
+"""A folder to which a run adds results, and from which the next run continues.
 
-`settings.json` says what the run is. `NAME.jsonl` has one line of JSON for each
-result, written as soon as the result is there. If the process is killed while it
-writes, half a line remains; the next run cuts that off and computes the result again.
+`settings.json` describes the run. `NAME.jsonl` has one line of JSON for each result,
+written as soon as the result is computed. If the process is killed while it writes, an
+incomplete line remains; the next run removes it and computes the result again.
 
 The settings and each line end with a checksum, the key "crc": the CRC-32 of the JSON
-text of all else. What was damaged or edited is refused.
+text of all other values. Corrupt or edited lines raise an error.
 """
 
 import contextlib
@@ -22,47 +22,47 @@ from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_records import read_object
 
 SETTINGS = "settings.json"
-# The name of the checksum of a line, and of the settings.
+# Key of the checksum of a line, and of the settings.
 _CHECKSUM = "crc"
 _REMEDY = "choose another folder, or delete this one"
 
 Record: TypeAlias = dict[str, Any]
-# The values that tell a result from the others, in the order of the log's `key`.
+# The values that identify a result, in the order of the log's `key`.
 Key: TypeAlias = tuple[Any, ...]
 
 
 class OtherRunError(ValueError):
-    """The folder holds a run with other settings; the message says which."""
+    """The folder holds a run with other settings; the message names one of them."""
 
 
 def check_folder(folder: atomic.Path) -> pathlib.Path:
-    """Returns the path of a folder that can be written to, or raises ValueError."""
+    """Return the path of a folder for results; raise ValueError if not writable."""
     path = pathlib.Path(folder)
     if path.exists() and not path.is_dir():
-        raise ValueError(f"out={path} is a file; give the path of a folder")
+        raise ValueError(f"out={path} is a file; use the path of a folder")
     atomic.check_writable(path / SETTINGS, "out")
     return path
 
 
 def has_lines(folder: atomic.Path, name: str) -> bool:
-    """Whether a run has left lines in a folder: its bots may no longer be needed.
+    """Return whether a run has left lines in a folder, so that bots may be unnecessary.
 
     Args:
-      folder: of the run.
-      name: of the file of JSON lines, without ".jsonl".
+      folder: Folder of the run.
+      name: Name of the file of JSON lines, without ".jsonl".
     """
     return (pathlib.Path(folder) / f"{name}.jsonl").exists()
 
 
 def same_settings(old: Record, new: Record) -> Record:
-    """Settings of the folder, which must be those of this run.
+    """Return the settings of the folder, which must agree with those of this run.
 
     Args:
-      old: from the folder; may hold more.
-      new: of this run.
+      old: Settings from the folder, which may have additional values.
+      new: Settings of this run.
 
     Raises:
-      OtherRunError: they differ.
+      OtherRunError: If they differ.
     """
     for name, value in new.items():
         if name not in old:
@@ -73,12 +73,12 @@ def same_settings(old: Record, new: Record) -> Record:
 
 
 def sealed(record: Mapping[str, Any]) -> Record:
-    """The record with a checksum as its last value; it holds what JSON can hold."""
+    """Return a JSON-serialisable record with a checksum as its last value."""
     return {**record, _CHECKSUM: _checksum(record)}
 
 
 def unsealed(text: str | bytes) -> Record:
-    """The record without its checksum, from the JSON text of a sealed one.
+    """Return the record without its checksum, from the JSON text of a sealed one.
 
     Raises:
       ValueError: If the text is not a JSON object, or the checksum is missing or wrong.
@@ -106,17 +106,17 @@ def read_lines(
     label: str = "result",
     check: Callable[[Record], object] | None = None,
 ) -> dict[Key, Record]:
-    """The last line of each key, in the order of the first ones.
+    """Return the last line of each key, in the order of the first lines.
 
     Args:
-      path: of the file of JSON lines; empty if there is none.
-      key: the names of the values that tell lines apart.
+      path: Path of the file of JSON lines. If it does not exist, the result is empty.
+      key: Names of the values that identify a line.
       label: Noun for one line in errors, such as "match".
-      check: raises ValueError where a line is not as it must be.
+      check: Function that raises ValueError for an invalid line.
 
     Raises:
-      CorruptFileError: a line is damaged. (Half a line at the end is left out.)
-      OSError: the file cannot be read.
+      CorruptFileError: If a line is corrupt. (An incomplete last line is ignored.)
+      OSError: If the file cannot be read.
     """
     records: dict[Key, Record] = {}
     content = path.read_bytes() if path.exists() else b""
@@ -128,7 +128,7 @@ def read_lines(
                 check(record)
         except ValueError as error:
             raise CorruptFileError(
-                f"{path}, line {number}, is not a {label} as it was written: it "
+                f"{path}, line {number}, is not a valid {label}: it "
                 f"{error}; delete the line to compute it again"
             ) from error
         records[at] = record
@@ -143,17 +143,17 @@ def _key_of(record: Record, key: Sequence[str]) -> Key:
 
 
 def _complete_bytes(content: bytes) -> int:
-    """The number of bytes in whole lines."""
+    """Return the number of bytes in complete lines."""
     return content.rfind(b"\n") + 1
 
 
 class JsonLog:
-    """A folder with a run in it, open for one process at a time.
+    """A folder with a run, open for one process at a time.
 
     Attributes:
-      folder: where it is; None: results are only kept in memory.
-      settings: of the run, as `settings.json` has them or will have them.
-      records: the results by key, those of earlier processes too.
+      folder: Path of the folder. If None, results are only kept in memory.
+      settings: Settings of the run that are or will be written to `settings.json`.
+      records: Results by key, including those of earlier processes.
     """
 
     def __init__(
@@ -168,28 +168,30 @@ class JsonLog:
         check: Callable[[Record], object] | None = None,
         merge: Callable[[Record, Record], Record] = same_settings,
     ) -> None:
-        """Opens a run, or prepares a new one; `add` begins it.
+        """Open a run, or prepare a new one, which `add` starts.
 
         Args:
-          folder: made where it is missing; None: nothing is written.
-          name: of the file of JSON lines, without ".jsonl".
-          settings: what all results depend on; anything that JSON can hold.
-          key: the names of the values that tell results apart.
-          facts: kept beside the settings of a new run, and not compared.
+          folder: Folder of the run, which is created if it is missing. If None, nothing
+            is written.
+          name: Name of the file of JSON lines, without ".jsonl".
+          settings: JSON-serialisable settings on which all results depend.
+          key: Names of the values that identify a result.
+          facts: Further values that are stored with the settings of a new run and are
+            not compared.
           label: Noun for one line in errors, such as "match".
-          check: raises ValueError where a line is not as it must be.
-          merge: called with the folder's settings and with these, returns those to go
-            on with, or raises `OtherRunError`.
+          check: Function that raises ValueError for an invalid line.
+          merge: Function of the folder's settings and of these settings. It returns the
+            settings of the continued run, or raises `OtherRunError`.
 
         Raises:
-          OtherRunError: the folder holds another run.
-          CorruptFileError: a file in it is damaged or was edited.
-          FileInUseError: another run is writing to it.
-          ValueError: it cannot be written to.
-          OSError: a file in it cannot be read.
+          OtherRunError: If the folder holds another run.
+          CorruptFileError: If a file in it is corrupt or was edited.
+          FileInUseError: If another run is writing to it.
+          ValueError: If it is not writable.
+          OSError: If a file in it cannot be read.
         """
         self.folder = None if folder is None else pathlib.Path(folder)
-        # As they will be read again: tuples become lists.
+        # Converted as if they were read from the file: tuples become lists.
         new_settings = json.loads(json.dumps(dict(settings)))
         self.settings: Record = {**new_settings, **(facts or {})}
         self.records: dict[Key, Record] = {}
@@ -208,7 +210,7 @@ class JsonLog:
                 f"another folder"
             ) from error
         try:
-            # What is no regular file is not even read: a FIFO would be waited for.
+            # Checked before reading, because reading a FIFO would block.
             atomic.check_writable(self._path, "out")
             self._read_settings(new_settings, merge)
             self.records = read_lines(self._path, key, label=label, check=check)
@@ -223,7 +225,7 @@ class JsonLog:
         self.close()
 
     def begin(self) -> None:
-        """Writes the settings, so that the folder is this run's from now on."""
+        """Write the settings, which assigns the folder to this run."""
         if self.folder is not None and not self._is_started:
             text = json.dumps(sealed(self.settings), indent=1) + "\n"
             atomic.write_text(self.folder / SETTINGS, text)
@@ -231,14 +233,16 @@ class JsonLog:
         self._is_started = True
 
     def add(self, record: Record, *, sync: bool = False) -> None:
-        """Writes a result; it survives the process from now on.
+        """Write a result, so that it survives the end of the process.
 
         Args:
-          record: with all names of the key.
-          sync: wait until it is on the disk, so that it survives the machine, too.
+          record: Result with all values of the key.
+          sync: Whether to wait until it is on the disk, so that it also survives a
+            crash of the machine.
 
         Raises:
-          OSError: it could not be written, such as on a full disk; names the file.
+          OSError: If it cannot be written, for example because the disk is full. The
+            error names the file.
         """
         self.begin()
         self.records[tuple(record[name] for name in self._key)] = record
@@ -270,18 +274,19 @@ class JsonLog:
         order: Callable[[], Iterable[Key]] | None = None,
         **options: Any,
     ) -> Iterator[tuple[Any, Any]]:
-        """Carry out the tasks that have no record yet, and write each record.
+        """Perform the tasks that have no record yet, and write each record.
 
         Args:
-          executor: Where tasks are carried out.
-          make: As in `Executor.map`.
-          setup: As in `Executor.map`.
+          executor: Place in which tasks are performed.
+          make: Factory of the task function, as in `Executor.map`.
+          setup: Arguments of `make`, as in `Executor.map`.
           tasks: Tasks by the key of their record. A task whose key is not that of a
-            record is carried out in any case; it may yield several records, and other
+            record is performed in any case; it may yield several records, and other
             values.
-          finished: Returns whether a task with this record need not be repeated.
-          add: How a record is written; by default by `add`.
-          order: Returns the order of the lines at the end; by default that of `tasks`.
+          finished: Function that returns whether a task with this record is complete.
+          add: Function that writes a record. If None, the method `add`.
+          order: Function that returns the final order of the lines. If None, the order
+            of `tasks`.
           options: Further arguments of `Executor.map`.
 
         Yields:
@@ -300,10 +305,10 @@ class JsonLog:
         self.arrange(tasks if order is None else order())
 
     def arrange(self, keys: Iterable[Key]) -> None:
-        """Puts lines in the order of a plan, in which workers need not have come.
+        """Sort the lines by a list of keys, because workers may finish in any order.
 
         Args:
-          keys: of the plan; lines of other keys come after them.
+          keys: Keys in the requested order. Lines with other keys follow at the end.
         """
         self._close_file()
         if self.folder is None or not self._path.exists():
@@ -323,7 +328,7 @@ class JsonLog:
         self._file = None
 
     def close(self) -> None:
-        """Lets other processes in; a new folder without a run is removed."""
+        """Release the folder for other processes; remove a new folder without a run."""
         self._close_file()
         self._lock.close()
 
@@ -344,7 +349,7 @@ class JsonLog:
             old = unsealed(content)
         except ValueError as error:
             raise CorruptFileError(
-                f"{file} is damaged or was edited: it {error}; {_REMEDY}"
+                f"{file} is corrupt or was edited: it {error}; {_REMEDY}"
             ) from error
         try:
             self.settings = merge(old, new)
@@ -354,7 +359,7 @@ class JsonLog:
 
 
 def _open_for_appending(path: pathlib.Path) -> IO[bytes]:
-    """Opens for appending without a buffer, after cutting off half a line."""
+    """Open a file for unbuffered appending, after removing an incomplete last line."""
     if path.exists():
         content = path.read_bytes()
         if _complete_bytes(content) < len(content):

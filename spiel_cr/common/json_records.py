@@ -1,6 +1,6 @@
-"""JSON that comes from outside: the text and the values of records are checked.
+"""Validation of JSON from outside: syntax, nesting, and values of records.
 
-Python's parser raises `RecursionError` for text that is nested too deeply, and what it
+Python's parser raises `RecursionError` for text that is nested too deeply. Text that it
 just accepts can still be too deep for `repr`, `json.dumps` or NumPy.
 """
 
@@ -44,11 +44,10 @@ def read_json(text: str | bytes) -> Any:
 
 
 def read_object(text: str | bytes) -> dict[str, Any]:
-    """Parse JSON text whose outermost value is an object.
+    """Parse JSON text with an object as its outermost value.
 
     Raises:
-      ValueError: If the text is not JSON, is nested too deeply, or is something else
-        than an object.
+      ValueError: If the text is not JSON, is nested too deeply, or is not an object.
     """
     value = read_json(text)
     if not isinstance(value, dict):
@@ -57,7 +56,7 @@ def read_object(text: str | bytes) -> dict[str, Any]:
 
 
 def _levels_exceed(value: Any, most: int) -> bool:
-    """Return whether lists and dicts are nested in more than so many levels."""
+    """Return whether lists and dicts are nested more deeply than `most` levels."""
     level = [value]
     for _ in range(most + 1):
         containers = [one for one in level if isinstance(one, list | dict)]
@@ -76,7 +75,7 @@ def _too_deep() -> ValueError:
 
 
 def check_fields(record: Mapping[str, Any], tests: Mapping[str, Test]) -> None:
-    """Raise ValueError, with its name, for a value that is missing or invalid.
+    """Raise ValueError, with the name of the value, if a value is missing or invalid.
 
     Args:
       record: JSON object, which may have further values.

@@ -1,4 +1,4 @@
-"""Memory: what the process has, holds and may take, and limits in bytes."""
+"""Memory: available and used memory of the process, and limits in bytes."""
 
 import contextlib
 import ctypes
@@ -18,24 +18,24 @@ try:
 except ImportError:  # Windows has no such module.
     resource = None  # type: ignore[assignment]
 
-# A limit as users give it: bytes, a size like "3GB", "none" or `math.inf`; None: the
-# default, `default_limit`.
+# A limit as users write it: bytes, a size like "3GB", "none" or `math.inf`. None
+# stands for `default_limit`.
 Limit: TypeAlias = int | float | str | None
 
-# What a process holds once OpenSpiel and JAX are imported, and what it holds at least
-# when it has compiled and run a small program, too.
+# Memory of a process after the imports of OpenSpiel and JAX, and the minimum after it
+# has also compiled and run a small function.
 IMPORTED_BYTES = 250_000_000
 BASE_BYTES = 400_000_000
-# What compiling takes for each history at its peak, of which 40 to 65 bytes stay:
-# vectorised 75 to 85, by a walk over states 110, more where nearly every history has an
-# infoset of its own (strings are not counted here, but `estimate.Watch` sees them).
+# Peak memory per history while a game tree is built; 40 to 65 bytes remain. Batched
+# rules need 75 to 85 bytes, a walk over states 110, and more if nearly every history
+# has a separate infoset. Strings are not included, but `estimate.Watch` observes them.
 BYTES_PER_HISTORY = 120
-# What share of the machine's memory is the default limit, and what it never falls
-# under in a fresh process: small games run on small machines.
+# Default limit as a share of the machine's memory, and its minimum in a fresh process,
+# so that small games run on small machines.
 _SHARE = 0.7
 _LEAST_DEFAULT = 1_000_000_000
 
-# Linux tells here about its memory, control groups, and the process that asks.
+# Files in which Linux reports its memory, this process, and control groups.
 _MACHINE = pathlib.Path("/proc/meminfo")
 _PROCESS = pathlib.Path("/proc/self")
 _GROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -47,14 +47,14 @@ _GROUP_FILES = {
 
 
 def parse_size(text: str | float, name: str = "memory_limit") -> float:
-    """Bytes from 3000000000, "3GB", "500M" or "1.5 GiB" (decimal; i for binary).
+    """Return the bytes of 3000000000, "3GB", "500M" or "1.5 GiB" (decimal; i: binary).
 
     Args:
-      text: what the user gave; "none" and `math.inf` are infinity: no limit.
-      name: of the argument or option, for messages.
+      text: Size as the user wrote it; "none" and `math.inf` mean no limit.
+      name: Name of the argument or option, for messages.
 
     Raises:
-      ValueError: it is no size, or not positive.
+      ValueError: If the text is not a size, or the size is not positive.
     """
     size = math.nan
     if not isinstance(text, str):
@@ -69,45 +69,46 @@ def parse_size(text: str | float, name: str = "memory_limit") -> float:
         base = 1024 if binary else 1000
         size = float(number) * base ** (" KMGT".index(unit.upper() or " "))
     if isinstance(text, str) and math.isinf(size):
-        size = math.nan  # hundreds of digits
+        size = math.nan  # from a text of hundreds of digits
     if not size > 0:
         problem = "not a size" if math.isnan(size) else "too small"
         raise ValueError(
-            f"{name}={text!r} is {problem}; write a positive number of bytes, a "
+            f"{name}={text!r} is {problem}; use a positive number of bytes, a "
             f"size such as 500MB, 3GB or 2GiB, or none for no limit"
         )
     return size if math.isinf(size) else int(size)
 
 
 def parse_limit(limit: Limit) -> float:
-    """Bytes of a limit, `math.inf` for none; `default_limit` where it is None.
+    """Return the bytes of a limit, `math.inf` for none, and `default_limit()` for None.
 
     Raises:
-      ValueError: it is no size.
+      ValueError: If the limit is not a size.
     """
     return default_limit() if limit is None else parse_size(limit)
 
 
 def default_limit() -> float:
-    """The limit where the user gives none, in bytes.
+    """Return the memory limit that applies if the user does not set one, in bytes.
 
-    It is 70 % of what a fresh process may have, at least 1 GB: small games run on any
-    machine. The process may have the least of the machine's memory, the memory of its
-    control group, and what is available now. `math.inf` where the system does not tell.
+    The limit is 70% of the memory that a fresh process may use, but at least 1 GB, so
+    that small games run on every machine. A process may use the minimum of the
+    machine's memory, the memory of its control group, and the memory that is available
+    now. The result is `math.inf` if the system does not report these sizes.
     """
-    # What a fresh process holds is there already.
+    # Memory that a fresh process needs is already in use by this one.
     held = min(held_bytes(), BASE_BYTES)
     sizes = [min(most, free + held) for most, free in _sizes()]
     return max(_LEAST_DEFAULT, int(_SHARE * min(sizes))) if sizes else math.inf
 
 
 def machine_bytes() -> float:
-    """The most that any process may have here; `math.inf` where nobody tells."""
+    """Return the maximum memory of any process here; `math.inf` if it is unknown."""
     return min((most for most, _ in _sizes()), default=math.inf)
 
 
 def _sizes() -> Iterator[tuple[int, int]]:
-    """The most, and what is free now, of the machine and of its control groups."""
+    """Yield total and free memory of the machine and of its control groups."""
     sizes = list(_groups())
     with contextlib.suppress(OSError, ValueError):
         text = _MACHINE.read_text()
@@ -124,7 +125,7 @@ def _sizes() -> Iterator[tuple[int, int]]:
 
 
 def _groups() -> Iterator[tuple[int, int]]:
-    """The most, and what is free now, of each control group that limits the process."""
+    """Yield limit and free memory of each control group that limits the process."""
     try:
         lines = (_PROCESS / "cgroup").read_text().splitlines()
     except OSError:
@@ -134,7 +135,7 @@ def _groups() -> Iterator[tuple[int, int]]:
         if controllers not in ("", "memory"):
             continue
         version, root = (1, _GROUPS / "memory") if controllers else (2, _GROUPS)
-        # Groups lie in each other; inside of a container, only the root can be seen.
+        # Control groups are nested. Inside a container, only the root is visible.
         inner = pathlib.PurePosixPath(path.lstrip("/"))
         for folder in (inner, *inner.parents):
             most_file, used_file, cache_key = _GROUP_FILES[version]
@@ -147,47 +148,49 @@ def _groups() -> Iterator[tuple[int, int]]:
                 yield most, max(0, most - used)
 
 
-# Larger sizes are no estimates any more.
+# Larger estimates are too inaccurate to print.
 _LARGEST_ESTIMATE = 1e18
 
 
 def describe_bytes(size: float) -> str:
-    """Bytes in words, such as "3.2 GB"."""
+    """Return a size in words, such as "3.2 GB"."""
     if not size < _LARGEST_ESTIMATE:
         return f"more than {_LARGEST_ESTIMATE / 1e9:,.0f} GB"
     return f"{size / 1e9:.2g} GB" if size < 1e11 else f"{size / 1e9:,.0f} GB"
 
 
 def describe_limit(limit: Limit, size: float) -> str:
-    """A limit in words, and whether the user gave it."""
+    """Return a limit in words, with a note if it is the default."""
     text = f"memory_limit is {describe_bytes(size)}"
     return f"{text} (the default on this machine)" if limit is None else text
 
 
 def too_large(game: object, need: str, limit: Limit, size: float) -> GameTooLargeError:
-    """The error to raise for a game over a limit.
+    """Return the error for a game that exceeds a memory limit.
 
     Args:
-      game: for the message.
-      need: how large it is, a half sentence.
-      limit: as the user gave it.
-      size: in bytes.
+      game: Game, for the message.
+      need: Size of the game, a clause such as "needs about 3 GB".
+      limit: Limit as the user wrote it.
+      size: The limit in bytes.
     """
     return GameTooLargeError(
         f"{one_line(game)} {need}, and {describe_limit(limit, size)}; raise the limit, "
-        f"choose smaller game parameters, or do not compile the game: spiel-cr solve "
-        f"with an "
-        f"algorithm that samples (os-mccfr, es-mccfr, vr-mccfr), bots with "
-        f"max_histories=N on lookahead trees (spiel-cr play, tournament), or spiel-cr "
-        f"best-response, which searches on states"
+        f"choose smaller game parameters, or use methods without a game tree: "
+        f"spiel-cr solve with an algorithm that samples (os-mccfr, es-mccfr, "
+        f"vr-mccfr), bots with max_histories=N on lookahead trees (spiel-cr play, "
+        f"tournament), or spiel-cr best-response, which searches from states"
     )
 
 
 def histories_within(limit: float) -> int:
-    """How many histories may be compiled under a limit of so many bytes.
+    """Return the number of histories that a game tree may have under a memory limit.
+
+    Args:
+      limit: Limit in bytes.
 
     Raises:
-      GameTooLargeError: no game fits.
+      GameTooLargeError: If the limit is too small for every game.
     """
     if limit <= BASE_BYTES:
         raise GameTooLargeError(
@@ -199,17 +202,17 @@ def histories_within(limit: float) -> int:
 
 
 def check_need(task: str, need: float, limit: Limit, remedy: str) -> None:
-    """Refuses what would take more memory than a limit.
+    """Raise GameTooLargeError if work needs more memory than a limit.
 
     Args:
       task: Name of the work that needs the memory, for the message.
-      need: bytes that a fresh process takes for it, as exactly as they can be told.
-      limit: as users give it; what this process holds for other things does not count.
-      remedy: what takes less, for the message.
+      need: Estimated memory in bytes that the work needs in a fresh process.
+      limit: Limit as the user wrote it. Other memory of this process does not count.
+      remedy: Alternatives that need less memory, for the message.
 
     Raises:
-      GameTooLargeError: it needs more.
-      ValueError: the limit is no size.
+      GameTooLargeError: If the work needs more.
+      ValueError: If the limit is not a size.
     """
     size = parse_limit(limit)
     if need > size:
@@ -220,7 +223,7 @@ def check_need(task: str, need: float, limit: Limit, remedy: str) -> None:
 
 
 def held_bytes() -> int:
-    """The memory that this process holds now; 0 where that is unknown."""
+    """Return the memory that this process uses now; 0 if it is unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int((_PROCESS / "statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
@@ -228,19 +231,19 @@ def held_bytes() -> int:
 
 
 def trim() -> None:
-    """Gives back to the system what was freed, where the C library keeps it.
+    """Return freed memory from the C library to the system.
 
-    Compiling a program leaves some hundred megabytes so, in pieces that no large array
-    fits into.
+    A compilation leaves some hundred megabytes in the C library, in pieces that are too
+    small for large arrays.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def peak_bytes() -> int:
-    """The most memory this process has held so far; 0 where that is unknown."""
+    """Return the peak memory of this process so far; 0 if it is unknown."""
     with contextlib.suppress(OSError):
-        # Unlike `ru_maxrss` this leaves out what the parent held before exec.
+        # Unlike `ru_maxrss`, this excludes the memory of the parent before exec.
         match = re.search(r"VmHWM:\s+(\d+)", (_PROCESS / "status").read_text())
         if match is not None:
             return int(match[1]) * 1024

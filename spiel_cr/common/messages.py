@@ -1,6 +1,6 @@
-"""Messages: lines of progress on stderr, and short texts of users' values.
+"""Messages: progress lines on stderr, and short descriptions of users' values.
 
-A command shows progress for as long as it runs (`listening`). A function that is called
+A command shows progress for its entire run (`listening`). A function that is called
 from Python shows progress only if its argument `progress` is true.
 """
 
@@ -58,8 +58,8 @@ def announce(text: str, *, progress: bool | None = None) -> None:
     """Print a message about the work that starts now, above all progress bars.
 
     Args:
-      text: Message, such as "judging (OpenSpiel)".
-      progress: See `is_wanted`.
+      text: Message, such as "evaluating (OpenSpiel)".
+      progress: Argument `progress` of the calling function, as in `is_wanted`.
     """
     global _latest
     _latest = text
@@ -80,10 +80,10 @@ def one_line(text: object) -> str:
 
     These are control characters, line separators, lone surrogates and all others that
     `str.isprintable` excludes. Text that consists of printable characters is returned
-    as it is, so the result can be read, and mostly be copied back.
+    unchanged, so that the result can be read and usually be copied back.
 
     Args:
-      text: A string, or an object whose `str` is meant, such as a game.
+      text: A string, or an object that is converted with `str`, such as a game.
 
     Returns:
       Text with escapes as Python writes them, for example a newline as a backslash

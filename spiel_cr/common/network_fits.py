@@ -1,6 +1,6 @@
-"""Fits of networks: steps of Adam within one program.
+"""Training of networks: Adam steps inside one compiled function.
 
-Needs optax, imported when it is first used: `pip install 'spiel_cr[deep]'`.
+The module needs optax, which is imported on first use: `pip install 'spiel_cr[deep]'`.
 """
 
 import functools
@@ -16,16 +16,17 @@ from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.networks import Parameters
 
+# Maximum norm of gradients.
 _CLIP = 1.0
-# Of the rows that are laid out for some steps of a fit.
+# Maximum size of the rows that are copied for a block of steps.
 _MOST_BYTES = 1 << 26
 
 
 def optax_package() -> Any:
-    """The package optax.
+    """Import and return the package optax.
 
     Raises:
-      ImportError: it is missing.
+      ImportError: If optax is missing.
     """
     try:
         import optax
@@ -44,16 +45,18 @@ def adam(
     clip: float | None = None,
     eps: float = 1e-8,
 ) -> Any:
-    """Adam as an optax transformation.
+    """Return Adam as an optax transformation.
 
     Args:
-      rate: the learning rate; at first, if there are `steps`.
-      steps: after which the rate has fallen to 0 along a cosine; None: it stays.
-      clip: norm that gradients are clipped to; None: they are not.
-      eps: added to the root of mean squares.
+      rate: Learning rate; with `steps`, its initial value.
+      steps: Number of steps after which the rate has fallen to 0 along a cosine. If
+        None, the rate is constant.
+      clip: Maximum norm of gradients, which are scaled down to it. If None, gradients
+        are not clipped.
+      eps: Number that is added to the root of mean squares.
 
     Raises:
-      ImportError: optax is missing.
+      ImportError: If optax is missing.
     """
     optax = optax_package()
     if steps is not None:
@@ -72,17 +75,19 @@ def descend(
     *,
     steps: int | None = None,
 ) -> tuple[tuple[Any, Any], Any]:
-    """Steps of an optimiser, one for each batch; for use inside of programs.
+    """Perform one step of an optimiser per batch; for use inside compiled functions.
 
     Args:
-      objective: what is minimised, of parameters and a batch, and what else is noted.
-      optimiser: an optax transformation, such as `adam`.
-      start: parameters, and the optimiser's state.
-      batches: a pytree of arrays [T, ...].
-      steps: T; only where `batches` is None.
+      objective: Function of parameters and a batch. It returns the scalar to minimise,
+        and auxiliary values.
+      optimiser: Optax transformation, such as `adam`.
+      start: Parameters, and the optimiser's state.
+      batches: Pytree of arrays [T, ...].
+      steps: T. Required only if `batches` is None.
 
     Returns:
-      Parameters and state after T steps; what each step noted, with an axis [T].
+      Parameters and state after T steps, and the auxiliary values of all steps with an
+      additional first axis [T].
     """
     optax = optax_package()
 
@@ -96,13 +101,14 @@ def descend(
 
 
 class Targets(NamedTuple):
-    """What a network is fitted to, row by row.
+    """Rows of training data for a network.
 
     Attributes:
-      rows: [n, ...], of what was seen: features, or rows of a table of them.
-      legal: bool [n, A].
-      target: float32 or float64 [n, A]; anything where an action is not legal.
-      weight: float64 [n], in the loss; 0 where nothing is known.
+      rows: Network inputs [n, ...]: features, or row indices of a table of features.
+      legal: Legality of each action, bool [n, A].
+      target: Target of each action, float32 or float64 [n, A]; arbitrary for actions
+        that are not legal.
+      weight: Weight in the loss, float64 [n]; 0 for rows without data.
     """
 
     rows: Any
@@ -112,16 +118,16 @@ class Targets(NamedTuple):
 
 
 class FitSchedule(NamedTuple):
-    """What a program of steps is made for.
+    """Static settings of a compiled training function.
 
     Gradients are clipped to a norm of 1.
 
     Attributes:
-      steps: of Adam.
-      batch: rows per step.
-      learning_rate: at first; it falls to 0 along a cosine.
-      loss: "squared": of outputs and targets; "cross": cross-entropy of the outputs'
-        softmax relative to targets, which are probabilities.
+      steps: Number of Adam steps.
+      batch: Number of rows per step.
+      learning_rate: Initial learning rate, which falls to 0 along a cosine.
+      loss: "squared" for squared errors of outputs, or "cross" for the cross-entropy
+        between the targets, which are probabilities, and the softmax of the outputs.
     """
 
     steps: int
@@ -130,7 +136,7 @@ class FitSchedule(NamedTuple):
     loss: str = "squared"
 
     def optimiser(self) -> Any:
-        """The optimiser; see `adam`."""
+        """Return the optimiser with gradient clipping and cosine decay."""
         return adam(self.learning_rate, steps=self.steps, clip=_CLIP)
 
 
@@ -144,20 +150,23 @@ def fit(
     scale: float = 1.0,
     ordered: bool = False,
 ) -> tuple[Parameters, float]:
-    """Fits a network to targets.
+    """Train a network on targets.
 
-    Fewer rows than a batch takes are a full batch in every step; else the rows of each
-    step are drawn in proportion to their weights, and weigh alike in the loss.
+    If the rows fit into one batch, every step uses all rows. Otherwise, the
+    rows of each step are sampled in proportion to their weights, and count equally in
+    the loss.
 
     Args:
-      parameters: to begin with.
-      table: float32 [I, F], what rows stand for; None: rows are features.
-      targets: with rows of the same number in every call, if one program shall do.
-      schedule: steps and loss.
-      random: advanced, where rows are drawn.
-      scale: what the network's outputs are multiplied with, in the targets' units.
-      ordered: targets are those of each step, `steps * batch` rows of equal weight that
-        somebody has drawn; nothing is drawn then.
+      parameters: Initial parameters.
+      table: Features, float32 [I, F], to which rows refer. If None, rows are features.
+      targets: Training data. If the number of rows is the same in every call, only one
+        function is compiled.
+      schedule: Number of steps, and loss.
+      random: Random generator, which is advanced if rows are sampled.
+      scale: Factor by which the network's outputs are multiplied, in units of the
+        targets.
+      ordered: Whether `targets` contains the rows of each step in order: `steps *
+        batch` rows of equal weight. Rows are then not sampled.
 
     Returns:
       The new parameters, and the mean loss of the last tenth of the steps.
@@ -173,7 +182,7 @@ def fit(
     if is_full:
         batch = targets._replace(weight=(targets.weight / total).astype(np.float32))
         if table is None:
-            # What is added weighs nothing.
+            # The added rows have weight zero.
             size = padded_size(len(batch.weight), networks.LEAST_ROWS)
             batch = Targets(*(networks.padded(part, size) for part in batch))
         parts = iter([batch])
@@ -199,15 +208,16 @@ def fit(
 def _drawn(
     targets: Targets, schedule: FitSchedule, random: np.random.Generator | None
 ) -> Iterator[Targets]:
-    """The rows of all steps, so many steps at a time.
+    """Yield the training rows of all steps, in blocks of several steps.
 
     Args:
-      targets: that are drawn from.
-      schedule: steps and their rows.
-      random: advanced; None: rows are taken in their order.
+      targets: Rows to sample from.
+      schedule: Number of steps, and of rows per step.
+      random: Random generator, which is advanced. If None, rows are used in their
+        order.
 
     Yields:
-      Arrays [steps, B, ...], but of the weights, which are alike.
+      Arrays [steps, B, ...]; all weights are equal.
     """
     count = len(targets.weight)
     if random is None:
@@ -229,7 +239,7 @@ def _drawn(
 
 @functools.partial(jax.jit, static_argnames="schedule")
 def _start(parameters: Parameters, schedule: FitSchedule) -> Any:
-    """The optimiser's state before the first step; one program, not one per array."""
+    """Return the optimiser's initial state, compiled as one function."""
     return schedule.optimiser().init(parameters)
 
 
@@ -243,9 +253,9 @@ def _steps(
     schedule: FitSchedule,
     is_full: bool,
 ) -> tuple[tuple[Parameters, Any], jax.Array]:
-    """Some steps of a fit, or all: parameters, the optimiser's state, and losses."""
+    """Perform steps of a fit; return parameters, optimiser's state and losses."""
     if is_full and table is not None:
-        # Gathered once, not in every step.
+        # Rows are gathered once instead of in every step.
         batch, table = batch._replace(rows=table[batch.rows]), None
 
     def objective(
@@ -273,14 +283,14 @@ def loss(
     weight: jax.Array,
     kind: str,
 ) -> jax.Array:
-    """The weighted loss of a batch, a scalar.
+    """Return the weighted loss of a batch, a scalar.
 
     Args:
-      numbers: float32 [B, A], a network's outputs.
-      legal: bool [B, A], what is in the loss.
-      target: float32 [B, A].
-      weight: float32 [B].
-      kind: "squared" or "cross", see `FitSchedule`.
+      numbers: Outputs of a network, float32 [B, A].
+      legal: Legality of actions, bool [B, A]; other actions do not enter the loss.
+      target: Targets, float32 [B, A].
+      weight: Weights of rows, float32 [B].
+      kind: "squared" or "cross", as in `FitSchedule`.
     """
     if kind == "cross":
         inside = jax.nn.log_softmax(jnp.where(legal, numbers, networks.NEVER), axis=1)

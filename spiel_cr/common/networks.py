@@ -1,8 +1,8 @@
-"""Perceptrons: numbers from what is seen. Pure functions of their parameters.
+"""Perceptrons as pure functions of their parameters and of input features.
 
 A perceptron has rectified hidden layers. Its parameters are a pytree of float32 arrays:
-of each layer a bias [out] and a kernel [in, out]. This module knows no game; outputs
-may be masked as not legal, and what they say means nothing then.
+for each layer a bias [out] and a kernel [in, out]. This module does not depend on
+games. Outputs of actions that are not legal are meaningless; callers mask them.
 """
 
 import itertools
@@ -16,25 +16,26 @@ import numpy as np
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 
-# Of each layer its "bias" and "kernel".
+# "bias" and "kernel" of each layer.
 Parameters = tuple[dict[str, jax.Array], ...]
 
-# Of what is not legal: finite, so that nothing times it is not a number.
+# Logit of an action that is not legal; finite, so that products with 0 are not NaN.
 NEVER = np.float32(-1e9)
-# Rows are padded to a power of two, and to no fewer than these.
+# Rows are padded to a power of two that is at least this number.
 LEAST_ROWS = 8
-# Rows of one evaluation, so that hidden layers of large games fit into memory.
+# Maximum number of rows of one evaluation, which bounds the memory of hidden layers.
 _MOST_ROWS = 1 << 16
 
 
 def make(widths: Sequence[int], seed: int, *, gain: float = 2.0) -> Parameters:
-    """A perceptron whose outputs begin near zero.
+    """Initialise a perceptron with outputs near zero.
 
     Args:
-      widths: numbers that it sees, units of each hidden layer, numbers that it gives.
-      seed: of its initial weights: truncated normals. Their variance is `gain` over the
-        inputs in hidden layers, and 0.01 over them in the last one.
-      gain: 2 is for rectified units (He et al. 2015).
+      widths: Number of inputs, of units of each hidden layer, and of outputs.
+      seed: Seed for the initial weights, which are truncated normals. Their variance is
+        `gain` divided by the number of inputs in hidden layers, and 0.01 divided by it
+        in the last layer.
+      gain: Variance factor; 2 suits rectified units (He et al. 2015).
     """
     arrays: list[Any] = []
     with precision(np.dtype(np.float32)):
@@ -43,17 +44,18 @@ def make(widths: Sequence[int], seed: int, *, gain: float = 2.0) -> Parameters:
             start = jax.nn.initializers.variance_scaling(
                 gain if layer < len(widths) - 2 else 0.01, "fan_in", "truncated_normal"
             )
-            # Every other number: so a seed goes on giving the weights that it gave.
+            # Even numbers, for the same weights per seed as in earlier versions.
             of_layer = jax.random.fold_in(key, 2 * layer)
             arrays += [np.zeros(out), start(of_layer, (wide, out), jnp.float32)]
     return assembled(arrays)
 
 
 def assembled(arrays: Sequence[np.ndarray]) -> Parameters:
-    """The parameters that `leaves` took apart.
+    """Return parameters from the arrays that `leaves` returns.
 
     Args:
-      arrays: bias and kernel of each layer; all may have further axes in front.
+      arrays: Bias and kernel of each layer. All may have the same additional leading
+        axes.
     """
     with precision(np.dtype(np.float32)):
         single = [jnp.asarray(array, jnp.float32) for array in arrays]
@@ -62,38 +64,38 @@ def assembled(arrays: Sequence[np.ndarray]) -> Parameters:
 
 
 def leaves(parameters: Parameters) -> list[np.ndarray]:
-    """Bias and kernel of each layer, float32, in the order of `array_shapes`."""
+    """Return bias and kernel of each layer, float32, in the order of `array_shapes`."""
     return [np.asarray(leaf) for leaf in jax.tree.leaves(parameters)]
 
 
 def array_shapes(widths: Sequence[int]) -> list[tuple[int, ...]]:
-    """The shapes of a perceptron's arrays; see `make`."""
+    """Return the shapes of a perceptron's arrays for the widths of `make`."""
     pairs = (((out,), (wide, out)) for wide, out in itertools.pairwise(widths))
     return [shape for pair in pairs for shape in pair]
 
 
 def check_arrays(widths: Sequence[int], arrays: Sequence[np.ndarray]) -> None:
-    """Raises ValueError where arrays are not those of a perceptron of these widths."""
+    """Raise ValueError if arrays do not have the shapes for these widths."""
     wanted = array_shapes(widths)
     shapes = [np.shape(array) for array in arrays]
     if shapes != wanted:
         raise ValueError(
-            f"arrays of the shapes {shapes} are not of a network of the widths "
-            f"{tuple(widths)}, which has {wanted}"
+            f"arrays: shapes {shapes} do not fit a network of the widths "
+            f"{tuple(widths)}, which needs {wanted}"
         )
 
 
 def num_weights(widths: Sequence[int]) -> int:
-    """How many numbers a perceptron has, biases included; see `make`."""
+    """Return the number of parameters of a perceptron, biases included."""
     return sum((wide + 1) * out for wide, out in itertools.pairwise(widths))
 
 
 def outputs(parameters: Parameters, seen: jax.Array) -> jax.Array:
-    """The network's numbers, float32 [..., out]; for use inside of programs.
+    """Return the network's outputs, float32 [..., out]; for use in compiled functions.
 
     Args:
-      parameters: of the network.
-      seen: [..., in].
+      parameters: Parameters of the network.
+      seen: Input features [..., in].
     """
     hidden = seen.astype(jnp.float32)
     for layer in parameters[:-1]:
@@ -102,7 +104,7 @@ def outputs(parameters: Parameters, seen: jax.Array) -> jax.Array:
 
 
 def _affine(layer: dict[str, jax.Array], hidden: jax.Array) -> jax.Array:
-    """float32 [..., out] of [..., in]."""
+    """Return the affine map of a layer, from [..., in] to float32 [..., out]."""
     bias = jnp.expand_dims(layer["bias"], tuple(range(hidden.ndim - 1)))
     return hidden @ layer["kernel"] + bias
 
@@ -111,13 +113,14 @@ _outputs = jax.jit(outputs)
 
 
 def evaluate(parameters: Parameters, seen: np.ndarray | jax.Array) -> np.ndarray:
-    """The network's numbers, float32 [n, out].
+    """Return the network's outputs, float32 [n, out].
 
-    Rows are padded to a power of two, so that few programs are compiled.
+    Rows are padded to a power of two, so that few functions are compiled.
 
     Args:
-      parameters: of the network.
-      seen: float32 [n, in]; an array of JAX is a table of one size, left as it is.
+      parameters: Parameters of the network.
+      seen: Input features, float32 [n, in]. An array of JAX is not padded, because it
+        is assumed to be a table of constant size.
     """
     parts = [np.zeros((0, len(parameters[-1]["bias"])), np.float32)]
     with precision(np.dtype(np.float32)):
@@ -131,20 +134,20 @@ def evaluate(parameters: Parameters, seen: np.ndarray | jax.Array) -> np.ndarray
 
 
 def padded(rows: np.ndarray, count: int) -> np.ndarray:
-    """[n, ...] and zeros, so many rows in all."""
+    """Append rows of zeros to an array [n, ...] up to a number of rows."""
     missing = count - len(rows)
     return np.pad(rows, ((0, missing), *((0, 0) for _ in rows.shape[1:])))
 
 
 def log_policy(logits: jax.Array, legal: jax.Array) -> jax.Array:
-    """What logits say of a policy.
+    """Return the log probabilities of the policy that logits define.
 
     Args:
-      logits: float [n, A].
-      legal: bool [n, A].
+      logits: Float [n, A].
+      legal: Legality of actions, bool [n, A].
 
     Returns:
-      float [n, A], log probabilities, `NEVER` where not legal.
+      Float [n, A], log probabilities, `NEVER` for actions that are not legal.
     """
     log_probabilities = jax.nn.log_softmax(jnp.where(legal, logits, NEVER))
     return jnp.where(legal, log_probabilities, NEVER)

@@ -1,7 +1,7 @@
 """One syntax for everything that has settings: `name(parameter=value,...)`.
 
-It is OpenSpiel's syntax of game strings, but values stay text until the table of the
-thing that is named says what they are. A value may be such a string itself.
+It is OpenSpiel's syntax of game strings, but values remain text until the table of the
+named object determines their types. A value may itself be such a string.
 """
 
 import dataclasses
@@ -13,19 +13,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from spiel_cr.common.messages import one_line
 
-# With a colon: a name of a user's own module.
+# A colon separates a user's module from a name in it.
 _NAME = re.compile(r"[\w+.:-]+")
 _Preset = TypeVar("_Preset")
 
 
 class Parameters(NamedTuple):
-    """What a string says.
+    """The parsed parts of a string.
 
     Attributes:
-      kind: whose string it is, for errors: "bot", "algorithm".
-      text: the string.
-      name: before the brackets.
-      values: parameter name to the text of its value, in the order of the string.
+      kind: Role of the string, for errors, such as "bot" or "algorithm".
+      text: The complete string.
+      name: Name in front of the parentheses.
+      values: Text of each value by the name of its parameter, in the order of the
+        string.
     """
 
     kind: str
@@ -34,19 +35,19 @@ class Parameters(NamedTuple):
     values: dict[str, str]
 
     def without(self, *names: str) -> str:
-        """The string without some of its parameters."""
+        """Return the string without some of its parameters."""
         rest = ",".join(f"{k}={v}" for k, v in self.values.items() if k not in names)
         return f"{self.name}({rest})" if rest else self.name
 
     def preset(self, presets: Mapping[str, _Preset], kind: str) -> _Preset:
-        """The preset that is named.
+        """Return the preset that has the name.
 
         Args:
-          presets: by name.
-          kind: what they are, for the error.
+          presets: Presets by name.
+          kind: Noun for the presets, for the error.
 
         Raises:
-          ValueError: there is none of this name.
+          ValueError: If no preset has this name.
         """
         if self.name not in presets:
             raise ValueError(
@@ -56,20 +57,20 @@ class Parameters(NamedTuple):
         return presets[self.name]
 
     def convert(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the types that a table gives.
+        """Convert values to the types of a table.
 
         Args:
-          table: parameter name to its type: str, int, float, bool, or one of them
-            `| None`; anything else is taken as text.
+          table: Type by name of the parameter: str, int, float, bool, or one of them
+            `| None`. Values of other types remain text.
 
         Raises:
-          ValueError: a parameter that is not in the table, or a value of another type.
+          ValueError: If a parameter is not in the table, or a value has another type.
         """
         for key in self.values:
             if key not in table:
                 raise ValueError(
                     f"{self.kind}={self.text!r}: unknown parameter {key!r}; "
-                    f"{self.name} takes {', '.join(table) or 'none'}; {remedy(table)}"
+                    f"{self.name} accepts {', '.join(table) or 'none'}; {remedy(table)}"
                 )
         return {
             key: self._value(key, value, table[key])
@@ -100,7 +101,7 @@ class Parameters(NamedTuple):
             raise self.error(key, "a whole number") from None
 
     def error(self, key: str, must_be: str) -> ValueError:
-        """What to raise for a value that must be something else."""
+        """Return the error for a value that does not meet a requirement."""
         value = self.values[key]
         return ValueError(
             f"{self.kind}={self.text!r}: {key}={one_line(value)} must be {must_be}"
@@ -108,21 +109,21 @@ class Parameters(NamedTuple):
 
 
 def remedy(table: Mapping[str, Any]) -> str:
-    """What to do with a parameter that is not in a table."""
+    """Return the advice for a parameter that is not in a table."""
     return "choose one of them, or leave it out" if table else "leave it out"
 
 
 def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
-    """Reads a name and its parameters.
+    """Parse a name and its parameters.
 
     Args:
-      text: such as "resolving(solver=dcfr(alpha=1.5),iterations=10)".
-      kind: whose string it is, for errors.
-      empty: whether a value may be empty, as in "name(parameter=)".
+      text: String such as "resolving(solver=dcfr(alpha=1.5),iterations=10)".
+      kind: Role of the string, for errors.
+      empty: Whether a value may be empty, as in "name(parameter=)".
 
     Raises:
-      ValueError: not of this form, text behind the last bracket, a parameter without a
-        value, or one that is given twice.
+      ValueError: If the string has another form, text follows the last bracket, or
+        a parameter has no value or occurs twice.
     """
 
     def wrong(problem: str) -> ValueError:
@@ -166,24 +167,26 @@ def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
 
 
 def read_number(text: str) -> float:
-    """A number in ASCII digits: Python's `float` also takes 1_0, and other scripts'.
+    """Return the number that a text in ASCII digits contains.
+
+    Python's `float` would also accept 1_0 and the digits of other scripts.
 
     Raises:
-      ValueError: it is none.
+      ValueError: If the text is not a number.
     """
     if not text.isascii() or "_" in text:
-        raise ValueError(f"{text!r} is not a number; write one such as 0.5")
+        raise ValueError(f"{text!r} is not a number; use a value such as 0.5")
     return float(text)
 
 
 def table_of(settings: type) -> dict[str, Any]:
-    """The parameters of a settings dataclass: its fields' names and types.
+    """Return the parameters of a settings dataclass: the names and types of its fields.
 
-    Fields that are settings themselves stand with theirs. No parameters are the name,
-    and fields whose metadata says that they are "fixed" by the preset.
+    The fields of nested settings are included. The field `name` and fields whose
+    metadata mark them as "fixed" by the preset are excluded.
 
     Args:
-      settings: the dataclass.
+      settings: The dataclass.
     """
     hints = typing.get_type_hints(settings)
     table: dict[str, Any] = {}
@@ -203,24 +206,25 @@ def read_settings(
     *,
     kind: str | None = None,
 ) -> _Preset:
-    """Settings from a string: those of a preset, and what is changed in brackets.
+    """Return the settings that a string describes: a preset with changed parameters.
 
     Args:
-      text: such as "dcfr(alpha=1.5)"; settings are returned as they are.
-      presets: settings, dataclasses, by name; one without settings may be anything.
-      label: whose string it is, for errors.
-      kind: what the presets are, for errors; None: `label`.
+      text: String such as "dcfr(alpha=1.5)". Settings are returned unchanged.
+      presets: Presets by name. A preset is a settings dataclass, or any object if it
+        has no settings.
+      label: Role of the string, for errors.
+      kind: Noun for the presets, for errors. If None, `label`.
 
     Returns:
-      Settings; their name, where they have one, is the string.
+      Settings. If they have a field `name`, it is set to the string.
 
     Raises:
-      ValueError: unknown preset or parameter, or a value out of range.
+      ValueError: If a preset or parameter is unknown, or a value is out of range.
     """
     if not isinstance(text, str):
         if isinstance(text, tuple({type(preset) for preset in presets.values()})):
             return text
-        parse(typing.cast(str, text), label)  # which refuses it
+        parse(typing.cast(str, text), label)  # which raises
     parameters = parse(typing.cast(str, text), label)
     preset = parameters.preset(presets, kind or label)
     if not dataclasses.is_dataclass(preset):
@@ -231,7 +235,7 @@ def read_settings(
 
 
 def _changed(settings: Any, values: Mapping[str, Any]) -> Any:
-    """Settings with other values, also of the settings in them."""
+    """Return settings with changed values, including those of nested settings."""
     names = [field.name for field in dataclasses.fields(settings)]
     old = {name: getattr(settings, name) for name in names}
     new = {

@@ -1,7 +1,7 @@
-"""Users' own modules: games that they register, bots and policies that they name.
+"""Users' own modules: games that they register, and bots and policies that they name.
 
-What a command imports, its worker processes import, too: they read the same environment
-variable.
+Worker processes import the same modules as the command, because both read the same
+environment variable.
 """
 
 import dis
@@ -21,41 +21,43 @@ from typing import Any
 # Modules and files, with the system's separator of paths between them.
 VARIABLE = "SPIEL_CR_IMPORT"
 
-# Top-level names of what was imported here: mistakes in them are their authors'.
+# Top-level names of imported user modules, whose errors are their authors' mistakes.
 user_modules: set[str] = set()
 
-# Full names of those that `import_user_modules` imported: players may be named in
-# these alone.
+# Full names of the modules that `import_user_modules` imported. Names of players may
+# refer only to these modules.
 _named: set[str] = set()
 
 # Functions that return an error about a user's code for an exception, or None.
 diagnoses: list[Callable[[BaseException], Exception | None]] = []
 
-# What raises in these is no mistake of the users', unless it was meant for them.
+# Packages of the project. An error that they raise is a mistake of the user only if
+# the `raise` statement reports one.
 PACKAGES = ("spiel_cr", "game_defs")
 
 
 def import_user_modules(names: Sequence[str]) -> None:
-    """Imports modules or files, and has worker processes do the same.
+    """Import modules or files, and register them for worker processes.
 
-    A module is looked for in the current folder, too, after all other places. A file's
-    module is named as the file, without ".py", and finds modules beside it.
+    The current folder is the last place in which a module is searched. A file's module
+    has the name of the file without ".py", and it can import modules in the same
+    folder.
 
     Args:
-      names: "package.module", or the path of a file that ends in ".py".
+      names: Names such as "package.module", or paths of files that end in ".py".
 
     Raises:
-      ValueError: there is no such module or file, another module has a file's name, or
-        the module raises; then the text says where. What goes wrong in this package
-        while the module is executed is raised as it is.
+      ValueError: If a module or file does not exist, another module has the name of a
+        file, or a module raises an error. The message then contains the place. Errors
+        that are mistakes in spiel_cr are raised unchanged.
     """
     for name in names:
         try:
             _named.add(_import_one(name))
         except _NameTakenError:
             raise
-        # A user's module may raise anything while it is executed, so this is wide.
-        # Nothing is hidden: type, text and line are told, and mistakes of ours go on.
+        # A user's module may raise any exception while it is executed. The message has
+        # its type, text and line, and mistakes in spiel_cr are raised unchanged.
         except BaseException as error:
             signal = isinstance(error, KeyboardInterrupt) and not is_raised(error)
             if signal or _is_internal(error):
@@ -72,10 +74,10 @@ def import_user_modules(names: Sequence[str]) -> None:
 
 
 def import_from_environment() -> None:
-    """Imports what the environment variable names.
+    """Import the modules that the environment variable lists.
 
     Raises:
-      ValueError: as `import_user_modules`.
+      ValueError: As `import_user_modules`.
     """
     import_user_modules(
         [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
@@ -83,7 +85,7 @@ def import_from_environment() -> None:
 
 
 def to_ship() -> tuple[list[str], list[str]]:
-    """Modules that were imported, by names, and the paths of those not installed."""
+    """Return names of imported user modules, and paths of those not installed."""
     names, places = [], []
     for name in os.environ.get(VARIABLE, "").split(os.pathsep):
         module = sys.modules.get(Path(name).stem if _is_file(name) else name)
@@ -99,11 +101,11 @@ def to_ship() -> tuple[list[str], list[str]]:
 
 @functools.cache
 def source(module: str) -> str:
-    """A fingerprint of the project's code, which changes more often than versions.
+    """Return a fingerprint of the project's code, which changes between versions.
 
     Args:
-      module: its package counts, too, if it is of the project: one of `spiel_cr` may
-        lie outside of its folder.
+      module: Name of a module. If it belongs to the project, its package is included,
+        because a subpackage of `spiel_cr` may be located in another folder.
     """
     digest = hashlib.sha256()
     parts = module.split(".")[:2]
@@ -119,11 +121,11 @@ def source(module: str) -> str:
 
 @functools.cache
 def registered(group: str, name: str) -> Any:
-    """What an installed package registers under a name; None: nothing.
+    """Return the object that an installed package registers under a name, or None.
 
     Args:
-      group: of entry points, such as "spiel_cr.public_tree".
-      name: of a game.
+      group: Group of entry points, such as "spiel_cr.public_tree".
+      name: Name of a game.
     """
     for point in metadata.entry_points(group=group, name=name):
         return point.load()
@@ -131,15 +133,15 @@ def registered(group: str, name: str) -> Any:
 
 
 def was_named(module: str) -> bool:
-    """Whether `import_user_modules` imported a module, or the package that it lies in.
+    """Return whether `import_user_modules` imported a module or its package.
 
-    What a file says, or an argument that is a player's name, imports nothing.
+    Names in files and in arguments for players never cause an import.
     """
     return any(f"{module}.".startswith(f"{name}.") for name in _named)
 
 
 def origin(error: BaseException) -> TracebackType | None:
-    """Where an error was raised: the innermost place of its traceback."""
+    """Return the innermost place of an error's traceback."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -147,14 +149,17 @@ def origin(error: BaseException) -> TracebackType | None:
 
 
 def package_of(error: BaseException) -> str:
-    """The top-level package of the module in which an error was raised; "": none."""
+    """Return the top-level package of the module that raised an error, or ""."""
     place = origin(error)
     module = "" if place is None else str(place.tb_frame.f_globals.get("__name__", ""))
     return module.partition(".")[0]
 
 
 def is_deliberate(error: Exception) -> bool:
-    """Whether a `raise` of this project raised it; numpy raises ValueErrors, too."""
+    """Return whether a `raise` statement of this project raised an error.
+
+    Errors from other packages, such as the ValueErrors of numpy, are excluded.
+    """
     return package_of(error) in PACKAGES and is_raised(error)
 
 
@@ -167,18 +172,19 @@ def is_raised(error: BaseException) -> bool:
 
 
 class _NameTakenError(ValueError):
-    """Another module has a file's name."""
+    """Another module already has the name of a file."""
 
 
 class _NoPythonFileError(ImportError):
-    """A file that Python cannot import."""
+    """Python cannot import a file."""
 
 
 def _is_internal(error: BaseException) -> bool:
-    """Whether an error while a user's module is executed is a mistake of this project.
+    """Return whether an error during an import is a mistake in spiel_cr.
 
-    It is if the last code of the user's or of this project that was called is this
-    project's, and did not refuse what the user gave.
+    The innermost frame that belongs to the user's code or to this project decides. The
+    error is internal if the frame belongs to this project and did not deliberately
+    reject the user's input.
     """
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         module = str(frame.f_globals.get("__name__"))
@@ -191,7 +197,10 @@ def _is_internal(error: BaseException) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """Where in a user's module an error comes from, in brackets; "" if in none."""
+    """Return the file and line in a user's module that raised an error, in parentheses.
+
+    The result is "" if the traceback contains no user module.
+    """
     places = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -201,7 +210,7 @@ def _place(error: BaseException) -> str:
 
 
 def _remedy(error: BaseException, name: str) -> str:
-    """What to do: give another name, or correct the module."""
+    """Return the remedy for a failed import: another name, or a correction."""
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing is not None:
         exists = missing != name and not name.startswith(f"{missing}.")
@@ -211,7 +220,7 @@ def _remedy(error: BaseException, name: str) -> str:
         )
     if exists:
         return "correct it there"
-    return "give a module that Python finds, or the path of a .py file"
+    return "use an importable module, or the path of a .py file"
 
 
 def _is_file(name: str) -> bool:
@@ -219,13 +228,13 @@ def _is_file(name: str) -> bool:
 
 
 def _import_one(name: str) -> str:
-    """Imports a module or file; its module's name."""
+    """Import a module or a file, and return the name of the module."""
     folder, module_name = os.getcwd(), name
     path = Path(name).resolve()
     if _is_file(name):
         folder, module_name = str(path.parent), path.stem
     if folder not in sys.path:
-        # The last: a file there hides no module of ours.
+        # Appended last, so that a file there does not hide an installed module.
         sys.path.append(folder)
     user_modules.add(module_name.partition(".")[0])
     if not _is_file(name):
@@ -236,13 +245,13 @@ def _import_one(name: str) -> str:
         if getattr(module_before, "__file__", None) == str(path):
             return module_name
         raise _NameTakenError(
-            f"--import={name!r}: there is a module {module_name!r} already, of "
-            f"{getattr(module_before, '__file__', 'Python')}; give the file another "
-            f"name"
+            f"--import={name!r}: module {module_name!r} already exists in "
+            f"{getattr(module_before, '__file__', 'Python')}; choose another "
+            f"name for the file"
         )
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise _NoPythonFileError("it is not a Python file")
+        raise _NoPythonFileError("not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:

@@ -1,10 +1,11 @@
-"""Worker processes: started fresh, deaf to signals, and never left behind.
+"""Worker processes that start fresh, ignore signals, and end with their parent.
 
-A worker makes something once, and then answers requests: what `make` returns is called
-with each; what can wait until an answer is there, its method `rest` does, if it has
-one. Requests and answers are pickled, and come from these processes alone; nothing is
-ever unpickled from a file. Signals that go to all processes of a terminal are for the
-process that started the workers to decide on; they end with it, however it ends.
+A worker calls a factory once, and then answers requests: it calls the returned function
+with each request. If the function has a method `rest`, the worker calls it after it has
+sent an answer, for work that can wait. Requests and answers are pickled and come only
+from these processes; files are never unpickled. Signals that a terminal sends to all
+processes are left to the process that started the workers. However that process ends,
+its workers end too.
 """
 
 import atexit
@@ -27,17 +28,17 @@ from typing import Any, NamedTuple
 from spiel_cr.common import plugins
 from spiel_cr.common.errors import WorkerFailedError
 
-# What ends a command.
+# Signals that end a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Errors about what the user gave, or about the machine: they pass as they are.
+# Errors about the user's input or about the machine, which are raised unchanged.
 _OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
 _OF_USERS |= {"WorkerFailedError"}
 
 # Worker processes that have not been ended.
 _running: set[BaseProcess] = set()
 
-# A worker that is no longer needed ends by itself within this time: who is killed
-# leaves semaphores behind.
+# Time in which an idle worker ends by itself. A worker that is killed would leave
+# semaphores behind.
 FAREWELL_SECONDS = 5.0
 # The kernel ends a process that is killed within this time, unless it hangs.
 _KILLED_SECONDS = 0.2
@@ -48,27 +49,27 @@ class WorkerEndedError(WorkerFailedError):
 
 
 class Worker(NamedTuple):
-    """A process, and this side's end of the pipe to it."""
+    """A worker process, and this process's end of the pipe to it."""
 
     process: BaseProcess
     pipe: Connection
 
     def send(self, request: Any) -> None:
-        """Sends a request; whether the worker still lives, its answer will tell."""
+        """Send a request; if the worker has ended, `receive` reports it."""
         with contextlib.suppress(OSError):
             self.pipe.send(request)
 
     def receive(self) -> Any:
-        """The next answer; the first one, before all requests, is None.
+        """Return the next answer; the first one, before all requests, is None.
 
         Raises:
-          WorkerEndedError: the process ended.
-          Exception: whatever went wrong there, see `answered`.
+          WorkerEndedError: If the process ended.
+          Exception: If the worker raised an error, as described in `answered`.
         """
         try:
             answer = self.pipe.recv()
         except (EOFError, OSError):
-            # A process that is killed resets its end of the pipe.
+            # If a process is killed, its end of the pipe is reset.
             self.process.join()
             raise WorkerEndedError(
                 f"its process ended with code {self.process.exitcode}; use fewer "
@@ -78,7 +79,12 @@ class Worker(NamedTuple):
         return result_of(answer)
 
     def end(self, patience: float = 0.0) -> None:
-        """Ends the worker; an idle one has some seconds to do so itself."""
+        """End the worker.
+
+        Args:
+          patience: Time in seconds in which an idle worker may end by itself before it
+            is killed.
+        """
         self.pipe.close()
         if patience:
             self.process.join(patience)
@@ -101,31 +107,31 @@ def kill_all() -> None:
 
 
 def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Worker:
-    """Starts a process that does nothing of what this one has done.
+    """Start a process that shares no state with this one.
 
     Args:
-      make: a function of a module; called there with all of `setup`.
-      setup: what can be pickled.
+      make: Function of a module, which the process calls with all of `setup`.
+      setup: Arguments, which must be picklable.
     """
     context = multiprocessing.get_context("spawn")
     parent_end, worker_end = context.Pipe()
-    # In bytes, so that users' modules are there when it is read.
+    # Pickled here, because the worker must import users' modules before it unpickles.
     making = bytes(ForkingPickler.dumps(functools.partial(make, *setup)))
-    # No daemon: it may have workers, too.
+    # Not a daemon, because it may start workers, too.
     process = context.Process(target=_work, args=(worker_end, making))
-    # Python's process that keeps track of semaphores is started first: its start would
-    # let through what is held back. It inherits what is, so a terminal that is closed
-    # does not end it; it ignores the other signals itself.
+    # Python's resource tracker is started first, because its start unblocks signals. It
+    # inherits the blocked SIGHUP, so closing the terminal does not end it. It ignores
+    # the other signals itself.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     try:
         resource_tracker.ensure_running()
-        # The worker inherits that, and so nothing ends it before it ignores signals.
+        # The worker inherits this mask, so no signal ends it before it ignores signals.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         _running.add(process)
         process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    # Else a program that ends in its midst would wait for one that hears no signals.
+    # Otherwise a program that ends early would wait for a worker that ignores signals.
     atexit.register(process.kill)
     # Otherwise the end of the worker would not be noticed.
     worker_end.close()
@@ -133,10 +139,10 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
 
 
 def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
-    """What a function returns, or an error that any process can raise.
+    """Call a function, and return whether it succeeded, with its value or its error.
 
-    Errors that are for people stay what they are; else a WorkerFailedError has the
-    lines of their traceback.
+    Errors with a message for users are returned unchanged if they can be pickled. Other
+    errors become a WorkerFailedError that contains the traceback.
     """
     try:
         return True, function(*arguments)
@@ -151,7 +157,7 @@ def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
             and (error is not caught or plugins.is_deliberate(error))
         )
         with contextlib.suppress(Exception):
-            # Some errors can be pickled, but not made again.
+            # Some errors can be pickled, but not unpickled.
             again = ForkingPickler.loads(ForkingPickler.dumps(error))
             if passes and type(again) is type(error):
                 return False, error
@@ -160,7 +166,7 @@ def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
 
 
 def result_of(answer: tuple[bool, Any]) -> Any:
-    """What `answered` returned, or raises its error."""
+    """Return the value of an answer from `answered`, or raise its error."""
     fine, value = answer
     if not fine:
         raise value
@@ -168,7 +174,7 @@ def result_of(answer: tuple[bool, Any]) -> Any:
 
 
 def _work(pipe: Connection, making: bytes) -> None:
-    """A worker: requests come in, answers go out, until nobody asks any more."""
+    """Answer requests in a worker process until the pipe is closed."""
     _become_worker()
     answer: Any = answered(lambda: ForkingPickler.loads(making)())
     fine, do = answer
@@ -186,13 +192,13 @@ def _work(pipe: Connection, making: bytes) -> None:
 
 
 def _become_worker() -> None:
-    """What a worker does first: it ignores signals, and ends with its parent."""
-    # Otherwise the parent might take a worker's end for a crash, and write that down.
+    """Prepare a worker process: ignore signals, and end when the parent ends."""
+    # Otherwise the parent might record the end of a worker as a crash.
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # The last line of stdout is the command's own.
+    # Only the command writes to stdout, because its last line is the JSON report.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     plugins.import_from_environment()
 

@@ -1,4 +1,4 @@
-"""The one confidence interval of all reports."""
+"""The confidence interval that all reports use."""
 
 import math
 from collections.abc import Sequence
@@ -6,32 +6,34 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-# Of every interval that is reported.
+# Confidence level of every reported interval.
 CONFIDENCE = 0.95
-# Observations that differ by less than this share of what they may be are equal.
+# Observations whose difference is below this share of the bounds count as equal.
 _ROUNDING = 1e-12
 
 
 def mean_and_half_width(
     values: Sequence[float] | np.ndarray, bounds: tuple[float, float] | None = None
 ) -> tuple[float, float | None]:
-    """The mean, and half of its 95 % confidence interval by Student's t distribution.
+    """Return the mean and the half width of its 95% confidence interval.
 
-    Observations that are all equal have no spread, which does not mean that others
-    cannot come. Of n draws that could have been another one with probability p all are
-    equal with probability (1 - p)^n, which is 5 % at p = 1 - 0.05^(1/n), about 3 / n
-    (the rule of three; Hanley & Lippman-Hand 1983). So far the mean may be from the
-    value that was seen, times how far another value may be from it.
+    The interval uses Student's t distribution.
+
+    If all observations are equal, their sample variance is zero, although other values
+    are possible. If another value had probability p, n observations would all be equal
+    with probability (1 - p)^n, which is 5% for p = 1 - 0.05^(1/n), about 3 / n (the
+    rule of three; Hanley & Lippman-Hand 1983). The half width is then p times the
+    largest distance that another value can have from the observed one.
 
     Args:
-      values: independent observations, one or more.
-      bounds: the least and the greatest value there may be, where known; without them
-        the half width of equal observations is 0. Observations that differ by rounding
-        only are equal.
+      values: Independent observations, at least one.
+      bounds: Smallest and largest possible value. If None, the half width of equal
+        observations is 0. With bounds, observations that differ only by rounding are
+        treated as equal.
 
     Returns:
-      Both in the units of the values. The half width is None for a single observation,
-      which tells nothing about it.
+      Mean and half width in the unit of the values. The half width is None for a single
+      observation, for which no interval exists.
     """
     count = len(values)
     mean = float(np.mean(values))
@@ -49,18 +51,18 @@ def mean_and_half_width(
 def ratio_and_half_width(
     numerators: Sequence[float] | np.ndarray, denominators: Sequence[float] | np.ndarray
 ) -> tuple[float, float | None]:
-    """A ratio of two sums, and half of its 95 % confidence interval.
+    """Return a ratio of two sums and half of its 95% confidence interval.
 
     The interval is that of the mean of the linearised observations (the delta method),
-    so it is about right where there are many.
+    so it is approximately correct if there are many observations.
 
     Args:
-      numerators, denominators: of independent observations, such as the chips and the
-        hands of deals; the denominators sum to more than 0.
+      numerators: Numerators of independent observations, such as the chips of deals.
+      denominators: Denominators, such as the hands of deals. Their sum is positive.
 
     Returns:
-      Both in units of the numerators per unit of the denominators. The half width is
-      None where the observations do not tell it: there is one, or all have the same
+      Ratio and half width, in units of the numerators per unit of the denominators. The
+      half width is None if there is only one observation, or if all have the same
       ratio.
     """
     above, below = (np.asarray(part, float) for part in (numerators, denominators))

@@ -1,8 +1,9 @@
-"""Files of arrays and JSON metadata, which are never unpickled.
+"""Files of arrays and JSON metadata, read without unpickling.
 
-`save` writes arrays and JSON metadata to an uncompressed `.npz`, which `numpy.load`
-reads, too. At its end stands a seal: a checksum of the archive's index, which itself
-has a checksum of each member. `load` believes nothing that does not fit both.
+`save` writes arrays and JSON metadata to an uncompressed `.npz` file, which
+`numpy.load` can read, too. The file ends with a seal: a checksum of the archive's
+index. The index contains a checksum of each member. `load` rejects every file that does
+not match both.
 """
 
 import contextlib
@@ -27,11 +28,11 @@ from spiel_cr.common.json_records import read_object
 
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
-# The archive's comment, with which the file ends: where the index begins, and the
-# SHA-256 of everything from there to here, both in hexadecimal digits.
+# The archive's comment, which ends the file: the offset of the index, and the SHA-256
+# of everything between that offset and the comment, both in hexadecimal digits.
 _SEAL = re.compile(rb"spiel_cr ([0-9a-f]{16}) ([0-9a-f]{64})")
 _SEAL_BYTES = 9 + 16 + 1 + 64
-# What `numpy.save` writes before an array without fields. Sizes up to 18 digits.
+# Header that `numpy.save` writes for an array without fields. Sizes up to 18 digits.
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00.."
     rb"\{'descr': '([<>|][biufcSU][1-9]\d{0,8})', 'fortran_order': (True|False), "
@@ -39,7 +40,7 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _CHUNK = 1 << 22
-# What zipfile raises where bytes are no archive; of an encrypted one RuntimeError.
+# Errors of zipfile for bytes that are not an archive; RuntimeError if encrypted.
 _BAD_ZIP = (
     *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError),
     *(struct.error, ValueError, OverflowError),
@@ -47,7 +48,7 @@ _BAD_ZIP = (
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that can change a result."""
+    """Return the versions of all packages that can change a result."""
     packages = ("spiel_cr", "open_spiel", "jax", "numpy", "scipy")
     return {name: importlib_metadata.version(name) for name in packages}
 
@@ -59,17 +60,17 @@ def save(
     *,
     durable: bool = True,
 ) -> None:
-    """Writes arrays and metadata so that a reader sees the old file or the new one.
+    """Write arrays and metadata so that readers see either the old or the new file.
 
     Args:
-      path: the file; its folder is made where it is missing.
-      arrays: by name: booleans, numbers or strings.
-      metadata: anything that JSON can hold.
-      durable: see `atomic.replacing`.
+      path: File to write. Its folder is created if it is missing.
+      arrays: Arrays by name. The entries are booleans, numbers or strings.
+      metadata: JSON-serialisable values by name.
+      durable: Whether to wait until the file is on the disk, as in `atomic.replacing`.
 
     Raises:
-      OSError: the file cannot be written; the old one is as it was.
-      ValueError: an array holds Python objects.
+      OSError: If the file cannot be written. An old file stays unchanged.
+      ValueError: If an array holds Python objects.
     """
     for name, array in arrays.items():
         if np.asarray(array).dtype.kind not in "biufcSU":
@@ -85,7 +86,11 @@ def save(
 
 @contextlib.contextmanager
 def called(label: str) -> Iterator[None]:
-    """Refusals of damaged files say what the file is, as its argument is called."""
+    """Prepend a label to the message of every CorruptFileError that the block raises.
+
+    Args:
+      label: Role of the file, such as the name of the argument that gave its path.
+    """
     try:
         yield
     except CorruptFileError as error:
@@ -93,11 +98,11 @@ def called(label: str) -> Iterator[None]:
 
 
 def load(path: atomic.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Reads what `save` wrote, and nothing else.
+    """Read a file that `save` wrote, and reject every other file.
 
     Raises:
-      OSError: there is no such file, or it cannot be read.
-      CorruptFileError: the file is not one of ours, or was changed since.
+      OSError: If the file does not exist or cannot be read.
+      CorruptFileError: If spiel_cr did not write the file, or it was changed later.
     """
     arrays: dict[str, np.ndarray] = {}
     with _reading(path) as members:
@@ -107,25 +112,25 @@ def load(path: atomic.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def load_metadata(path: atomic.Path) -> dict[str, Any]:
-    """Reads the metadata of what `save` wrote; the arrays are not looked at.
+    """Read the metadata of a file that `save` wrote, without its arrays.
 
     Raises:
-      OSError, CorruptFileError: as `load`.
+      OSError, CorruptFileError: As `load`.
     """
     with _reading(path) as members:
-        # `save` writes them first.
+        # `save` writes the metadata first.
         return _table_among(dict(itertools.islice(members, 1)))
 
 
 @contextlib.contextmanager
 def _reading(path: atomic.Path) -> Iterator[Iterator[tuple[str, np.ndarray]]]:
-    """The arrays in a file, read one after the other.
+    """Open a file, and yield an iterator that reads its arrays one after the other.
 
     Raises:
-      OSError, CorruptFileError: as `load`.
+      OSError, CorruptFileError: As `load`.
     """
     with atomic.naming(path):
-        # A FIFO would be waited for, a device might never end.
+        # Reading a FIFO would block, and a device might never end.
         if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
             raise CorruptFileError(f"{os.fspath(path)} is not a regular file")
         with open(path, "rb") as file:
@@ -135,16 +140,16 @@ def _reading(path: atomic.Path) -> Iterator[Iterator[tuple[str, np.ndarray]]]:
             except _BadContent as error:
                 raise CorruptFileError(
                     f"{os.fspath(path)} is not a file written by spiel_cr, or it is "
-                    f"damaged ({error}); give another path, or delete it to start again"
+                    f"corrupt ({error}); use another path, or delete it to start again"
                 ) from error
 
 
 class _BadContent(Exception):
-    """What is wrong with the bytes of a file, for the error that names the file."""
+    """A problem with the bytes of a file; the error that names the file quotes it."""
 
 
 def _seal(file: IO[bytes]) -> None:
-    """Ends a whole archive, without a comment so far, with its seal."""
+    """Append the seal to a complete archive that has no comment yet."""
     with zipfile.ZipFile(file) as archive:
         start = archive.start_dir
     file.seek(-2, os.SEEK_END)
@@ -155,19 +160,19 @@ def _seal(file: IO[bytes]) -> None:
 
 
 def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays in a sealed archive, by name.
+    """Yield the name and the array of each member of a sealed archive.
 
     Args:
-      file: to read.
-      size: of the file, bytes.
+      file: File to read.
+      size: Size of the file in bytes.
 
     Raises:
-      _BadContent: a checksum is wrong, or the archive is of another kind.
+      _BadContent: If a checksum is wrong, or the archive is of another kind.
     """
     file.seek(max(size - _SEAL_BYTES, 0))
     seal = _SEAL.fullmatch(file.read())
     if not seal:
-        raise _BadContent("it does not end with a seal")
+        raise _BadContent("the seal at its end is missing")
     start = int(seal[1], 16)
     if start > size - _SEAL_BYTES:
         raise _BadContent("its index is missing")
@@ -177,7 +182,7 @@ def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, np.ndarray]]:
     while left:
         chunk = file.read(min(left, _CHUNK))
         if not chunk:
-            raise _BadContent("it ends early")
+            raise _BadContent("it is truncated")
         digest.update(chunk)
         left -= len(chunk)
     if digest.hexdigest().encode() != seal[2]:
@@ -189,8 +194,8 @@ def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, np.ndarray]]:
     with archive:
         entries = archive.infolist()
         if len({entry.filename for entry in entries}) < len(entries):
-            raise _BadContent("two members have one name")
-        # No more is ever read than the file is long.
+            raise _BadContent("two members have the same name")
+        # Bounds the number of bytes that are read by the length of the file.
         if sum(entry.file_size for entry in entries) > start:
             raise _BadContent("members overlap")
         for entry in entries:
@@ -198,14 +203,14 @@ def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, np.ndarray]]:
             try:
                 yield name.removesuffix(".npy"), _array(archive, entry)
             except _BAD_ZIP as error:
-                raise _BadContent(f"{name!r} is damaged: {error}") from error
+                raise _BadContent(f"{name!r} is corrupt: {error}") from error
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    """The array in a member of an archive, which compares its checksum.
+    """Read the array in a member of an archive; `zipfile` verifies its checksum.
 
     Raises:
-      _BadContent: it is compressed, or holds no array.
+      _BadContent: If the member is compressed or does not hold an array.
     """
     if entry.compress_type != zipfile.ZIP_STORED:
         raise _BadContent(f"{entry.filename!r} is compressed")
@@ -217,20 +222,21 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         for first in range(0, len(content), _CHUNK):
             chunk = content[first : first + _CHUNK].data
             if member.readinto(chunk) < len(chunk):  # type: ignore[attr-defined]
-                raise _BadContent("it ends early")
+                raise _BadContent("it is truncated")
     return array
 
 
 def _blank(name: str, header: bytes, size: int) -> np.ndarray:
-    """An array for what follows a header, which no checksum was compared with yet.
+    """Allocate the array that a header describes, before any checksum was compared.
 
     Args:
-      name: of the member.
-      header: its first bytes, as `numpy.save` writes them.
-      size: of the whole member, bytes.
+      name: Name of the member.
+      header: First bytes of the member, as `numpy.save` writes them.
+      size: Size of the complete member in bytes.
 
     Raises:
-      _BadContent: it is no header, of objects or fields, or of another size.
+      _BadContent: If the header is invalid, describes objects or fields, or does not
+        match the size.
     """
     match = _HEADER.fullmatch(header)
     if match is None:
@@ -239,9 +245,9 @@ def _blank(name: str, header: bytes, size: int) -> np.ndarray:
     try:
         dtype = np.dtype(match[1].decode())
     except TypeError as error:
-        raise _BadContent(f"{name!r} is an array of no known type: {error}") from error
+        raise _BadContent(f"{name!r} is an array of unknown type: {error}") from error
     count = math.prod(shape)
-    # Compared before anything is allocated.
+    # This is compared before memory is allocated.
     if len(header) + count * dtype.itemsize != size:
         raise _BadContent(f"{name!r} has {size} bytes and the shape {shape}")
     order: Literal["F", "C"] = "F" if match[2] == b"True" else "C"
@@ -252,10 +258,10 @@ def _blank(name: str, header: bytes, size: int) -> np.ndarray:
 
 
 def _table_among(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The metadata among arrays, from which they are taken out.
+    """Remove the metadata from a dict of arrays, and return them.
 
     Raises:
-      _BadContent: If there are none, or they are not a JSON object.
+      _BadContent: If the metadata are missing or not a JSON object.
     """
     if _METADATA not in arrays:
         raise _BadContent("it has no metadata")

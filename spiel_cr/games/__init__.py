@@ -1,3 +1,3 @@
-"""A game as data: opened, stepped, laid out as a tree, a sequence form or signals."""
+"""Games as data: loaded, simulated, and represented as trees or in other forms."""
 
 __all__: list[str] = []

@@ -1,9 +1,9 @@
-"""Protocols of represented games: what solvers, policies and evaluations rely on.
+"""Protocols of represented games, on which solvers, policies and evaluations rely.
 
-A *form* is a game in arrays: a built game tree, a public tree or the worlds of a
-phantom game. Its infosets are numbered, player by player, and its sequences are
-numbered as `Decisions` does. Optional abilities are protocols of their own, because not
-every form has them.
+A *form* is a game in arrays: a game tree, a public tree, or the worlds of a phantom
+game. Its infosets are numbered separately for each player, and its sequences are
+numbered as in `Decisions`. Optional abilities are separate protocols, because not every
+form has them.
 """
 
 from typing import Protocol
@@ -20,23 +20,23 @@ class GameForm(Protocol):
 
     @property
     def game(self) -> pyspiel.Game:
-        """The sequential OpenSpiel game."""
+        """Sequential OpenSpiel game."""
 
     @property
     def kind(self) -> str:
-        """The name of the form for messages and files; never compared."""
+        """Name of the form for messages and files; never compared."""
 
     @property
     def decisions_id(self) -> str:
-        """A hash of infosets and legal actions; equal if a policy fits both games."""
+        """Hash of infosets and legal actions; equal if a policy fits both games."""
 
     @property
     def game_id(self) -> str:
-        """A hash of all that affects values; equal if a result fits both games."""
+        """Hash of all data that affect values; equal if a result fits both games."""
 
     @property
     def decisions(self) -> tuple[Decisions, Decisions]:
-        """Both players' decision points."""
+        """Decision points of both players."""
 
     def label(self, player: int, infoset: int) -> str:
         """Return a readable name of an infoset, unique among those of its player."""
@@ -45,7 +45,7 @@ class GameForm(Protocol):
         """Return the acting player at a state, and the number of its infoset.
 
         Raises:
-          ValueError: If no player acts there, or the state is of another game.
+          ValueError: If no player acts at the state, or the state is of another game.
         """
 
     def actions(self, player: int, infoset: int) -> np.ndarray:
@@ -57,4 +57,4 @@ class HasSequenceForm(GameForm, Protocol):
 
     @property
     def sequence_form(self) -> SequenceForm:
-        """The game in sequence form."""
+        """Game in sequence form."""

@@ -1,4 +1,4 @@
-"""Histories of a game in arrays; who acts at one, and states that are played to."""
+"""Arrays of a game's histories, and functions that replay histories as states."""
 
 import dataclasses
 import itertools
@@ -15,27 +15,29 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Histories:
-    """Every history of the game, breadth-first; the children of one are contiguous.
+    """Every history of a game, breadth-first, with contiguous children.
 
     Attributes:
-      parent: int32 [N], index of the parent history, -1 at a root.
-      action: int8, int16 or int32 [N], as small as it can be: OpenSpiel's action that
-        leads here, -1 at a root.
-      player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
-      infoset: int32 [N], the acting player's infoset, -1 where nobody decides.
-      observations: int32 [N] or None; at decisions, a number for what the player who
-        does *not* act has observed (`information_state_string(other)`), -1 elsewhere.
-        None where it was not asked for or the game does not provide it.
-      sequence: int32 [2, N], each player's last own sequence.
-      chance: float64 [N], probability of the chance moves on the way from the root,
-        times the root's weight. A read-only view of a single 1 where that is all.
-      utility: float64 [N], player 0's utility at terminals, 0 elsewhere; in the
-        game's own units.
-      level_start: int64 [D + 1], histories of depth d are
+      parent: Index of the parent history, int32 [N]; -1 at a root.
+      action: OpenSpiel's action that leads to the history, in the smallest sufficient
+        type of int8, int16 and int32 [N]; -1 at a root.
+      player: Player that acts, int8 [N]: 0, 1, CHANCE or TERMINAL.
+      infoset: Infoset of the acting player, int32 [N]; -1 if no player decides.
+      observations: Number of the observation of the player that does *not* act
+        (`information_state_string(other)`) at decisions, int32 [N]; -1 at other
+        histories. None if observations were not requested, or the game does not provide
+        them.
+      sequence: Last sequence of each player, int32 [2, N].
+      chance: Probability of the chance outcomes between the root and the history, times
+        the weight of the root, float64 [N]. A read-only view of a single 1 if all are
+        1.
+      utility: Utility of player 0 at terminal histories, 0 at other histories, float64
+        [N], in the game's units.
+      level_start: Offsets of the depths, int64 [D + 1]: the histories of depth d are
         `level_start[d]:level_start[d + 1]`.
-      dropped: int32, ascending, the chance nodes that have outcomes of probability
-        zero; what these lead to is not in the arrays. Empty in partial trees, which
-        leave such outcomes out, too.
+      dropped: Chance nodes that have outcomes of probability zero, int32, ascending.
+        The arrays do not contain these outcomes. Empty in lookahead trees, which omit
+        such outcomes, too.
     """
 
     __repr__ = short_repr
@@ -58,21 +60,22 @@ class Histories:
 
     @property
     def by_depth(self) -> list[slice]:
-        """The histories of each depth, from depth 0."""
+        """Slice of the histories of each depth, from depth 0."""
         return [slice(*ends) for ends in itertools.pairwise(self.level_start.tolist())]
 
     def actions_to(self, history: int) -> list[int]:
-        """OpenSpiel actions (chance included) from the root to `history`."""
+        """Return OpenSpiel's actions (chance included) from the root to a history."""
         return actions_to(self.parent, self.action, history)
 
     def paths_to(self, histories: np.ndarray) -> np.ndarray:
-        """Actions from the root to each of many histories, then -1.
+        """Return the actions from the root to each of many histories, padded with -1.
 
         Args:
-          histories: integers [n], indices.
+          histories: Indices of histories, integers [n].
 
         Returns:
-          The type of `action` [n, D - 1], or [n, 1] where all are roots.
+          An array of the type of `action` [n, D - 1], or [n, 1] if all histories are
+          roots.
         """
         depth = np.searchsorted(self.level_start, histories, side="right") - 1
         width = max(1, int(depth.max(initial=0)))
@@ -88,7 +91,7 @@ class Histories:
 
 
 def actions_to(parent: np.ndarray, action: np.ndarray, history: int) -> list[int]:
-    """The actions on the way to a history, by columns as those of `Histories`."""
+    """Return the actions from the root to a history, for arrays as in `Histories`."""
     actions = []
     while parent[history] >= 0:
         actions.append(int(action[history]))
@@ -97,7 +100,7 @@ def actions_to(parent: np.ndarray, action: np.ndarray, history: int) -> list[int
 
 
 def state_after(game: pyspiel.Game, actions: Iterable[int]) -> pyspiel.State:
-    """A new state of a game after some actions, chance included."""
+    """Return a new state of a game after some actions, chance included."""
     state = game.new_initial_state()
     for action in actions:
         state.apply_action(int(action))
@@ -107,7 +110,9 @@ def state_after(game: pyspiel.Game, actions: Iterable[int]) -> pyspiel.State:
 def moves_along(
     game: pyspiel.Game, actions: Iterable[int]
 ) -> Iterator[tuple[pyspiel.State, int]]:
-    """The state before each of some actions, which is changed by the next one."""
+    """Yield each action with the state before it.
+
+    The state is changed by the next action."""
     state = game.new_initial_state()
     for action in actions:
         yield state, action
@@ -115,19 +120,19 @@ def moves_along(
 
 
 def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
-    """A player's information-state string after some actions, chance included."""
+    """Return a player's information state string after actions, chance included."""
     return state_after(game, actions).information_state_string(player)
 
 
 def states_at(
     game: pyspiel.Game, histories: Histories, numbers: np.ndarray
 ) -> Iterator[tuple[int, pyspiel.State]]:
-    """Make the states at many histories, depth-first, so each on the way is made once.
+    """Yield the states at many histories, depth-first; shared states are created once.
 
     Args:
       game: A sequential game.
       histories: The histories of the game.
-      numbers: Integers [n], indices of histories.
+      numbers: Indices of histories, integers [n].
 
     Yields:
       The index of each element of `numbers`, in any order, and the state there, which
@@ -163,7 +168,7 @@ def states_at(
 def states_in_order(
     game: pyspiel.Game, histories: Histories, numbers: Iterable[int]
 ) -> Iterator[pyspiel.State]:
-    """Make the state at each of many histories, in the order given.
+    """Yield the state at each of many histories, in the order of the argument.
 
     If a history follows the previous one, only the moves between them are played.
 
@@ -184,7 +189,7 @@ def states_in_order(
         state = before if above == last else game.new_initial_state()
         for action in reversed(actions):
             state.apply_action(action)
-        # The caller may change the state that it gets.
+        # The caller may change the state, so a copy is kept.
         last, before = int(number), state.clone()
         yield state
 
@@ -192,17 +197,18 @@ def states_in_order(
 def states_along(
     game: pyspiel.Game, paths: np.ndarray
 ) -> Iterator[tuple[int, pyspiel.State]]:
-    """Plays each of many paths.
+    """Yield the state at the end of each of many paths.
 
-    Paths with a common beginning share the states there, so each state on the way is
-    made once.
+    Paths with a common beginning share its states, so each state is created once.
 
     Args:
-      game: a sequential game.
-      paths: integers [paths, D], actions from the root, chance included, then -1.
+      game: A sequential game.
+      paths: Actions from the root, chance included, padded with -1: integers [paths,
+        D].
 
     Yields:
-      The index of each path, in any order, and the state after it; do not change it.
+      The index of each path, in any order, and the state after it, which must not be
+      changed.
     """
     states = [game.new_initial_state()]
     last = np.full(paths.shape[1], -1)

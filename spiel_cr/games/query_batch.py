@@ -14,19 +14,20 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 
 @dataclasses.dataclass(frozen=True)
 class QueryBatch:
-    """One history of each of n infosets of a player.
+    """A batch of infosets of one player, with one history of each of the n infosets.
 
     Attributes:
       player: The acting player.
-      num_actions: int [n], the number of legal actions at each infoset.
-      first_sequence: int [n], the sequence of the first action of each infoset.
-      actions: int [m], OpenSpiel's legal actions at all infosets, one infoset after the
-        other.
-      states: Returns the states at the histories, in order, which must not be changed.
-      rules: The game's batched rules, if policies may be queried by them.
-      rows: Returns the states at the histories as an array of `rules`.
-      original: The batch of the same infosets whose answers this batch repeats at other
-        histories; None: the infosets are queried for the first time.
+      num_actions: Number of legal actions at each infoset, int [n].
+      first_sequence: Sequence of the first action of each infoset, int [n].
+      actions: OpenSpiel's legal actions at all infosets, one infoset after the other,
+        int [m].
+      states: Function that yields the states at the histories, in order. They must not
+        be changed.
+      rules: The game's batched rules, if policies may be queried with them.
+      rows: Function that returns the states at the histories as an array of `rules`.
+      original: Batch of the same infosets whose answers this batch repeats at other
+        histories. None if the infosets are queried for the first time.
     """
 
     player: int
@@ -43,14 +44,14 @@ class QueryBatch:
 
     @functools.cached_property
     def owner(self) -> np.ndarray:
-        """int64 [m], the place in the batch of each action's infoset."""
+        """Position in the batch of each action's infoset, int64 [m]."""
         return np.repeat(np.arange(len(self)), self.num_actions)
 
     @functools.cached_property
     def sequences(self) -> np.ndarray:
-        """int64 [m], the logical sequence that each of the actions ends."""
+        """Logical sequence that ends with each action, int64 [m]."""
         return ranges(self.first_sequence, self.num_actions)
 
     def state(self, place: int) -> pyspiel.State:
-        """Return the state of the infoset at a place of the batch."""
+        """Return the state of the infoset at a position in the batch."""
         return next(itertools.islice(self.states(), place, None))

@@ -65,7 +65,7 @@ def test_what_cannot_be_written_is_refused(places, tmp_path):
     before = listing(tmp_path)
     for path, why in places.items():
         given = os.fspath(path)
-        with pytest.raises(ValueError, match=rf"--save=.*{why}.*give the path") as said:
+        with pytest.raises(ValueError, match=rf"--save=.*{why}.*use the path") as said:
             atomic.check_writable(path, "--save")
         assert repr(given) in str(said.value)
         for write in (

@@ -176,7 +176,7 @@ def test_programs_are_announced_before_they_are_compiled(capsys, monkeypatch):
     finally:
         jax.monitoring.unregister_event_duration_listener(compiled)
     assert len(said) == 2 and said[1] == ""
-    assert said[0].endswith("] compiling or loading program 1 (frobnicated)\n")
+    assert said[0].endswith("] compiling or loading function 1 (frobnicated)\n")
     assert capsys.readouterr().err == ""
 
 

@@ -196,7 +196,7 @@ def test_nodes_with_other_code_are_refused(cluster, tmp_path, monkeypatch):
     assert ours["source"] == plugins.source(Tasks.__module__)
     other = {**ours, "numpy": "1.0"}
     monkeypatch.setattr(executor, "greeting", lambda module: other)
-    said = rf"other code: numpy {ours['numpy']} \(the command has 1.0\); install"
+    said = rf"different code: numpy {ours['numpy']} \(the command has 1.0\); install"
     with pytest.raises(WorkerFailedError, match=said):
         list(do({"workers": 1, "ray": "local"}, ADDED, tmp_path))
 
@@ -232,7 +232,9 @@ def test_a_node_may_die(cluster, tmp_path):
 
 
 def test_workers_that_do_not_start_are_told():
-    with pytest.raises(WorkerFailedError, match="a worker does not start: its process"):
+    with pytest.raises(
+        WorkerFailedError, match="failed to start a worker: its process"
+    ):
         list(Executor(1).map(os._exit, (3,), {0: 0}))
 
 
@@ -255,7 +257,9 @@ def test_a_ray_that_does_not_start_is_told(monkeypatch):
             raise Exception("The current node timed out during startup.")
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(WorkerFailedError, match="^Ray does not start: The current nod"):
+    with pytest.raises(
+        WorkerFailedError, match="^failed to start Ray: The current nod"
+    ):
         executor._init(Ray(), Executor(2, "local"), {})
 
 

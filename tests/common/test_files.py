@@ -159,7 +159,7 @@ def test_pickled_objects_are_neither_read_nor_written(tmp_path):
     bomb = np.array([Bomb()], object)
     path = tmp_path / "bomb"
     path.write_bytes(npz(player0=bomb, metadata=text(b'{"kind": "tree policy"}')))
-    with pytest.raises(ValueError, match="damaged") as refused:
+    with pytest.raises(ValueError, match="corrupt") as refused:
         spiel_cr.load_policy(path)
     assert "allow_pickle" not in str(refused.value)  # numpy's advice
     with pytest.raises(ValueError, match="'player0' has dtype object"):

@@ -64,7 +64,9 @@ def test_a_damaged_line_is_named(tmp_path, wrong):
     path = filled(tmp_path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], wrong, lines[2]]) + "\n")
-    with pytest.raises(ValueError, match=r"results.jsonl, line 2, is not a match.*del"):
+    with pytest.raises(
+        ValueError, match=r"results.jsonl, line 2, is not a valid match.*del"
+    ):
         opened(tmp_path, label="match")
     path.write_text("\n".join(lines) + "\n")
 
@@ -160,7 +162,7 @@ def test_damaged_or_missing_settings_are_refused(tmp_path):
     filled(tmp_path)
     for text in ("{}", "[]", "{"):
         (tmp_path / "settings.json").write_text(text)
-        with pytest.raises(ValueError, match="settings.json is damaged.*delete this"):
+        with pytest.raises(ValueError, match="settings.json is corrupt.*delete this"):
             opened(tmp_path)
     (tmp_path / "settings.json").unlink()
     with pytest.raises(ValueError, match=r"has results.jsonl but no settings.json"):
@@ -194,7 +196,7 @@ def test_without_a_folder_results_are_kept_in_memory(tmp_path, monkeypatch):
 def test_places_that_cannot_be_written(tmp_path):
     file = tmp_path / "file"
     file.write_text("mine")
-    with pytest.raises(ValueError, match="is a file; give the path of a folder"):
+    with pytest.raises(ValueError, match="is a file; use the path of a folder"):
         opened(file)
     with pytest.raises(ValueError, match="cannot be written"):
         opened(file / "below")

@@ -147,7 +147,7 @@ def test_values_of_the_types_of_a_table(given, values):
         ("number=1_0", "number=1_0 must be a number"),
         ("whole=\uff11", "whole=\uff11 must be a number"),
         ("flag=1", "flag=1 must be true or false"),
-        ("nonsense=1", "unknown parameter 'nonsense'; f takes whole, number, flag"),
+        ("nonsense=1", "unknown parameter 'nonsense'; f accepts whole, number, flag"),
     ],
 )
 def test_values_of_other_types_are_refused(given, must_be):
@@ -158,7 +158,7 @@ def test_values_of_other_types_are_refused(given, must_be):
 
 def test_a_thing_without_parameters():
     with pytest.raises(
-        ValueError, match="unknown parameter 'a'; uniform takes none; leave it"
+        ValueError, match="unknown parameter 'a'; uniform accepts none; leave it"
     ):
         parse("uniform(a=1)", "bot").convert({})
 
@@ -196,9 +196,9 @@ def test_settings_of_a_preset():
     assert read_settings("none", presets) == "none"
     for text, why in (
         ("two", "there is no thing 'two'; choose one of one, none"),
-        ("one(kind=a)", "unknown parameter 'kind'; one takes whole, .*, size;"),
+        ("one(kind=a)", "unknown parameter 'kind'; one accepts whole, .*, size;"),
         ("one(name=a)", "unknown parameter 'name'"),
-        ("none(size=1)", "none takes none; leave it out"),
+        ("none(size=1)", "none accepts none; leave it out"),
         (Settings(), "it is a Settings, not a string"),
     ):
         with pytest.raises(ValueError, match=why):

@@ -102,4 +102,4 @@ def test_exploit_goes_on_without_compiling(capsys):
     words = ["--game", DEEP, "--policy", "uniform", "--minutes", "1e-9"]
     run("exploit", *words)
     out, _ = capsys.readouterr()
-    assert "left out: building chess() would take" in out
+    assert "not used: building chess() would take" in out

@@ -84,7 +84,7 @@ def test_a_signal_interrupts_the_work(capsys, tmp_path, number):
     assert cleaned == [signal.SIG_DFL]
     assert signal.getsignal(signal.SIGTERM) == before
     assert capsys.readouterr().err.splitlines() == [
-        f"what is finished is kept in {tmp_path}; the same command does the rest",
+        f"completed results are kept in {tmp_path}; repeat the command to resume",
         "spiel-cr: interrupted",
     ]
 
@@ -179,7 +179,7 @@ def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
     assert json.loads(out) == {"nash_conv": 0.5}
     assert f"File too large: '{tmp_path}/large'" in err.splitlines()[0]
     assert err.splitlines()[-1].endswith(
-        f"not everything was written: {tmp_path}/large"
+        f"some outputs could not be written: {tmp_path}/large"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
@@ -195,7 +195,7 @@ def test_a_checkpoint_that_was_not_written_is_told(capsys):
     assert json.loads(out) == {"iterations": 20}
     first, last = err.splitlines()
     assert first.endswith("No space left on device: 'out/c.npz'")
-    assert last == "spiel-cr: error: not everything was written: out/c.npz"
+    assert last == "spiel-cr: error: some outputs could not be written: out/c.npz"
 
 
 def test_an_old_checkpoint_has_not_what_is_finished(capsys, tmp_path):
@@ -307,9 +307,12 @@ def test_a_bar_that_was_not_made_says_nothing(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "nothing is kept (no --checkpoint); --save is written at the end only"),
-        ({"save": None}, "nothing is kept (no --checkpoint)"),
-        ({"checkpoint": __file__}, "what is finished is kept in"),
+        (
+            {},
+            "no results were kept (no --checkpoint); --save is written at the end only",
+        ),
+        ({"save": None}, "no results were kept (no --checkpoint)"),
+        ({"checkpoint": __file__}, "completed results are kept in"),
         ({"saved": True}, ""),
     ],
 )

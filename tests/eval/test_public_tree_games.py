@@ -185,7 +185,7 @@ def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch
     path = tmp_path / "kuhn.npz"
     with pytest.raises(SystemExit, match="2"):
         run("solve", "--game", KUHN, "--iterations", 2, "--save", path)
-    assert f"the policy was saved in {path}" in capsys.readouterr().err
+    assert f"the policy is saved in {path}" in capsys.readouterr().err
     spiel_cr.load_policy(path, KUHN)
 
 

@@ -153,7 +153,7 @@ def test_tournament(capsys, tmp_path):
     half, lucky_half = (found[key][0][1] for key in ("half_width", "plain_half_width"))
     for title, mean, width in (
         (
-            "luck taken out (AIVAT, values of cfr+(iterations=50)):",
+            "without luck (AIVAT, values of cfr+(iterations=50)):",
             found["mean"][0][1],
             half,
         ),

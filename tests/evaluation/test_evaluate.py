@@ -598,14 +598,14 @@ def test_what_was_never_met_is_told(capsys):
     out = capsys.readouterr().out
     line = "by OpenSpiel, exact for this strategy, uniform at infosets that were not"
     assert line in out
-    assert " % of them visited, uniform play at the others" in out
+    assert "% of them visited, uniform strategy at the others" in out
     words = ("solved(iterations=50)", "--method", "matches", "--matches", "2")
     found = report(capsys, *EVALUATE, *words)
     assert found["infosets_visited"] < 12 and found["unvisited_play"] == "uniform"
     # Many matches of the same bot meet all of it.
     run(*EVALUATE, "uniform", "--method", "matches", "--matches", "200")
     out = capsys.readouterr().out
-    assert "100.0 % of them visited\n" in out and "uniform play" not in out
+    assert "100.0% of them visited\n" in out and "uniform strategy" not in out
 
 
 def test_evaluate_with_a_clock(capsys):
@@ -668,7 +668,7 @@ def test_results_of_another_run_are_refused(capsys, tmp_path):
     path = tmp_path / "traversal.jsonl"
     path.write_text("nonsense\n" + path.read_text())
     message = refused(capsys, *EVALUATE, "uniform", "--out", tmp_path)
-    assert "line 1, is not a result" in message
+    assert "line 1, is not a valid result" in message
 
 
 STEP = ("subgame", "--game", "kuhn_poker", "--actions", "0,1,0,1")

@@ -163,12 +163,12 @@ def test_import_by_module_or_file_and_again(tmp_path):
     ("name", "message"),
     [
         ("missing.py", "--import='missing.py': FileNotFoundError"),
-        ("no_such_module", "No module named 'no_such_module'; give a module"),
-        ("json.py", "there is a module 'json' already"),
+        ("no_such_module", "No module named 'no_such_module'; use an importable"),
+        ("json.py", "module 'json' already exists"),
         ("bad.py", r"bad.py': ZeroDivisionError: .*bad.py, line 2\); correct it there"),
         ("wrong.py", r"SyntaxError: .*wrong.py, line 1\); correct it there"),
         ("lost.py", r"No module named 'nowhere' \(.*lost.py, line 1\); correct it"),
-        ("no_package.module", "No module named 'no_package'; give a module"),
+        ("no_package.module", "No module named 'no_package'; use an importable"),
     ],
 )
 def test_what_cannot_be_imported(tmp_path, name, message):

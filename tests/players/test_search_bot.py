@@ -467,7 +467,7 @@ def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
         ("search(simulations=0)", "simulations=0 must be a whole number from 1"),
         ("search(move_ms=0)", "move_ms=0.0 must"),
         ("search(particles=0)", "particles=0 must be a whole number"),
-        ("search(rollouts=3)", "unknown parameter 'rollouts'; search takes"),
+        ("search(rollouts=3)", "unknown parameter 'rollouts'; search accepts"),
         ("search(blueprint=nowhere.npz)", "nowhere.npz"),
     ],
 )

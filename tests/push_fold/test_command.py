@@ -88,7 +88,7 @@ def page(folder: pathlib.Path, players: int) -> pathlib.Path:
     each = [1000.0 * (p + 1) for p in range(players)]
     keys = ("stacks", "chip_model", "values", "gains_percent", "worst_gains_percent")
     text = push_charts.push_page(
-        "Jam or fold: 4500/4500/4500 chips, blinds 300/600",
+        "Push or fold: 4500/4500/4500 chips, blinds 300/600",
         {
             **dict.fromkeys(keys, each),
             "jams": {name: (np.arange(169) / 168).tolist() for name in names},

@@ -164,7 +164,7 @@ def test_truncated_refused(written, keep):
     content = written.read_bytes()
     length = int(keep * len(content)) if isinstance(keep, float) else keep
     written.write_bytes(content[:length])
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(ValueError, match="corrupt"):
         spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint=written)
 
 
@@ -184,7 +184,7 @@ def test_flipped_byte_refused(written):
     largest = max(arrays.values(), key=lambda array: array.nbytes)
     content[content.find(largest.tobytes()) + 7] ^= 0x40
     written.write_bytes(content)
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(ValueError, match="corrupt"):
         spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint=written)
 
 

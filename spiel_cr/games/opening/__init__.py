@@ -1,3 +1,3 @@
-"""A game string becomes a loaded game, its batched rules and its declaration."""
+"""Loading of games, their batched rules and their declarations."""
 
 __all__: list[str] = []

@@ -1,13 +1,15 @@
 """Batched rules of games, and visits of all their histories level by level.
 
-OpenSpiel visits one state at a time, which takes a game written in Python tens of
-microseconds. A game that can play its rules on many states at once says so by a method
+OpenSpiel visits one state at a time, which takes tens of microseconds for a game that
+is written in Python. A game that can apply its rules to many states at once provides a
+method
 
     def batched_rules(self) -> BatchedRules | None: ...
 
-of its `pyspiel.Game` class; `build_tree` then asks that object instead of the states.
-None means that these parameters are not supported. `batched_check.check` compares
-both ways. docs/how-to/batched-rules.md has a complete example.
+of its `pyspiel.Game` class. `build_tree` then queries the returned object instead of
+the states. None means that the game's parameters are not supported.
+`batched_check.check` compares both. docs/how-to/batched-rules.md has a complete
+example.
 """
 
 import contextlib
@@ -27,86 +29,89 @@ from spiel_cr.games.opening.game_checks import (
     payoff_offset,
 )
 
-# States taken at once: few enough that their children stay in a processor's cache.
+# Number of states per call, so that their children fit into a processor's cache.
 _CHUNK = 1 << 14
 
 
 class BatchedRules(Protocol):
     """The rules of a sequential two-player game on arrays of states.
 
-    `states` is an array whose first axis is the states; what lies behind that, and its
-    dtype (which may be structured), is up to the game. Methods are named after those of
-    `pyspiel.State` and mean the same, for n states at once. They must not change
-    `states`. A game may also have
+    `states` is an array with one state per index of its first axis. The game chooses
+    its other axes and its dtype, which may be structured. Methods are named after those
+    of `pyspiel.State` and have the same meaning, for n states at once. They must not
+    change `states`. A game may also have
 
         information_state_strings(states, player) -> Sequence[str]
 
     with the strings of `pyspiel.State.information_state_string`, which are otherwise
-    asked of OpenSpiel's states, one by one,
+    queried from OpenSpiel's states, one by one;
 
         information_state_tensor(states, player) -> np.ndarray
 
     with the tensors of `pyspiel.State.information_state_tensor`, [n, F], float32, or
-    bool where all numbers are 0 or 1, asked at decisions of both players (see
-    `solvers.deep.tensors`), and
+    bool if all numbers are 0 or 1, queried at decisions of both players (see
+    `solvers.deep.tensors`); and
 
         bucket_key(states, player) -> np.ndarray
 
-    with integers [n] or [n, k] that are equal where `player`, who acts, is to play
-    alike when it forgets things (see `solvers.cfr.bucket_labels`). One that puts hands
-    into buckets has
+    with integers [n] or [n, k] that are equal if `player`, who acts, must use the same
+    strategy under imperfect recall (see `solvers.cfr.bucket_labels`). Rules that put
+    hands into buckets have
 
         bucketed(counts, arrays, tick) -> BatchedRules
         bucket_bytes() -> int
 
-    (see `games.simulation.boards.BoardRules`). One whose actions
-    are all public may declare what was dealt to whom (see
+    (see `games.simulation.boards.BoardRules`). A game whose actions are all public may
+    declare its dealt private information (see
     `games.public_tree.declaration.public_tree_rules`).
     """
 
     def new_initial_states(self) -> np.ndarray:
-        """The initial state, as an array of one."""
+        """Return the initial state, as an array of one state."""
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Integers [n]: 0, 1, or pyspiel's CHANCE or TERMINAL."""
+        """Return acting players, integers [n]: 0, 1, or pyspiel's CHANCE, TERMINAL."""
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """bool [n, A], the legal actions, or outcomes of chance; never terminal."""
+        """Return legal actions or outcomes, bool [n, A]; not called at terminals."""
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """float64 [n, A], of each outcome; asked at chance nodes only."""
+        """Return outcome probabilities, float64 [n, A]; called at chance nodes only."""
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """The n states after `actions`, int64 [n], one at each state."""
+        """Return the states after `actions`, int64 [n], one action for each state."""
 
     def returns(self, states: np.ndarray) -> np.ndarray:
-        """float64 [n], player 0's utility; asked at terminal states only."""
+        """Return player 0's utility, float64 [n]; called at terminal states only."""
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Integers [n] or [n, k], equal exactly where the player's information is.
+        """Return integers [n] or [n, k], equal exactly for equal information.
 
-        Asked at decisions of `player`, and, for the observations of `player`, at those
-        of the other player, too; where the game's states raise `pyspiel.SpielError`
-        then, this must, too. Both kinds are numbered apart.
+        The method is called at decisions of `player`. For the observations of `player`,
+        it is also called at decisions of the other player; if the game's states raise
+        `pyspiel.SpielError` there, this method must do so, too. Both kinds of
+        information are numbered separately.
         """
 
 
 class Visit(NamedTuple):
-    """Some histories of one level, in order, as `visits` meets them.
+    """Several histories of one level, in the order in which `visits` yields them.
 
     Attributes:
-      depth: of all of them.
-      parent: int64 [n], index of the parent history; -1 at the root.
-      action: int64 [n], the action that leads here; -1 at the root.
-      player: int8 [n], who acts.
-      chance: float64 [n], or None if no chance node is above any of them.
-      utility: float64 [n], player 0's at terminals, else 0.
-      information: for each player what it knows where it acts, in order, as the game
-        gives it; None if it never acts.
-      observations: for each player what it has observed where the other one acts,
-        likewise; None also if that was not asked for or the game does not provide it.
-      dropped: int64, histories of the level above that have outcomes of chance without
-        probability, which are left out.
+      depth: Depth of all these histories.
+      parent: Index of the parent history, int64 [n]; -1 at the root.
+      action: Action that leads to the history, int64 [n]; -1 at the root.
+      player: Player that acts, int8 [n].
+      chance: Probability of the chance outcomes on the path, float64 [n]. None if no
+        chance node precedes any of the histories.
+      utility: Utility of player 0 at terminal histories, 0 at others, float64 [n].
+      information: Information of each player at the histories where it acts, in order,
+        as the game returns it. None for a player that never acts.
+      observations: Observation of each player at the histories where the other player
+        acts, in the same format. None also if observations were not requested or the
+        game does not provide them.
+      dropped: Histories of the level above that have chance outcomes of probability
+        zero, int64. These outcomes are omitted.
     """
 
     depth: int
@@ -121,11 +126,11 @@ class Visit(NamedTuple):
 
 
 class BrokenRulesError(InvalidGameError):
-    """Batched rules break a promise at one history.
+    """Batched rules violate a requirement at one history.
 
     Attributes:
-      history: number of the history, or its index in the states that were given.
-      action: the last action, if it is not in the history; -1: none.
+      history: Number of the history, or its index in the queried states.
+      action: Last action, if it is not part of the history; -1: none.
     """
 
     def __init__(
@@ -141,18 +146,19 @@ class BrokenRulesError(InvalidGameError):
     def of(
         self, history: np.ndarray, action: np.ndarray | None = None
     ) -> "BrokenRulesError":
-        """The same error where states were given that stand for histories.
+        """Return the same error with the history that the queried state represents.
 
         Args:
-          history: integers [n], the histories that the states stand for.
-          action: integers [n], after which actions; None: after none.
+          history: Histories that the states represent, integers [n].
+          action: Actions after these histories, integers [n]. If None, the states are
+            the histories themselves.
         """
         after = -1 if action is None else int(action[self.history])
         number = int(history[self.history])
         return BrokenRulesError(self._game, self._what, number, after)
 
     def at(self, path: list[int]) -> InvalidGameError:
-        """The same error with its place: actions from the root to `history`."""
+        """Return the same error with the actions from the root to `history`."""
         path = path if self.action < 0 else [*path, self.action]
         place = describe_history(self._game, path)
         return InvalidGameError(
@@ -161,21 +167,21 @@ class BrokenRulesError(InvalidGameError):
 
 
 class CheckedRules(NamedTuple):
-    """Batched rules whose answers are checked when they are asked.
+    """Batched rules with checks of every returned array.
 
-    Methods raise InvalidGameError where an array is of another kind, and
-    BrokenRulesError where what it says of one state cannot be.
+    Methods raise InvalidGameError if an array has an invalid shape or dtype, and
+    BrokenRulesError if the values for one state are invalid.
 
     Attributes:
-      game: for messages.
-      rules: the game's batched rules.
+      game: Game, for messages.
+      rules: The game's batched rules.
     """
 
     game: pyspiel.Game
     rules: BatchedRules
 
     def players(self, states: np.ndarray) -> np.ndarray:
-        """int8 [n], who acts: 0, 1, CHANCE or TERMINAL."""
+        """Return the acting players, int8 [n]: 0, 1, CHANCE or TERMINAL."""
         players = self.rules.current_player(states)
         players = self._array("current_player", players, (len(states),), "iu")
         supported = np.isin(players, (0, 1, CHANCE, TERMINAL))
@@ -190,7 +196,7 @@ class CheckedRules(NamedTuple):
         return players.astype(np.int8)
 
     def legal(self, states: np.ndarray) -> np.ndarray:
-        """bool [n, A], legal actions, or outcomes of chance."""
+        """Return legal actions or chance outcomes, bool [n, A]."""
         mask = self.rules.legal_actions_mask(states)
         if mask.dtype != bool or mask.ndim != 2 or len(mask) != len(states):
             raise self._wrong("legal_actions_mask", mask, f"bool [{len(states)}, A]")
@@ -202,8 +208,8 @@ class CheckedRules(NamedTuple):
         """Return the probabilities of chance outcomes, float64 [n, A], 0 if not legal.
 
         Args:
-          states: at chance nodes.
-          legal: what `legal` gives, if that was asked.
+          states: States at chance nodes.
+          legal: Result of `legal` for these states, if it is already known.
         """
         legal = self.legal(states) if legal is None else legal
         answer = self.rules.chance_probabilities(states)
@@ -212,7 +218,7 @@ class CheckedRules(NamedTuple):
         near = abs(probabilities.sum(axis=1) - 1) <= CHANCE_TOLERANCE
         if near.all() and (probabilities >= 0).all():
             return probabilities
-        # False for NaN, too.
+        # The comparison is false for NaN, too.
         odd = int(np.argmin(near & (probabilities >= 0).all(axis=1)))
         if not legal[odd].any():
             raise self.stuck(odd, CHANCE)
@@ -231,7 +237,7 @@ class CheckedRules(NamedTuple):
         )
 
     def utility(self, states: np.ndarray) -> np.ndarray:
-        """float64 [n], player 0's at ends."""
+        """Return player 0's utility at terminal states, float64 [n]."""
         utility = self.rules.returns(states)
         utility = self._array("returns", utility, (len(states),), "fiu")
         if not (finite := np.isfinite(utility)).all():
@@ -244,16 +250,16 @@ class CheckedRules(NamedTuple):
         return utility.astype(np.float64, copy=False)
 
     def information(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Integers [n] or [n, k], what a player knows."""
+        """Return the information of a player, integers [n] or [n, k]."""
         return self._integers("information_state", states, player)
 
     def rows(self, method: str, states: np.ndarray, *player: int) -> np.ndarray:
-        """int64 [n, k], what a method says of states in integers."""
+        """Return the result of a method that returns integers, as int64 [n, k]."""
         keys = self._integers(method, states, *player)
         return keys.reshape(len(states), -1).astype(np.int64, copy=False)
 
     def child(self, states: np.ndarray, action: np.ndarray) -> np.ndarray:
-        """The states after actions."""
+        """Return the states after actions."""
         below = self.rules.child(states, action)
         if below.dtype != states.dtype or below.shape != states.shape:
             wanted = f"{states.dtype} {list(states.shape)}, as the states are"
@@ -261,7 +267,7 @@ class CheckedRules(NamedTuple):
         return below
 
     def stuck(self, state: int, player: int) -> BrokenRulesError:
-        """The error to raise where a player is to act and cannot."""
+        """Return the error for a player that is to act without a legal action."""
         problem = (
             f"player {player} has no legal action; a game without moves must be "
             f"terminal there; correct legal_actions_mask"
@@ -269,11 +275,11 @@ class CheckedRules(NamedTuple):
         return self.broken(problem, state)
 
     def broken(self, problem: str, state: int) -> BrokenRulesError:
-        """The error to raise where something is wrong at one of the states."""
+        """Return the error for a problem at one of the states."""
         return BrokenRulesError(self.game, problem, state)
 
     def _integers(self, method: str, states: np.ndarray, *player: int) -> np.ndarray:
-        """Integers [n] or [n, k], as a method gives them."""
+        """Return the checked result of a method, integers [n] or [n, k]."""
         keys = np.asarray(getattr(self.rules, method)(states, *player))
         count, integers = len(states), keys.dtype.kind in "iu"
         if not integers or keys.ndim not in (1, 2) or len(keys) != count:
@@ -283,7 +289,7 @@ class CheckedRules(NamedTuple):
     def _array(
         self, method: str, answer: np.ndarray, shape: tuple[int, ...], kinds: str
     ) -> np.ndarray:
-        """An array of this shape, of one of these kinds of numbers."""
+        """Return an array after a check of its shape and of its kind of numbers."""
         array = np.asarray(answer)
         if array.shape != shape or array.dtype.kind not in kinds:
             numbers = "float64" if "f" in kinds else "integers"
@@ -299,7 +305,7 @@ class CheckedRules(NamedTuple):
 
 
 class _Live(NamedTuple):
-    """States that go on, their numbers as histories, and chance as in `Visit`."""
+    """States that are not terminal, their history numbers, and chance as in `Visit`."""
 
     states: np.ndarray
     number: np.ndarray
@@ -308,7 +314,7 @@ class _Live(NamedTuple):
 
 
 class _Children(NamedTuple):
-    """States and how they were reached, as in `Visit`."""
+    """Child states with the parent and the action of each, as in `Visit`."""
 
     states: np.ndarray
     parent: np.ndarray
@@ -341,18 +347,18 @@ def of_game(game: pyspiel.Game) -> BatchedRules | None:
 def visits(
     game: pyspiel.Game, rules: BatchedRules, *, observations: bool = False
 ) -> Iterator[Visit]:
-    """Visits every history in breadth-first order, many at a time.
+    """Visit every history in breadth-first order, many at a time.
 
     Args:
-      game: for messages.
-      rules: its batched rules.
-      observations: also ask what the player who does not act has observed.
+      game: Game, for messages.
+      rules: The game's batched rules.
+      observations: Whether to query the observations of the player that does not act.
 
     Yields:
       Parts of one level each.
 
     Raises:
-      InvalidGameError: the rules are not those of a game; names the history.
+      InvalidGameError: If the rules are invalid; the message names the history.
     """
     checked, root = CheckedRules(game, rules), np.full(1, -1)
     start = _Children(rules.new_initial_states(), root, root, None, root[:0])
@@ -366,7 +372,7 @@ def visits(
         depth += 1
         following: list[_Live] = []
         level.reverse()
-        while level:  # taken from its end, so that memory is given back on the way
+        while level:  # from the end, so that memory is released during the walk
             block = level.pop()
             for begin in range(0, len(block.number), _CHUNK):
                 some = slice(begin, begin + _CHUNK)
@@ -390,18 +396,18 @@ def below(
     *,
     observations: bool = False,
 ) -> tuple[np.ndarray, Visit]:
-    """The children of some states that go on, those of each in the order of actions.
+    """Return the children of some states, sorted by state and action.
 
     Args:
-      game: for messages.
-      rules: its batched rules.
-      states: some.
-      player: int8 [n], who acts at them.
-      observations: also ask what the player who does not act has observed.
+      game: Game, for messages.
+      rules: The game's batched rules.
+      states: States that are not terminal.
+      player: Player that acts at each of them, int8 [n].
+      observations: Whether to query the observations of the player that does not act.
 
     Returns:
-      The children, and what is to be known of them: `parent` is the index in `states`,
-      `chance` the probability of the move, if chance made any.
+      The children, and their data: `parent` is the index in `states`, and `chance` the
+      probability of the last move, if chance made any of the moves.
     """
     checked = CheckedRules(game, rules)
     live = _Live(states, np.arange(len(states)), player, None)
@@ -410,7 +416,7 @@ def below(
 
 
 def _children(checked: CheckedRules, block: _Live, some: slice) -> _Children:
-    """The children of some states, those of each state in the order of actions."""
+    """Return the children of some states, sorted by state and action."""
     states, number, player = (part[some] for part in block[:3])
     mask = checked.legal(states)
     draws = player == CHANCE
@@ -444,7 +450,7 @@ def _children(checked: CheckedRules, block: _Live, some: slice) -> _Children:
 
 
 def _path_to(game: pyspiel.Game, rules: BatchedRules, history: int) -> list[int]:
-    """Actions from the root to a history, by walking to it again."""
+    """Return the actions from the root to a history, by another walk to it."""
     parents, actions, count = [], [], 0
     walk = visits(game, rules)
     while count <= history:
@@ -467,7 +473,7 @@ def _visit(
     first: int,
     observations: bool,
 ) -> tuple[Visit, _Live]:
-    """Asks all that is to be known of some histories, numbered from `first` on."""
+    """Query all data of some histories, which are numbered from `first`."""
     states, parent, action, chance, dropped = children
     try:
         player = checked.players(states)

@@ -1,7 +1,7 @@
-"""How many histories a game has, about, and whether so many can be compiled.
+"""Estimates of the number of histories, and of whether a game tree fits into memory.
 
-Nothing is walked: a few passes through a sample of the tree are made, and a game that
-is clearly larger than a memory limit is refused at once.
+Instead of a walk through the entire tree, a few passes through a sample of it are made.
+A game that clearly exceeds a memory limit raises an error immediately.
 """
 
 import math
@@ -16,29 +16,30 @@ from tqdm import tqdm
 from spiel_cr.common import memory
 from spiel_cr.common.messages import is_wanted
 
-# More histories than this are not estimated: nothing could hold them.
+# Larger numbers of histories are not estimated, because no machine could store them.
 IMMENSE = 1e15
 
-# The estimate of a skewed tree is uncertain; refuse early only when it is clearly over:
-# by the first factor where its passes agree within this relative error, else by the
-# second.
+# The estimate of a skewed tree is uncertain, so a game is rejected early only if its
+# estimate clearly exceeds the limit: by the first factor if the relative error of the
+# passes is at most the third number, and by the second factor otherwise.
 _MARGIN, _WIDE_MARGIN, _SURE = 2.0, 10.0, 0.25
-# With a smaller relative error than this, no more passes are made.
+# Relative error below which no more passes are made.
 _CLOSE = 0.05
-# Processor seconds for an estimate, more than enough for one pass through any bundled
-# game. Where they are not, as where millions of actions are legal, the first pass goes
-# on with one child of each history, for so many times as long.
+# Processor seconds for an estimate. They suffice for one pass through any bundled game.
+# If they do not, for example with millions of legal actions, the first pass continues
+# with one child of each history until the second factor times as long.
 _SECONDS, _PATIENT = 1.0, 5.0
-# Most games are small, and compiled in less time than that: one pass is enough where
-# it counts less than this share of what fits, and after so many seconds another share.
-# Should a large game look so small, its walk ends at the limit.
+# Most games are small, and built in less time than an estimate takes. One pass suffices
+# if it counts less than the first share of the histories that fit, or less than the
+# second share after the third number of seconds. If a large game looks so small, its
+# walk ends at the limit.
 _TINY, _SMALL, _SHORT = 0.01, 0.1, 0.1
-# Strata of a level, and children of a history, that a pass looks at.
+# Maximum number of strata of a level, and of children of a history, in a pass.
 _MOST_STRATA = _MOST_CHILDREN = 32
-# Together these have about so many actions at most, where all have as many as the
-# history: a list of millions takes a second.
+# Maximum total number of actions of these children, if each has as many actions as its
+# parent, because a list of millions takes a second.
 _MOST_ACTIONS = 1_000_000
-# Seconds between two looks at memory and clock, and before progress is shown.
+# Seconds between two checks of memory, and before progress is shown.
 _EVERY, _SILENT = 0.05, 1.0
 
 _Level: TypeAlias = dict[
@@ -54,27 +55,29 @@ def estimate_histories(
     seconds: float = _SECONDS,
     room: float = math.inf,
 ) -> float:
-    """Estimates the number of histories without walking the tree.
+    """Estimate the number of histories without a walk through the entire tree.
 
-    Heterogeneous sampling (Chen 1992, "Heuristic sampling: a method for predicting the
-    performance of tree searching programs"): level by level, histories with the same
-    player and number of actions form a stratum; one of them, drawn by weight, stands
-    for all. A pass to the end is unbiased, as Knuth's random rollouts are (1975), with
-    less variance where subtrees differ in size and the number of actions tells. Their
-    mean is not: what was found so far says when to stop (`room`), and a pass that is
-    cut short (`seconds`) counts too little.
+    The method is heterogeneous sampling (Chen 1992, "Heuristic sampling: a method for
+    predicting the performance of tree searching programs"). In each level, histories
+    with the same player and number of actions form a stratum, and one of them, sampled
+    by weight, represents all. A complete pass is unbiased, like Knuth's random rollouts
+    (1975), with a smaller variance if subtrees differ in size and the number of actions
+    predicts the size. The mean of the passes is not unbiased, because earlier passes
+    decide when to stop (`room`), and a pass that is interrupted (`seconds`) counts too
+    few histories.
 
     Args:
-      game: a sequential game.
-      rollouts: passes through the tree, at most; the result is their mean.
-      seed: of the passes.
-      seconds: of this thread's processor time. After them no further pass is begun,
-        and the one under way ends; what that one has counted by then is taken. The
-        first pass has five times as long, and looks at less then.
-      room: the passes end where the mean is clearly more or less than this.
+      game: Sequential game.
+      rollouts: Maximum number of passes through the tree; the result is their mean.
+      seed: Seed for the passes.
+      seconds: Time budget in processor seconds of this thread. When it is exhausted, no
+        further pass starts, and the current pass is interrupted. The first pass has
+        five times as long, but visits fewer histories after `seconds`.
+      room: Number of histories of interest. Passes stop when the mean is clearly above
+        or below it.
 
     Returns:
-      The estimate; `IMMENSE` or more where a pass has counted so many.
+      The estimate; `IMMENSE` or more if a pass has counted so many histories.
     """
     return _estimate(game, rollouts, seed, seconds, room)[0]
 
@@ -82,7 +85,7 @@ def estimate_histories(
 def _estimate(
     game: pyspiel.Game, rollouts: int, seed: int, seconds: float, room: float
 ) -> tuple[float, float]:
-    """As `estimate_histories`, with the standard error (inf after a single pass)."""
+    """Return the estimate and its standard error (inf after one pass)."""
     random, began = np.random.default_rng(seed), time.thread_time()
     deadline = began + seconds
     estimates: list[float] = []
@@ -93,14 +96,15 @@ def _estimate(
         end = deadline if estimates else began + _PATIENT * seconds
         counted, ended = _probe(game, random, deadline, end)
         if counted >= IMMENSE or (estimates and not ended):
-            # A pass that was cut short counts too little, and counts all the same
-            # where it is more than the others.
+            # An interrupted pass counts too few histories. It is used only if its count
+            # exceeds the mean of the others.
             return max(counted, mean), error
         estimates.append(counted)
         mean = sum(estimates) / len(estimates)
         if len(estimates) > 1:
             error = float(np.std(estimates, ddof=1)) / math.sqrt(len(estimates))
-        # By Markov's inequality, one pass is this much too high once in 10,000 times.
+        # By Markov's inequality, one pass exceeds 10,000 times the true number with a
+        # probability of at most 1 / 10,000.
         clear = mean > 1e4 * room
         close = len(estimates) > 4 and error < _CLOSE * mean and room < math.inf
         share = _SMALL if time.thread_time() - began > _SHORT else _TINY
@@ -113,14 +117,16 @@ def _estimate(
 def _probe(
     game: pyspiel.Game, random: np.random.Generator, deadline: float, end: float
 ) -> tuple[float, bool]:
-    """One pass: how many histories it counts, and whether it came to the end.
+    """Make one pass; return the number of histories, and whether it is complete.
 
-    After `deadline` it follows one child of each history, after `end` none.
+    After `deadline`, the pass follows one child of each history, and after `end` it
+    stops.
     """
     root = game.new_initial_state()
     counted = 1.0
-    # Of each stratum one state that goes on, how many it stands for, and where it is
-    # the only child that is looked at its legal actions: to list millions takes long.
+    # For each stratum: one state that is not terminal, the number of histories that it
+    # represents, and its legal actions if it is the only child that is examined,
+    # because listing millions of actions takes long.
     level: _Level = {} if root.is_terminal() else {(0, 0): (root, 1.0, None)}
     while level:
         following: _Level = {}
@@ -157,9 +163,9 @@ def _probe(
 
 
 def _possible(state: pyspiel.State) -> list[int]:
-    """Legal actions; at chance nodes the outcomes that have a probability.
+    """Return legal actions, or at chance nodes the outcomes of positive probability.
 
-    Some games list others too, and stop with an error where one is taken.
+    Some games list other outcomes too, and raise an error if one is applied.
     """
     if state.is_chance_node():
         return [action for action, chance in state.chance_outcomes() if chance > 0]
@@ -167,22 +173,23 @@ def _possible(state: pyspiel.State) -> list[int]:
 
 
 def describe_histories(histories: float) -> str:
-    """A number of histories in words, such as "about 2.4e+09 histories"."""
+    """Return a number of histories in words, such as "about 2.4e+09 histories"."""
     if histories >= IMMENSE:
         return "more than 10^15 histories"
     return f"about {histories:.2g} histories"
 
 
 def check_limit(game: pyspiel.Game, limit: memory.Limit) -> None:
-    """Refuses a game that clearly exceeds a memory limit, before walking it.
+    """Raise an error for a game that clearly exceeds a memory limit, before walking it.
 
     Args:
-      game: the game.
-      limit: bytes, a size like "3GB", "none", or None for the default.
+      game: The game.
+      limit: Memory limit: bytes, a size like "3GB", "none", or None for the default.
 
     Raises:
-      GameTooLargeError: the game is clearly too large, or the limit too little for any.
-      ValueError: the limit is no size.
+      GameTooLargeError: If the game is clearly too large, or the limit is too small for
+        any game.
+      ValueError: If the limit is not a size.
     """
     size = memory.parse_limit(limit)
     fits = memory.histories_within(size)
@@ -194,16 +201,14 @@ def check_limit(game: pyspiel.Game, limit: memory.Limit) -> None:
         reason = f"has {describe_histories(histories)}"
         if histories < IMMENSE:
             need = memory.BASE_BYTES + histories * memory.BYTES_PER_HISTORY
-            reason += (
-                f", which would take about {memory.describe_bytes(need)} to compile"
-            )
+            reason += f", whose tree would need about {memory.describe_bytes(need)}"
         raise memory.too_large(game, reason, limit, size)
 
 
 class Watch:
-    """A long walk through a game: shown, and ended where memory does not suffice.
+    """Context manager of a long walk: it shows progress and enforces a memory limit.
 
-    Limits are told apart from what the process held before, as in a large notebook.
+    Memory that the process held before, for example in a notebook, does not count.
     """
 
     def __init__(
@@ -216,18 +221,18 @@ class Watch:
         later: int = 0,
         progress: bool = False,
     ) -> None:
-        """Begins.
+        """Start to observe memory and time.
 
         Args:
-          game: whose walk.
-          limit: as of `check_limit`.
-          doing: such as "walking".
-          unit: what is counted, such as "histories".
-          later: bytes that each of them takes when the walk is over.
-          progress: show a bar, should it take long.
+          game: Game that is walked.
+          limit: Memory limit, as for `check_limit`.
+          doing: Verb for the progress bar, such as "walking".
+          unit: Noun for the counted items, such as "histories".
+          later: Memory in bytes that each item needs after the walk.
+          progress: Whether to show a bar if the walk takes long.
 
         Raises:
-          ValueError: the limit is no size.
+          ValueError: If the limit is not a size.
         """
         self._game, self._limit, self._unit, self._later = game, limit, unit, later
         self._size, self._held = memory.parse_limit(limit), memory.held_bytes()
@@ -247,13 +252,13 @@ class Watch:
         self._bar.close()
 
     def __call__(self, done: int) -> None:
-        """Looks at memory and clock, unless that was done just now.
+        """Check memory and update the progress bar, at most every 0.05 seconds.
 
         Args:
-          done: how many there are so far.
+          done: Number of items so far.
 
         Raises:
-          GameTooLargeError: they take more memory than the limit.
+          GameTooLargeError: If the items need more memory than the limit.
         """
         now = time.perf_counter()
         if now < self._next:
@@ -264,7 +269,7 @@ class Watch:
         need = memory.IMPORTED_BYTES + grown + done * self._later
         if need > self._size:
             reason = (
-                f"has more than {done:,} {self._unit}, which take "
-                f"{memory.describe_bytes(need)} to lay out"
+                f"has more than {done:,} {self._unit}, which need "
+                f"{memory.describe_bytes(need)}"
             )
             raise memory.too_large(self._game, reason, self._limit, self._size)

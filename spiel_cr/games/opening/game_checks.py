@@ -1,8 +1,9 @@
-"""What a game's states say of its rules, checked where it is asked.
+"""Checks of a game's rules, made when states are queried.
 
-A game promises two players, zero sum, and odds of chance that sum to 1. Whoever steps
-OpenSpiel's states asks for outcomes and payoffs here, so that a broken promise is
-noticed at the first state that breaks it, also in a game that is never compiled.
+A game must have two players, zero sum, and chance probabilities that sum to 1. Code
+that simulates OpenSpiel's states queries chance outcomes and payoffs through this
+module, so that a violation is reported at the first state that shows it, even if the
+game tree is never built.
 """
 
 import math
@@ -17,27 +18,29 @@ from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.messages import one_line
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 
-# How far the odds at a chance node may be from 1 in sum.
+# Tolerance for the sum of the probabilities at a chance node.
 CHANCE_TOLERANCE = 1e-9
-# How far two returns may be from zero in sum, as a share of the larger one; and as a
-# share of the game's declared utilities, for payoffs that are differences of these.
+# Tolerances for the sum of two returns: relative to the larger one, and relative to
+# the game's declared utilities, for payoffs that are differences of such utilities.
 PAYOFF_TOLERANCE = 1e-9
 DECLARED_TOLERANCE = 1e-13
-# Moves within which a player is to have moved, where information states are tried.
+# Number of moves within which `_try_information` looks for a decision.
 _FIRST_MOVES = 20
 
 
 def chance_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
-    """The outcomes of a chance node and their probabilities, in the game's order.
+    """Return the outcomes and probabilities of a chance node, in the game's order.
 
-    Outcomes of probability zero are left out: nothing leads there, and odds below them
-    would be 0 / 0. The probabilities are as the game gives them, not normalised.
+    Outcomes of probability zero are omitted, because they are unreachable and
+    conditional probabilities below them would be 0 / 0. The probabilities are not
+    normalised.
 
     Args:
-      state: a chance node.
+      state: State at a chance node.
 
     Raises:
-      InvalidGameError: a probability is negative or no number, or they do not sum to 1.
+      InvalidGameError: If a probability is negative or not a number, or if they do not
+        sum to 1.
     """
     return possible_outcomes(state, state.chance_outcomes())
 
@@ -45,17 +48,17 @@ def chance_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
 def possible_outcomes(
     state: pyspiel.State, outcomes: list[tuple[int, float]]
 ) -> list[tuple[int, float]]:
-    """Checks outcomes that were asked already, as `chance_outcomes` does.
+    """Check chance outcomes that were already queried, as `chance_outcomes` does.
 
     Args:
-      state: a chance node.
-      outcomes: all that it gives, with their probabilities.
+      state: State at a chance node.
+      outcomes: All outcomes of the node, with their probabilities.
 
     Returns:
-      The same list, if all have a positive probability.
+      The same list, if all outcomes have a positive probability.
 
     Raises:
-      InvalidGameError: as `chance_outcomes`.
+      InvalidGameError: As `chance_outcomes`.
     """
     total = 0.0
     for _, probability in outcomes:
@@ -71,7 +74,7 @@ def possible_outcomes(
 def _positive(
     state: pyspiel.State, outcomes: list[tuple[int, float]]
 ) -> list[tuple[int, float]]:
-    """The outcomes of positive probability; refuses odds that are none."""
+    """Return outcomes of positive probability; raise an error for invalid ones."""
     for action, probability in outcomes:
         if not 0 <= probability <= 1 + CHANCE_TOLERANCE:
             raise invalid(
@@ -153,19 +156,20 @@ def checked_returns(
 
 
 def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
-    """Refuses games that cannot be the two-player zero-sum games that they claim.
+    """Raise an error if a game cannot be the two-player zero-sum game that it declares.
 
     Args:
-      game: a sequential game.
-      asks: ask it once what a player knows.
+      game: Sequential game.
+      asks: Whether to query an information state once.
 
     Raises:
-      InvalidGameError: it says something else, or cannot be asked.
+      InvalidGameError: If the declared utilities are not zero-sum, or information
+        states cannot be queried.
     """
     if asks:
         _try_information(game)
     low, high = game.min_utility(), game.max_utility()
-    # OpenSpiel takes the sum of the first terminal of an EFG file, and rounds it.
+    # For an EFG file, OpenSpiel declares the rounded sum of the first terminal node.
     tolerance = sum_tolerance(game, low, high)
     tolerance = tolerance if math.isfinite(tolerance) else 0.0
     total = game.utility_sum()
@@ -184,10 +188,10 @@ def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
 
 
 def _try_information(game: pyspiel.Game) -> None:
-    """Asks a game written in Python once what a player knows.
+    """Query one information state of a game that is written in Python.
 
-    OpenSpiel's states take that from an observer if they do not say it themselves, and
-    without one Python raises AttributeError.
+    If states do not implement information states, OpenSpiel uses an observer of the
+    game. Without an observer, Python raises AttributeError.
     """
     state = game.new_initial_state()
     for _ in range(_FIRST_MOVES):
@@ -210,10 +214,10 @@ def _try_information(game: pyspiel.Game) -> None:
 
 
 def check_state(state: pyspiel.State) -> None:
-    """Refuses states of a game with simultaneous moves that was not converted.
+    """Raise an error for a state of a simultaneous game that was not converted.
 
     Raises:
-      ValueError: it is one.
+      ValueError: If the state is of such a game.
     """
     game = state.get_game()
     if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
@@ -225,21 +229,21 @@ def check_state(state: pyspiel.State) -> None:
 
 
 def impossible_outcomes(state: pyspiel.State) -> list[int]:
-    """Outcomes of chance that are listed with probability zero; [] elsewhere."""
+    """Return chance outcomes with probability zero; [] at other nodes."""
     if not state.is_chance_node():
         return []
     return [action for action, chance in state.chance_outcomes() if not chance > 0]
 
 
 def feature_count(game: Any, features: str) -> int:
-    """F: the length of a game's tensors.
+    """Return the number of features F: the length of a game's tensors.
 
     Args:
-      game: an OpenSpiel game.
+      game: OpenSpiel game.
       features: "information_state" or "observation".
 
     Raises:
-      ValueError: the game does not provide them.
+      ValueError: If the game does not provide them.
     """
     if not getattr(game.get_type(), f"provides_{features}_tensor"):
         raise ValueError(
@@ -262,7 +266,7 @@ def utility_bounds(game: pyspiel.Game) -> tuple[float, float] | None:
 
 
 def sum_tolerance(game: pyspiel.Game, first: float, second: float) -> float:
-    """How far from zero two returns of a game may be in sum."""
+    """Return the tolerance for the sum of two returns of a game."""
     declared = max(abs(game.min_utility()), abs(game.max_utility()))
     larger = max(abs(first), abs(second))
     rounding = DECLARED_TOLERANCE * declared if math.isfinite(declared) else 0.0
@@ -270,7 +274,7 @@ def sum_tolerance(game: pyspiel.Game, first: float, second: float) -> float:
 
 
 def no_action(state: pyspiel.State, player: int) -> InvalidGameError:
-    """The error to raise where a player is to act and cannot."""
+    """Return the error for a player that is to act without a legal action."""
     return invalid(
         state,
         f"player {player} has no legal action",
@@ -280,7 +284,7 @@ def no_action(state: pyspiel.State, player: int) -> InvalidGameError:
 
 
 def wrong_action(state: pyspiel.State, action: int) -> InvalidGameError:
-    """The error to raise after an action whose number is no int32."""
+    """Return the error for an action whose number is not a valid int32."""
     return invalid(
         state,
         f"the last action is {action}",
@@ -289,7 +293,7 @@ def wrong_action(state: pyspiel.State, action: int) -> InvalidGameError:
 
 
 def wrong_player(state: pyspiel.State, player: int) -> InvalidGameError:
-    """The error to raise where somebody acts who cannot."""
+    """Return the error for an acting player that is not supported."""
     return invalid(
         state,
         f"current_player gives {player}",
@@ -299,15 +303,15 @@ def wrong_player(state: pyspiel.State, player: int) -> InvalidGameError:
 
 
 def check_moves(game: pyspiel.Game, histories: Histories) -> None:
-    """Checks what a walk over states has found: actions, and products of odds.
+    """Check actions and chance probabilities after a walk over states.
 
     Args:
-      game: for messages.
-      histories: all N histories, in breadth-first order.
+      game: Game, for messages.
+      histories: All N histories, in breadth-first order.
 
     Raises:
-      InvalidGameError: an action is negative or offered twice, or the probability of a
-        history is too small to be told from zero.
+      InvalidGameError: If an action is negative or listed twice, or the probability of
+        a history underflows to zero.
     """
 
     def wrong(history: int, problem: str, remedy: str) -> InvalidGameError:
@@ -343,12 +347,12 @@ def check_moves(game: pyspiel.Game, histories: Histories) -> None:
 
 
 def invalid(state: pyspiel.State, problem: str, remedy: str) -> InvalidGameError:
-    """The error to raise at a state that breaks a promise of its game.
+    """Return the error for a state that violates a requirement for games.
 
     Args:
-      state: where.
-      problem: what is wrong there, with the value.
-      remedy: what must hold, and what to do.
+      state: The state.
+      problem: Problem at the state, with the value.
+      remedy: Requirement and remedy.
     """
     game = state.get_game()
     place = describe_history(game, state.history())
@@ -356,11 +360,11 @@ def invalid(state: pyspiel.State, problem: str, remedy: str) -> InvalidGameError
 
 
 def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:
-    """A history in words, for errors: its moves by name, then as OpenSpiel's actions.
+    """Return a history as text: its moves by name, and as OpenSpiel's actions.
 
     Args:
-      game: a sequential game.
-      actions: from the root, chance included.
+      game: Sequential game.
+      actions: Actions from the root, chance included.
     """
     path = [int(action) for action in actions]
     if not path:
@@ -370,7 +374,7 @@ def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:
         for action in path:
             names.append(state.action_to_string(state.current_player(), action))
             state.apply_action(action)
-    # The game is known to be broken: the numbers alone must do.
+    # The game has errors, so only the numbers of the actions are printed.
     except BaseException:
         return f"after actions {path}"
     return f"after {', '.join(names)} (actions {path})"

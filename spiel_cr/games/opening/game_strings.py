@@ -1,7 +1,7 @@
-"""An OpenSpiel game string is checked and loaded.
+"""OpenSpiel game strings, which are checked before OpenSpiel loads a game.
 
-OpenSpiel answers some mistakes with lines of its sources, ignores text behind the
-last bracket and the first of two equal parameters, and crashes at a few.
+For some mistakes, OpenSpiel prints lines of its sources or crashes. It also ignores
+text after the last bracket, and the first of two parameters with the same name.
 """
 
 import difflib
@@ -17,7 +17,7 @@ import pyspiel
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import Parameters, parse, read_number, remedy
 
-# How games call their number of players.
+# Names of the parameter for the number of players.
 _PLAYERS = ("players", "numPlayers", "num_players")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _MOST = 2**31 - 1
@@ -28,7 +28,7 @@ _HOLDEM = (
     "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
     "raiseSize=10 10 20 20,maxRaises=3 4 4 4)'"
 )
-# What people call games, in small letters without "_", and what to write.
+# Common names of games, in lower case without "_", and their names in OpenSpiel.
 _CALLED = {
     "battleships": "battleship",
     "goofspiel4": "python_ii_goofspiel(num_cards=4)",
@@ -43,12 +43,12 @@ _CALLED = {
     "rps": "python_rock_paper_scissors",
     "tictactoe": "phantom_ttt, or tic_tac_toe where nothing is hidden",
 }
-# Of `universal_poker`.
+# Ranks and suits of `universal_poker`.
 _RANKS, _SUITS = "23456789TJQKA", "cdhs"
-# Hands of two cards out of 52, of both players.
+# Number of hands of two cards out of 52, for both players together.
 _REACHES = 2652
 _MOST_BOARD = 7
-# Whole numbers: least and most.
+# Smallest and largest values of parameters that are whole numbers.
 _SIZES = {
     "numRounds": (1, 4),
     "numSuits": (1, len(_SUITS)),
@@ -56,7 +56,7 @@ _SIZES = {
     "numHoleCards": (1, 3),
     "potSize": (0, _MOST),
 }
-# Lists: least and most of their numbers.
+# Smallest and largest numbers in parameters that are lists.
 _LISTS = {
     "blind": (0, _MOST),
     "stack": (1, _MOST),
@@ -69,16 +69,16 @@ _BY_PLAYER = ("blind", "stack")
 
 
 def load_string(text: str) -> pyspiel.Game:
-    """Loads a game by its string, which is checked by what OpenSpiel says of its games.
+    """Load a game by its string, after a check of its parameters.
 
     Args:
-      text: such as "liars_dice(numdice=1)"; spaces around its parts are left out.
+      text: String such as "liars_dice(numdice=1)". Spaces around its parts are ignored.
 
     Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game or a parameter, or refuses
-        what the parameters say.
-      ValueError: the string cannot be read; or a parameter is of another type, names
-        no file, or asks for more or fewer players than two.
+      pyspiel.SpielError: If OpenSpiel does not know the game or a parameter, or rejects
+        the values of the parameters.
+      ValueError: If the string cannot be parsed, or a parameter has another type, names
+        a missing file, or requires another number of players than two.
     """
     parameters = parse(text, "game", empty=True)
     values = _checked(parameters, text)
@@ -88,28 +88,28 @@ def load_string(text: str) -> pyspiel.Game:
         raise ValueError(
             f"game={text!r} is not UTF-8; write the name and parameters of a game"
         ) from None
-    announce(f"loading {parameters.name}")  # which may take half a minute
+    announce(f"loading {parameters.name}")  # loading may take half a minute
     try:
-        # Not by a string: OpenSpiel reads every number in it as a number, and does not
-        # accept that where it needs text.
+        # Parameters are passed as values, because OpenSpiel would read every number in
+        # a string as a number, even if the parameter is a text.
         game = pyspiel.load_game(parameters.name, values)
         begin = game.new_initial_state()
         stuck = begin.current_player() >= 0 and not begin.legal_actions()
     except pyspiel.SpielError as error:
         raise pyspiel.SpielError(
-            f"game={text!r}: OpenSpiel refuses it{reason(error)}; choose other values "
+            f"game={text!r}: OpenSpiel rejects it{reason(error)}; choose other values "
             f"of its parameters: {_listed(parameters.name)}"
         ) from error
     if stuck:
         raise ValueError(
-            f"game={text!r}: there is no legal action at its beginning; choose other "
+            f"game={text!r}: its initial state has no legal action; choose other "
             f"values of its parameters: {_listed(parameters.name)}"
         )
     return game
 
 
 def load_printed(text: str) -> pyspiel.Game:
-    """Load a game by the string that OpenSpiel prints of it.
+    """Load a game by the string that OpenSpiel prints for it.
 
     OpenSpiel itself cannot load some of these strings: it prints a text parameter with
     the value "5" as pile_sizes=5, and reads that as a number.
@@ -126,11 +126,11 @@ def load_printed(text: str) -> pyspiel.Game:
 
 
 def _with_text(parameters: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return parameters in which what must be text is text, as it was written.
+    """Return parameters in which text parameters have their text as written.
 
     Args:
       parameters: Parameters as OpenSpiel reads them, with the "name" of the game.
-      text: The string that they were read from.
+      text: String from which they were read.
     """
     if parameters.get("name") not in pyspiel.registered_names():
         return parameters
@@ -146,7 +146,7 @@ def _with_text(parameters: dict[str, Any], text: str) -> dict[str, Any]:
     try:
         written = parse(text, "game", empty=True).values
     except ValueError:
-        return parameters  # brackets in a text; OpenSpiel will say what it thinks of it
+        return parameters  # a text with brackets, which OpenSpiel will report
     changed = {
         key: _with_text(parameters[key], written[key])
         if isinstance(parameters[key], dict)
@@ -157,14 +157,14 @@ def _with_text(parameters: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _checked(parameters: Parameters, text: str) -> dict[str, Any]:
-    """Return the parameters for OpenSpiel, all checked, those of inner games too."""
+    """Return checked parameters for OpenSpiel, including those of inner games."""
     _check_name(parameters.name, text)
     table = _table(parameters.name)
     values = {}
     for key, value in parameters.values.items():
         if key not in table:
             raise pyspiel.SpielError(
-                f"game={text!r}: unknown parameter {key!r}; {parameters.name} takes "
+                f"game={text!r}: unknown parameter {key!r}; {parameters.name} accepts "
                 f"{_listed(parameters.name)}; {remedy(table)}"
             )
         values[key] = _value(key, value, table[key], text)
@@ -172,14 +172,14 @@ def _checked(parameters: Parameters, text: str) -> dict[str, Any]:
         if parameters.name == "universal_poker":
             _check_poker({**table, **values})
         if "fen" in values:
-            # Empty is the default, but OpenSpiel reads it as a position where given.
+            # Empty is the default, but OpenSpiel would read an explicit "" as a board.
             if values["fen"]:
                 _check_fen(values["fen"], {**table, **values}.get("board_size", 8))
             else:
                 del values["fen"]
     except ValueError as error:
         raise ValueError(
-            f"game={text!r}: {one_line(error)}; {parameters.name} takes "
+            f"game={text!r}: {one_line(error)}; {parameters.name} accepts "
             f"{_listed(parameters.name)}"
         ) from error
     for key in table:
@@ -191,10 +191,10 @@ def _checked(parameters: Parameters, text: str) -> dict[str, Any]:
 
 
 def _value(key: str, value: str, default: Any, text: str) -> Any:
-    """Return a parameter's value in the type that its default has.
+    """Return a parameter's value in the type of its default.
 
-    Text may be in quotes, which are left out: players expect that they need them
-    around text that looks like a number.
+    Text may be in quotes, which are removed, because users may expect that text that
+    looks like a number needs quotes.
     """
 
     def wrong(must: str) -> ValueError:
@@ -239,13 +239,13 @@ def _value(key: str, value: str, default: Any, text: str) -> Any:
 
 @functools.cache
 def _table(name: str) -> dict[str, Any]:
-    """A game's parameters with their defaults."""
+    """Return a game's parameters with their defaults."""
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
     return dict(kinds[name].parameter_specification)
 
 
 def _listed(name: str) -> str:
-    """A game's parameters for people."""
+    """Return a game's parameters as text."""
     shown = [
         f"{key}={'...' if isinstance(default, dict) else one_line(default)}"
         for key, default in _table(name).items()
@@ -254,7 +254,7 @@ def _listed(name: str) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What OpenSpiel says, where it is a sentence and no line of C++."""
+    """Return OpenSpiel's message in parentheses, or "" if it is a line of C++."""
     message = str(error).strip()
     if not message or re.search(r"\.cc:|CHECK_|::|[<>=]=|\n", message):
         return ""
@@ -262,7 +262,7 @@ def reason(error: Exception) -> str:
 
 
 def _check_name(name: str, text: str) -> None:
-    """Refuses unknown names before OpenSpiel prints all the known ones."""
+    """Raise an error for an unknown name; OpenSpiel would print all known names."""
     names = pyspiel.registered_names()
     if name in names:
         return
@@ -281,14 +281,14 @@ def _check_name(name: str, text: str) -> None:
 
 
 def _check_fen(text: str, size: int) -> None:
-    """Check a chess position; OpenSpiel reads unset memory where it is invalid.
+    """Check a chess position; OpenSpiel reads uninitialised memory if it is invalid.
 
     Args:
       text: Position in Forsyth-Edwards notation.
       size: Number of ranks and files of the board.
 
     Raises:
-      ValueError: If the notation is invalid, or a king is missing or there twice.
+      ValueError: If the notation is invalid, or a side does not have exactly one king.
     """
     fields = text.split(" ")
     ranks = fields[0].split("/")
@@ -311,17 +311,17 @@ def _check_fen(text: str, size: int) -> None:
 
 
 def _check_poker(values: Mapping[str, Any]) -> None:
-    """Refuses what the library behind `universal_poker` cannot read.
+    """Raise an error for parameters that `universal_poker` cannot read.
 
-    That library (of the Annual Computer Poker Competition) ends the process at most
-    mistakes; others it reads as something else.
+    Its library (of the Annual Computer Poker Competition) ends the process for most
+    mistakes, and misinterprets others.
 
     Args:
-      values: of all parameters, numbers as numbers.
+      values: Values of all parameters, with numbers as numbers.
 
     Raises:
-      ValueError: a parameter is wrong, or two do not fit together; names them and what
-        to write.
+      ValueError: If a parameter is invalid, or two parameters contradict each other.
+        The message names them and the remedy.
     """
     for name, (least, most) in _SIZES.items():
         if not least <= values[name] <= most:
@@ -334,21 +334,21 @@ def _check_poker(values: Mapping[str, Any]) -> None:
     if not any(lists["blind"]):
         raise ValueError(f"blind={values['blind']} must have a positive number")
     if pot not in (0, 2 * max(lists["blind"])):
-        # OpenSpiel takes stacks and the loss of who folds from potSize, but what is
-        # played for from blind: a check would win the blinds, and a fold lose the pot.
+        # OpenSpiel derives stacks and the loss of a fold from potSize, but the pot from
+        # blind. If both differ, a check would win the blinds, and a fold lose the pot.
         raise ValueError(
-            f"potSize={pot} must be twice the largest blind, as what is played for "
-            f"comes from blind; with blind={values['blind']} it is "
+            f"potSize={pot} must be twice the largest blind, because OpenSpiel takes "
+            f"the pot from blind; with blind={values['blind']} it is "
             f"{2 * max(lists['blind'])}; for a pot of {pot} write "
             f"blind={pot // 2} {pot // 2}"
         )
     if values["betting"] != "limit":
-        # OpenSpiel never ends where nobody has chips to bet.
+        # OpenSpiel does not end a game in which no player has chips to bet.
         paid = max(lists["blind"])
         if min(lists["stack"]) <= paid:
             raise ValueError(
-                f"stack={values['stack']} must be more than what is paid before the "
-                f"first bet, {paid}: the larger blind"
+                f"stack={values['stack']} must be larger than the larger blind, "
+                f"{paid}, which is paid before the first bet"
             )
     hole = values["numHoleCards"]
     board = sum(lists["numBoardCards"])
@@ -364,15 +364,15 @@ def _check_poker(values: Mapping[str, Any]) -> None:
 
 
 def _poker_numbers(values: Mapping[str, Any], name: str) -> list[int]:
-    """The numbers of a list; none where it is left out and may be.
+    """Return the numbers of a list; [] for an optional list that is empty.
 
     Raises:
-      ValueError: it is no list of enough numbers within the bounds.
+      ValueError: If the text is not a list of enough numbers within the bounds.
     """
     text = values[name]
     if name == "maxRaises" and not text:
         return []
-    # Bets without a limit have no sizes of raises.
+    # No-limit games have no sizes of raises.
     if name == "raiseSize" and values["betting"] != "limit":
         return []
     count = 2 if name in _BY_PLAYER else values["numRounds"]
@@ -392,7 +392,7 @@ def _poker_numbers(values: Mapping[str, Any], name: str) -> list[int]:
 
 
 def _check_board(values: Mapping[str, Any], most: int) -> None:
-    """Refuses public cards that are not in the deck, or more than are dealt."""
+    """Raise an error for too many public cards, or cards that are not in the deck."""
     text = values["boardCards"]
     ranks, suits = _RANKS[: values["numRanks"]], _SUITS[: values["numSuits"]]
     cards = [text[start : start + 2] for start in range(0, len(text), 2)]
@@ -406,7 +406,7 @@ def _check_board(values: Mapping[str, Any], most: int) -> None:
 
 
 def _check_hand_reaches(text: str) -> None:
-    """Refuses what is no list of probabilities of hands."""
+    """Raise an error for a text that is not a list of probabilities of hands."""
     if not text:
         return
     try:

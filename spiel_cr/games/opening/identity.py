@@ -1,8 +1,8 @@
-"""Whether two OpenSpiel games are the same, and whether their decisions are.
+"""Comparisons of OpenSpiel games, and of their decisions.
 
 A policy of one game is a policy of another one exactly if both have the same
-information states with the same legal actions, whatever the payoffs and the chance
-probabilities are.
+information states with the same legal actions. Payoffs and chance probabilities may
+differ.
 """
 
 import numpy as np
@@ -11,16 +11,16 @@ import pyspiel
 from spiel_cr.common.errors import OtherGameError
 from spiel_cr.games.opening.origins import is_python, load_again
 
-# Random rollouts of each game that are replayed in the other one.
+# Number of random rollouts of each game that are replayed in the other one.
 _ROLLOUTS = 32
 
 
 def same_game(first: pyspiel.Game, second: pyspiel.Game) -> bool:
-    """Return whether two games are known to be the same without walking through them.
+    """Return whether two games are known to be the same without a walk through them.
 
     Args:
       first: A sequential game.
-      second: Another one.
+      second: Another sequential game.
     """
     if first is second:
         return True
@@ -28,36 +28,36 @@ def same_game(first: pyspiel.Game, second: pyspiel.Game) -> bool:
         return False
     if is_python(first):
         return load_again(first) is not None and load_again(second) is not None
-    # A game that was read from text has nothing in its string.
+    # The string of a game that was read from text does not describe it.
     return load_again(first) is not None
 
 
 def other_game(argument: str, its_game: object, game: object) -> OtherGameError:
-    """Return the error to raise if something belongs to another game.
+    """Return the error for an argument that belongs to another game.
 
     Args:
       argument: Description of the argument, such as "a Result".
-      its_game: The game that it belongs to.
-      game: The game that it was given for.
+      its_game: Game to which the argument belongs.
+      game: Game for which it was passed.
     """
     return OtherGameError(
-        f"{argument} of {its_game} was given for {game}, and the two games differ in "
-        f"their information states or legal actions; give one of {game}"
+        f"{argument} of {its_game} was given for {game}, but the two games differ in "
+        f"their information states or legal actions; use one of {game}"
     )
 
 
 def check_same_decisions(
     argument: str, its_game: pyspiel.Game, game: pyspiel.Game
 ) -> None:
-    """Raise an error if random rollouts show that two games have other decisions.
+    """Raise an error if random rollouts show that two games have different decisions.
 
-    Each game plays matches at random, and the other one repeats the moves. Who acts,
-    the legal actions and the acting player's information state must agree throughout.
+    Each game plays random matches, and the other game repeats the moves. The acting
+    player, its legal actions and its information state must be equal at every decision.
 
     Args:
       argument: Description of the argument, for the error.
-      its_game: The sequential game that it belongs to.
-      game: The sequential game that it was given for.
+      its_game: Sequential game to which the argument belongs.
+      game: Sequential game for which it was passed.
 
     Raises:
       OtherGameError: If the games differ; the message names both.
@@ -74,7 +74,7 @@ def check_same_decisions(
 def _replays(
     leading: pyspiel.Game, following: pyspiel.Game, random: np.random.Generator
 ) -> bool:
-    """Return whether one random match of a game is a match of another one."""
+    """Return whether a random match of one game is also a match of another game."""
     state, other = leading.new_initial_state(), following.new_initial_state()
     while not state.is_terminal():
         player = state.current_player()

@@ -1,8 +1,8 @@
-"""A game is opened once: loaded, checked, and its batched rules looked up.
+"""Opened games: loaded, checked, and with their batched rules.
 
-`open_game` is called by public functions, at the door. What lies behind takes an
-`Opened`, a compiled game, a signal game or a source of histories, and asks nothing
-twice.
+Public functions call `open_game` on their argument. Functions below them receive an
+`Opened`, a game tree, a public-tree game or a source of histories, and do not repeat
+these checks.
 """
 
 import dataclasses
@@ -26,11 +26,12 @@ from spiel_cr.games.opening.origins import check_drawn, is_python, load_again
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Opened:
-    """A game that keeps what two-player zero-sum games promise.
+    """A game that has passed the checks for two-player zero-sum games.
 
     Attributes:
-      game: sequential.
-      kind: Name of the form in which the game is represented; empty: not yet.
+      game: Sequential OpenSpiel game.
+      kind: Name of the form in which the game is represented. Empty if it is not yet
+        represented.
     """
 
     kind: ClassVar[str] = ""
@@ -38,25 +39,25 @@ class Opened:
 
     @functools.cached_property
     def rules(self) -> BatchedRules | None:
-        """The game's batched rules, if it has them."""
+        """The game's batched rules, or None if it does not have them."""
         return batched_rules.of_game(self.game)
 
     @functools.cached_property
     def again(self) -> pyspiel.Game:
-        """The game loaded anew by its string, where that gives an equal one."""
+        """The game loaded again by its string, if that gives an equal game."""
         return load_again(self.game) or self.game
 
 
 class HasGame(Protocol):
-    """A game in another form: compiled, of signals, open."""
+    """A game in another form, such as a game tree or a public-tree game."""
 
     @property
     def game(self) -> pyspiel.Game:
-        """The game, loaded and checked."""
+        """The loaded and checked game."""
 
 
 _GameType = pyspiel.GameType
-# A game as users give it.
+# Types of games that users may pass.
 Openable: TypeAlias = str | pyspiel.Game | HasGame
 
 
@@ -166,14 +167,14 @@ def _zero_sum_remedy(game: pyspiel.Game) -> str:
 
 
 def open_game(game: Openable) -> Opened:
-    """Loads and checks a game, unless that is done.
+    """Load and check a game unless this has already been done.
 
     Args:
-      game: OpenSpiel game string, game, or one in another form, which was checked
-        when that was made.
+      game: OpenSpiel game string, a game, or a game in another form, which was checked
+        when that form was built.
 
     Raises:
-      pyspiel.SpielError, ValueError, TypeError: as `load_game`.
+      pyspiel.SpielError, ValueError, TypeError: As `load_game`.
     """
     if isinstance(game, Opened):
         return game

@@ -1,4 +1,4 @@
-"""Where a loaded game comes from: its string, the games that it wraps, its sources."""
+"""Origins of a loaded game: its string, wrapped games, and source files."""
 
 import os
 import pathlib
@@ -13,29 +13,29 @@ from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_printed
 
-# Wrappers whose games are others each time that they are loaded and walked.
+# Wrappers whose games differ each time that they are loaded and walked.
 _DRAWN = ("add_noise",)
 
 
 class UnknownOriginError(ValueError):
-    """What a game compiles to cannot be known from its string and its sources."""
+    """The string and the source files of a game do not determine its game tree."""
 
 
 def is_python(game: pyspiel.Game) -> bool:
-    """Whether a game is an object of a class in Python, and not one of OpenSpiel's."""
+    """Return whether a game is an object of a Python class."""
     return hasattr(game, "__dict__")
 
 
 def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
-    """Loads a game by its string; None where that gives no equal game.
+    """Load a game again by its string; return None if the result is not equal.
 
-    Wrappers written in C++ may have names that OpenSpiel does not know, and objects of
-    Python games more in them than their string says.
+    Wrappers in C++ may have names that OpenSpiel does not know, and objects of Python
+    games may have attributes that their string does not contain.
     """
     parameters = game.get_parameters()
     inner = [p["name"] for p in _all_parameters(parameters) if "name" in p]
-    # OpenSpiel prints all names that it knows where it does not know one, and that it
-    # finds no file where a game was made of text.
+    # For an unknown name, OpenSpiel would print all known names. For a game that was
+    # created from text, it would print that a file is missing.
     unknown = {game.get_type().short_name, *inner} - set(pyspiel.registered_names())
     if unknown or str(game) == "efg_game()":
         return None
@@ -47,13 +47,13 @@ def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     if same and is_python(game):
         try:
             same = bool(vars(again) == vars(game))
-        except ValueError:  # arrays, which have no single truth value
+        except ValueError:  # arrays do not have a truth value
             same = False
     return again if same else None
 
 
 def check_drawn(game: pyspiel.Game) -> None:
-    """Raises InvalidGameError where payoffs are drawn while the game is walked."""
+    """Raise InvalidGameError if payoffs are random while the game is walked."""
     names = [str(each.get("name")) for each in _all_parameters(game.get_parameters())]
     names[0] = game.get_type().short_name
     drawn = [name for name in names if name in _DRAWN]
@@ -61,25 +61,24 @@ def check_drawn(game: pyspiel.Game) -> None:
         raise InvalidGameError(
             f"{one_line(game)}: {drawn[0]} draws its noise while the game is walked, "
             f"so that two "
-            f"walks see two games; leave it out, or write the game with its noise as a "
-            f"file for efg_game"
+            f"walks give different games; leave it out, or write the game with its "
+            f"noise to a file for efg_game"
         )
 
 
 def sources(game: pyspiel.Game, rules: BatchedRules | None) -> set[str]:
-    """Files that a game depends on: its Python sources, and files in its parameters.
+    """Return the files on which a game depends: Python sources and parameter files.
 
-    Of Python classes, all sources in the folders of their modules.
+    For Python classes, these are all sources in the folders of their modules.
 
     Raises:
-      UnknownOriginError: the game is not what its string says, or a class has no source
-        file.
+      UnknownOriginError: If the game's string does not describe it, or a class has no
+        source file.
     """
     if load_again(game) is None:
         raise UnknownOriginError(
-            f"OpenSpiel loads no game, or another game by the string {one_line(game)}; "
-            f"register "
-            f"it, and give it parameters, so that its string tells it from others"
+            f"OpenSpiel does not load this game by the string {one_line(game)}; "
+            f"register it, and give it parameters that distinguish it from others"
         )
     games, files = [game], set[str]()
     for each in _all_parameters(game.get_parameters()):
@@ -107,7 +106,7 @@ def sources(game: pyspiel.Game, rules: BatchedRules | None) -> set[str]:
 
 
 def _all_parameters(parameters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Parameters of a game, and of the games that it wraps: these have a "name"."""
+    """Yield the parameters of a game, and of wrapped games (these have a "name")."""
     yield parameters
     for value in parameters.values():
         if isinstance(value, Mapping):

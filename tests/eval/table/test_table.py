@@ -252,7 +252,7 @@ def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):
     monkeypatch.setattr(series, "bot", fail)
     with pytest.raises(ValueError, match="it fell asleep"):
         play.serve(series, opens=False)
-    assert "the table: http://127.0.0.1:" in capsys.readouterr().out
+    assert "page: http://127.0.0.1:" in capsys.readouterr().out
 
 
 def test_a_lobby_of_games_and_strengths(monkeypatch):

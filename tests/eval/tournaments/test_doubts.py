@@ -13,7 +13,7 @@ def test_matches_too_few_to_tell_say_how_many_would_be(capsys):
     tournament_command._print_doubts(["[1]", "[2]", "[3]"], result)
     assert capsys.readouterr().out == (
         "[1] and [2]: not significant; "
-        "about 400 matches would be enough, if the mean stays\n"
+        "about 400 matches would be enough, if the mean is unchanged\n"
     )
 
 
@@ -26,7 +26,7 @@ def test_pairs_that_are_told_apart_and_the_order_of_all(capsys):
     tournament_command._print_table(result)
     lines = capsys.readouterr().out.splitlines()
     assert "in all: [3] +2.5000, [1] -0.7500, [2] -1.7500" in lines
-    assert "all other pairs: significant at 95 %" in lines
+    assert "all other pairs: significant at 95%" in lines
     mean[0][1], mean[1][0] = 1.5, -1.5
     tournament_command._print_doubts(["[1]", "[2]", "[3]"], result)
-    assert capsys.readouterr().out == "all pairs: significant at 95 %\n"
+    assert capsys.readouterr().out == "all pairs: significant at 95%\n"

@@ -237,7 +237,9 @@ def test_damaged_line_is_named(tmp_path):
     wrong["returns"] = [0.0, *wrong["returns"]]
     made[3] = json.dumps(json_log.sealed(wrong)) + "\n"
     log.write_text("".join(made))
-    with pytest.raises(ValueError, match="line 4, is not a match.*has a wrong returns"):
+    with pytest.raises(
+        ValueError, match="line 4, is not a valid match.*has a wrong returns"
+    ):
         play(tmp_path)
 
 

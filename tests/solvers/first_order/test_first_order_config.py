@@ -16,11 +16,13 @@ def test_other_modules_know_the_names():
 def test_where_they_do_not_belong():
     with pytest.raises(ValueError, match="is first-order, and must be full-width"):
         find("pdhg", families=(CFR,))
-    with pytest.raises(ValueError, match="unknown parameter 'gamma'; pdhg takes none"):
+    with pytest.raises(
+        ValueError, match="unknown parameter 'gamma'; pdhg accepts none"
+    ):
         find("pdhg(gamma=1)")
     with pytest.raises(ValueError, match="prox='l1' must be one of euclidean, entropy"):
         find("egt(prox=l1)")
-    with pytest.raises(ValueError, match="pdhg takes none|smoothing takes none"):
+    with pytest.raises(ValueError, match="pdhg accepts none|smoothing accepts none"):
         find("iterated-smoothing(prox=entropy)")
     with pytest.raises(ValueError, match="no regrets"):
         solve_with("kuhn_poker", "pdhg", 1, buckets=(None, None))
