@@ -221,9 +221,9 @@ def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatc
     tree = games.compiled("leduc")
     for module in (cfr, mccfr):
         monkeypatch.setattr(module, "make_solver", None)
-    with pytest.raises(GameTooLargeError, match="cfr.* on leduc.*float32"):
+    with pytest.raises(GameTooLargeError, match="leduc.* by cfr .*float32"):
         spiel_cr.CFRSolver(tree, memory_limit="380MB")
-    with pytest.raises(GameTooLargeError, match="os-mccfr.* on leduc.*smaller batch"):
+    with pytest.raises(GameTooLargeError, match="leduc.* by os-mccfr.*smaller batch"):
         OOSBot(tree, 0, memory_limit="380MB")
 
 

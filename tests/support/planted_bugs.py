@@ -86,7 +86,7 @@ BUGS = (
     ),
     Bug(
         "spiel_cr/evaluation/responses/ismcts_kernel.py",
-        "arrived = reached - table.begun[begin:end]",
+        "arrived = reached - table.started[begin:end]",
         "arrived = reached",
         "tests/evaluation/responses",
         "simulations that began at an infoset count above it",
