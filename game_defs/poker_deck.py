@@ -1,9 +1,10 @@
-"""Cards of poker games: possible deals, and winners of showdowns.
+"""Decks of poker games: possible deals, and winners of showdowns.
 
-Each player gets one card, then public cards follow. The dealt cards share one integer,
-so that states in arrays are small: six bits for each deal, in order, which hold the
-card plus 1, or 0 before the deal. Functions of packed cards accept integers and numpy
-arrays (elementwise), except `Deck.deal_probabilities` and `Deck.text`.
+Each player receives one card before the public cards are dealt. All dealt cards are
+packed into one integer, so that states in arrays are small. Each deal has six bits, in
+the order of the deals: the card plus 1, or 0 if the card has not been dealt. Functions
+of packed cards accept integers and numpy arrays (elementwise), except
+`Deck.deal_probabilities` and `Deck.text`.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""The parameters of a `universal_poker`, and whether it is a signal game."""
+"""The deals of a `universal_poker`, read from its parameters."""
 
 import itertools
 from typing import NamedTuple
@@ -13,15 +13,15 @@ MAX_HOLE_CARDS = 2
 
 
 class Rules(NamedTuple):
-    """What is dealt when. Bets are read off OpenSpiel's states.
+    """Deals of a game; the bets are read from OpenSpiel's states.
 
     Attributes:
-      deck: all cards.
-      hole: private cards of each player.
-      board: public cards that lie there from the start, as the game's string has them.
-      deals: how many public cards are dealt before each round of bets.
-      reaches: float64 [2, n], how likely each player is to hold each hand, in the order
-        of `cards.Sets`; None: all hands are equally likely.
+      deck: Deck of all cards.
+      hole: Number of private cards of each player.
+      board: Public cards at the start, in the order of the game string.
+      deals: Number of public cards dealt before each round of bets.
+      reaches: float64 [2, n], weights of both players' hands, in the order of
+        `cards.Sets`; None: all hands are equally likely.
     """
 
     deck: Deck
@@ -31,16 +31,17 @@ class Rules(NamedTuple):
     reaches: np.ndarray | None
 
     def round_of(self, dealt: int) -> int:
-        """Return the round, from 0, in which so many public cards were dealt."""
+        """Return the round, from 0, in which `dealt` public cards have been dealt."""
         totals = itertools.accumulate(self.deals)
         return max(0, sum(cards <= dealt for cards in totals) - 1)
 
 
 def rules_of(game: pyspiel.Game) -> Rules:
-    """Read the rules from a game's parameters.
+    """Return the rules that a game's parameters describe.
 
     Raises:
-      ValueError: If the game has no supported public-tree form; the message says why.
+      ValueError: If the game has no supported public-tree form. The message gives the
+        reason.
     """
     params = game.get_parameters()
     if params["numPlayers"] != base.NUM_PLAYERS:
@@ -76,9 +77,10 @@ def rules_of(game: pyspiel.Game) -> Rules:
 
 
 def _deals(params: dict, shown: int) -> list[int]:
-    """Return how many public cards are dealt before each round of bets that is left.
+    """Return the number of public cards dealt before each remaining round of bets.
 
-    As OpenSpiel does, a subgame begins in the round that its last card belongs to.
+    As in OpenSpiel, a subgame begins in the round to which its last public card
+    belongs.
     """
     every = [int(cards) for cards in params["numBoardCards"].split()]
     every = (every + [0] * params["numRounds"])[: params["numRounds"]]
@@ -95,9 +97,10 @@ def _deals(params: dict, shown: int) -> list[int]:
 
 
 def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
-    """In the order of `cards.Sets`.
+    """Return the weights of both players' hands, in the order of `cards.Sets`.
 
-    OpenSpiel orders hands by rank and, within it, by suit backwards ("shdc").
+    OpenSpiel orders hands by rank and, within a rank, by suit in reverse order
+    ("shdc").
     """
     if not text:
         return None
