@@ -43,7 +43,7 @@ _NAME = "python_ii_goofspiel"
 _ORDERS = ("ascending", "descending")
 _RETURNS = ("win_loss", "point_difference")
 
-# Who took a point card: player 0, player 1 or nobody, and how strings write that.
+# Index of a tie next to players 0 and 1, and the symbols of winners in strings.
 TIE = 2
 _WINNER_SIGNS = "01="
 
@@ -58,8 +58,8 @@ _GAME_TYPE = base.game_type(
 )
 
 
-# The rules, as pure functions. Their domains are small, so code on arrays of states
-# can tabulate them. A bid is the index of a card, 0..N-1, its value less one.
+# Rules as pure functions. Their domains are small, so that batched rules can tabulate
+# them. A bid is the index of a card, 0..N-1, which is its value minus one.
 
 
 def point_cards(num_cards: int, points_order: str) -> tuple[int, ...]:
@@ -78,7 +78,7 @@ def round_winner(bid0: int, bid1: int) -> int:
 def points(winners: Iterable[int], cards: Iterable[int]) -> tuple[int, int]:
     """Return both players' points after rounds won as given, for the point cards."""
     totals = [0, 0, 0]
-    # Fewer winners than cards while the game goes on.
+    # Before the end there are fewer winners than cards.
     for winner, card in zip(winners, cards, strict=False):
         totals[winner] += card
     return totals[0], totals[1]
@@ -162,7 +162,7 @@ class IIGoofspielState(base.State):
         """Use `game.new_initial_state()` instead."""
         super().__init__(game)
         self.rules = game.rules
-        # Clones deep-copy each attribute, and bytes and str are copied for free.
+        # Clones deep-copy each attribute; copies of bytes and str are free.
         self.bids = b""
         self.winners = ""
 

@@ -41,7 +41,7 @@ from game_defs import base, latent_board, parameters
 from game_defs.latent_board import CELLS_OF, FULL, LATER, LETTERS, NUM_CELLS, TURN
 
 _NAME = "python_latent_tic_tac_toe"
-_HIDDEN = "?"  # for a cell that is not shown
+_HIDDEN = "?"  # Text of a hidden cell.
 _CONFLICTS = ("discard", "keep")
 _MASKS = np.array(
     [[c in CELLS_OF[s] for c in range(NUM_CELLS)] for s in range(FULL + 1)]
@@ -194,7 +194,7 @@ class LatentTicTacToeObserver(base.Observer):
         """Return what `player` observes at `state`."""
         moves = state.moves
         owners = self._owners[player]
-        # Every move takes two characters, so this is who made the last one.
+        # Each move has two characters, so this is the player of the last move.
         mover = (len(moves) // 2 + 1) % 2
         if self._recall and self._public:
             if moves and mover not in owners:

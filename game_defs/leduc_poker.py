@@ -85,7 +85,7 @@ class LeducPokerGame(poker.PokerGame):
 def leduc_deck(num_ranks: int) -> Deck:
     """Return the deck of two suits; only ranks are dealt."""
     ranks = np.arange(num_ranks)
-    # By the own card and the public one: a pair beats any single card.
+    # By private and public card: a pair beats any single card.
     strength = ranks[:, None] + num_ranks * (ranks[:, None] == ranks)
     return Deck(
         names=tuple(str(rank) for rank in range(num_ranks)),

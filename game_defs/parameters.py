@@ -12,7 +12,7 @@ from typing import Any
 
 import pyspiel
 
-# What a parameter may be: the whole numbers of a range, or one of some words.
+# Allowed values of a parameter: integers of a range, or words of a list.
 Allowed = range | Sequence[str]
 
 
@@ -45,7 +45,7 @@ def merge(
                 f"{game}: unknown parameter {name!r}; {_hint(name, defaults)}it has "
                 f"{', '.join(sorted(defaults)) or 'none'}"
             )
-        # Not isinstance: True is an int in Python, but no number of cards.
+        # Not isinstance, because True is an int in Python.
         if type(value) is not type(defaults[name]):
             raise ValueError(
                 f"{game}: {name}={value!r} is {_article(value)}; "

@@ -18,7 +18,7 @@ from game_defs.base import NUM_PLAYERS, Shared
 CARD_BITS = 6
 _CARD_MASK = (1 << CARD_BITS) - 1
 MAX_CARDS = _CARD_MASK
-UNSEEN = "-"  # stands for what is not there
+UNSEEN = "-"  # Text of a card that has not been dealt.
 
 _Cards = TypeVar("_Cards", int, np.ndarray)
 
@@ -83,7 +83,7 @@ class Deck(Shared):
           An integer, or int64 [n]. The result is undefined if a card has not been
           dealt.
         """
-        # A card that is not dealt becomes -1, the last one.
+        # A card that has not been dealt has the index -1, the last card.
         deals = NUM_PLAYERS + len(self.public)
         card0, card1, *public = (card_of(cards, i) - 1 for i in range(deals))
         strength0 = self.strength[card0, *public]

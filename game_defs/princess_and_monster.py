@@ -37,7 +37,7 @@ from game_defs import base, parameters
 _NAME = "python_princess_and_monster"
 _NO_SQUARE = -1
 
-# An action is a direction: its name, and the step in rows and columns.
+# Each action is a direction: its name, and the step in rows and columns.
 DIRECTIONS = (("Up", -1, 0), ("Right", 0, 1), ("Down", 1, 0), ("Left", 0, -1))
 
 _GAME_TYPE = base.game_type(
@@ -47,7 +47,7 @@ _GAME_TYPE = base.game_type(
 )
 
 
-# The rules, as tables and pure functions, which take arrays just as well, elementwise.
+# Rules as tables and pure functions, which also accept arrays (elementwise).
 
 
 def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
@@ -81,7 +81,7 @@ def utility(
     caught: bool | np.ndarray, num_moves: int | np.ndarray, horizon: int
 ) -> int | np.ndarray:
     """Return the princess's utility at the end; `num_moves` counts all moves."""
-    # 2 T, or num_moves - 2 T if she is caught.
+    # 2 T, or num_moves - 2 T if the princess is caught.
     return 2 * horizon - caught * (4 * horizon - num_moves)
 
 
@@ -139,7 +139,7 @@ class PrincessAndMonsterState(base.State):
         """Use `game.new_initial_state()` instead."""
         super().__init__(game)
         self.rules = game.rules
-        # Clones deep-copy each attribute, and bytes are copied for free.
+        # Clones deep-copy each attribute; bytes are immutable, so copies are free.
         self.squares = bytes((0, len(game.rules.neighbours) - 1))
 
     def num_moves(self) -> int:
@@ -161,7 +161,7 @@ class PrincessAndMonsterState(base.State):
         return [action for action in range(4) if targets[action] != _NO_SQUARE]
 
     def _apply_action(self, action: int) -> None:
-        # The one to move is the one who did not move last.
+        # The player to move is the one that did not move last.
         target = self.rules.neighbours[self.squares[-2]][action]
         self.squares += bytes((target,))
 

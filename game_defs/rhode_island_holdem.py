@@ -87,7 +87,7 @@ class RhodeIslandHoldemGame(poker.PokerGame):
                 "more ranks or more suits"
             )
         bets = _sizes(merged["bets"])
-        # Enough for every bet, so that nobody is ever all in.
+        # The stack covers every bet, so that players are never all-in.
         stack = merged["ante"] + merged["max_bets"] * sum(bets)
         rules = betting.BettingRules(
             ante=merged["ante"],

@@ -247,7 +247,7 @@ class ScotlandYardObserver(base.Observer):
         return {name: public[name] for name in public if name in self.dict}
 
 
-# The first columns of states: nodes of the path, moves of detectives, utility.
+# First columns of states: numbers of path nodes and of detectives' moves, utility.
 _NODES, _TRIPS, _UTILITY, _PATH = range(4)
 
 
@@ -284,7 +284,7 @@ class BatchedScotlandYard:
         if len(self._starts) == 1:
             states[0, _NODES], states[0, _PATH] = 1, self._starts[0]
         states[0, self._at] = self._rules.detectives
-        # Nobody can use more tickets than there are rounds.
+        # A detective cannot use more tickets than there are rounds.
         held = [min(count, self._rules.rounds) for count in self._rules.tickets]
         states[0, self._tickets] = held * self._team
         return states
@@ -322,7 +322,7 @@ class BatchedScotlandYard:
         mask = np.zeros((len(states), self._width), bool)
         actions = mask[:, : len(self._targets)]
         actions[:] = self._free(states)
-        # A detective without a move stays where it is.
+        # A detective without a legal move stays on its node.
         actions[
             self._is_teams_turn(states) & ~actions.any(axis=1), scotland_yard_rules.STAY
         ] = True

@@ -10,7 +10,7 @@ from game_defs.base import Shared
 
 KINDS = ("taxi", "bus", "underground")
 STAY = 0  # the action of a detective that has no move
-FUGITIVE_TICKETS: tuple[int, ...] = (1, 0, 0)  # never used up
+FUGITIVE_TICKETS: tuple[int, ...] = (1, 0, 0)  # The fugitive's tickets are unlimited.
 
 _Int = TypeVar("_Int", int, np.ndarray)
 
@@ -88,7 +88,7 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
         tickets=tuple(data["tickets"][name] for name in KINDS),
         shown=tuple(n for n in sorted(shown | set(data["reveal"])) if n <= rounds),
     )
-    # States are judged after moves and draws; here there has been neither.
+    # Later positions are checked after each move or draw; this one follows neither.
     if len(starts) == 1 and utility(rules, first_position(rules)):
         raise ValueError(
             f"the map's fugitive={list(starts)} is caught before the first move: its "
@@ -149,7 +149,7 @@ def play(rules: Rules, position: Position, action: int) -> Position:
     path, trips, trail = position.path, position.trips, position.trail
     if not path:
         return Position((rules.starts[action],), trips, trail)
-    # STAY has no target: the node where that detective was last, and is.
+    # STAY has no target, so the detective's current node replaces it.
     target = rules.targets[action] or trail[-len(rules.detectives)]
     if next_detective(rules, position) is None:
         return Position((*path, target), trips, trail)

@@ -19,11 +19,11 @@ import pyspiel
 from game_defs import base
 from game_defs.bundled.packing import Packing
 
-# Cells are bits of one number, and so are the turns of a game that reveals them.
+# Cells are bits of one integer, and so are turns if the game reveals them.
 _MOST_BITS = 62
 # Columns of the states, before those of sequences.
 _PLAYER, _TURN, _WINNER, _STONES, _TRIED, _SEQUENCES = 0, 1, 2, 3, 5, 7
-# In the column _WINNER, beside the players.
+# Values of the column _WINNER other than the players.
 _GOES_ON, _DRAW = -1, 2
 
 _SYMBOLS = "xo"
@@ -38,7 +38,7 @@ def batched_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
         _three_in_a_row,
         abrupt=params["gameversion"] == "abrupt",
         sees_turns=turns,
-        # The string counts the turns only where they are revealed.
+        # The string contains the number of turns only if turns are revealed.
         counts_turns=turns,
         tensor=_View(cell=1, symbol=9, empty=0, stones=(2, 1)),
     )
@@ -62,7 +62,7 @@ def batched_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
         abrupt=params["gameversion"] == "adh",
         sees_turns=turns,
         counts_turns=True,
-        # OpenSpiel leaves room for stones that touch a side, which a view never says.
+        # OpenSpiel reserves symbols for stones at a side; views do not use them.
         tensor=_View(cell=9, symbol=1, empty=4, stones=(5, 3)),
     )
 

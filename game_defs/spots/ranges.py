@@ -15,7 +15,7 @@ import numpy as np
 from game_defs.bundled.holdem.cards import RANKS, SUITS, Deck, Sets
 
 DECK = Deck(len(RANKS), len(SUITS))
-# All hands, in the order of every range.
+# All hands, in the order of the weights of ranges.
 HANDS = Sets(range(len(DECK)), (2,), DECK)
 
 _EXAMPLES = "write such as QQ+, A5s-A2s, KTo, AhKh:0.5 or random"

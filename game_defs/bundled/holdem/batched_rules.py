@@ -22,9 +22,9 @@ from game_defs.bundled.holdem.rules import MAX_HOLE_CARDS, Rules
 
 # Columns of the states.
 _NODE, _DEALT, _HANDS, _BOARD, _COLUMNS = 0, 1, 2, 4, 5
-# OpenSpiel's numbers of a limit game's actions, and how many there are.
+# OpenSpiel's indices of call and raise in limit games, and the number of actions.
 _CALL, _RAISE, _ACTIONS = 1, 2, 3
-# How strong hands of so many cards are is known.
+# Largest number of cards that `strengths` can evaluate.
 _MOST_CARDS = 7
 
 
@@ -120,7 +120,7 @@ class BatchedLimitPoker:
         self._stake, self._showdown = tree.stake, tree.showdown
         self._below = np.full((size, _ACTIONS), -1)
         self._below[tree.parent[1:], tree.action[1:]] = np.arange(1, size)
-        # As wide as there are outcomes of chance or actions.
+        # The width is the larger of the numbers of chance outcomes and actions.
         self._legal = np.zeros((size, max(count, _ACTIONS)), bool)
         self._legal[:, :_ACTIONS] = self._below >= 0
         self._bets = self._sequences(tree, features - 2 - 2 * count)
@@ -209,7 +209,7 @@ class BatchedLimitPoker:
         """Return the approximate memory in bytes that `bucketed` needs."""
         rules, deck = self._rules, self._rules.deck
         boards = math.comb(len(deck), sum(rules.deals))
-        # Most boards stand for one of each order of suits.
+        # Most boards represent one board for each order of suits.
         boards = boards * 5 // (4 * math.factorial(deck.num_suits)) + 1
         return 5 * boards * math.comb(len(deck), rules.hole)
 

@@ -16,9 +16,9 @@ import pyspiel
 from game_defs import base
 from game_defs.bundled.holdem.rules import Rules
 
-# Each of them costs a solver some numbers for each of a thousand hands.
+# A solver stores several numbers per public node for each of about 1000 hands.
 MAX_NODES = 50_000
-# A public node, by the attributes of `PublicTree`.
+# Values of a public node for the fields of `PublicTree`.
 Row = tuple[int, int, int, int, int, float, bool]
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.rules import Rules
 
-# Means are rounded, so that hands that differ by the names of suits have equal ones.
+# Means are rounded so that hands that differ only by suits have equal means.
 _LEVELS = 1 << 20
-# Boards that are looked at together.
+# Number of boards that are processed together.
 _TOGETHER = 1 << 8
 
 
@@ -67,7 +67,7 @@ class Buckets:
         self._cards = strengths.card_bits(deck.num_suits)[: len(deck)]
         chosen = itertools.combinations(range(len(deck)), rules.hole)
         self._hands = np.sort(self._cards[np.array(list(chosen))].sum(axis=1))
-        # Orders that suits may be put in, and which hand a hand becomes in each.
+        # All orders of the suits, and the image of each hand in each order.
         self._orders = np.array(list(itertools.permutations(range(deck.num_suits))))
         masks = strengths.split(self._hands)[:, self._orders]
         self._becomes = np.searchsorted(self._hands, _joined(masks)).T.astype(np.int32)
@@ -183,7 +183,7 @@ class Buckets:
         grown, place = np.unique(ordered, return_inverse=True)
         mass = np.bincount(place, np.broadcast_to(weight, fits.shape)[fits])
         self._boards.append(grown)
-        # Each card of a board may have come last.
+        # Each card of a board may be the last one dealt.
         self._weights.append(mass / np.bitwise_count(grown[0]))
 
     def _compare(self) -> None:
@@ -191,7 +191,7 @@ class Buckets:
         levels = np.empty(self._labels[-1].shape, np.uint16)
         for some in self._chunks(-1):
             levels[some] = self._levels(some)
-        # The hands that share a card with the board come first, and a hand ties itself.
+        # Hands that share a card with the board sort first, and each hand ties itself.
         dead = int(np.count_nonzero(self._boards[-1][0] & self._hands))
         twice = np.arange(len(self._last), dtype=np.float32) - 2 * dead - 1
         values = (twice / (2 * max(len(self._hands) - dead - 1, 1))).clip(0) ** 2

@@ -147,7 +147,7 @@ def declare(
             seen[round],
         )
         to_come = sum(rules.deals[round + 1 :]) if showdown else 0
-        if to_come:  # In which order makes no difference any more.
+        if to_come:  # Their order no longer matters.
             boards = deals.boards((*rules.deals[: round + 1], to_come))
         behind = dealing.earlier_board(boards, seen[round])
         payoff_matrices.append(
@@ -222,7 +222,7 @@ def _matrix(
     """
     rules = deals.rules
     left = len(rules.deck) - len(rules.board) - 2 * rules.hole
-    # Half of it, as a factor, for each player.
+    # The square root, because the weights of both players are multiplied.
     ways = dealing.num_deals(left, boards.every.sizes)
     scale = np.sqrt(boards.orbit / (deals.total() * ways))
     public = boards.every.bits[boards.canonical]
@@ -230,7 +230,7 @@ def _matrix(
     strength = _strengths(deals, boards, np.arange(len(public)))
     both = []
     for player, player_signals in enumerate(signals):
-        # Signals of a round know nothing of cards to come.
+        # Private states of a round do not depend on later cards.
         number = player_signals.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
         both.append(

@@ -19,7 +19,7 @@ from game_defs.bundled.holdem import cards as card_sets
 from game_defs.bundled.holdem.cards import Sets
 from game_defs.bundled.holdem.rules import Rules
 
-# Signals of a player in one round; the largest that is of use, a flop, has 1 286 792.
+# Private states per player and round; a flop, the largest in use, has 1,286,792.
 MAX_SIGNALS = 1 << 22
 
 
@@ -104,11 +104,11 @@ class Deals:
             reaches = rules.reaches
         self.meets = self.hands.bits[:, None] & self.hands.bits == 0
         possible = self.hands.bits & self.board_mask == 0
-        # A hand that leaves the other player none is never dealt, whatever its weight.
+        # A hand is never dealt if it leaves the opponent no hand, whatever its weight.
         held = (possible & (reaches > 0)).astype(np.float32)
         possible = possible & (held[::-1] @ self.meets.astype(np.float32) > 0)
         reaches = np.where(possible, reaches, 0.0)
-        # Only proportions count. Powers of two keep them exact.
+        # Only proportions matter. Scaling by powers of two keeps them exact.
         _, exponent = np.frexp(reaches.max(axis=1, keepdims=True))
         self.reaches: np.ndarray = np.ldexp(reaches, -exponent)
         self.symmetry = self._symmetry(suits)
@@ -179,7 +179,7 @@ class Deals:
         player_reach, opponent_reach = self.reaches[player], self.reaches[1 - player]
         on_board = boards.every.bits[boards.canonical]
         free = self.hands.bits & on_board[:, None] == 0
-        # A hand that leaves the other player none is never dealt.
+        # A hand is never dealt if it leaves the opponent no hand.
         others = (free * (opponent_reach > 0)).astype(np.float32)
         possible = (
             free & (player_reach > 0) & (others @ self.meets.astype(np.float32) > 0)

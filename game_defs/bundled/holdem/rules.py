@@ -119,7 +119,7 @@ def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("handReaches: a number is negative or not finite")
     mirrored = deck.permuted(np.arange(len(deck)), range(deck.num_suits)[::-1])
-    # Place in the triangle of OpenSpiel's order, by two cards of it.
+    # Index of each pair of cards in OpenSpiel's order of hands.
     place = np.zeros((len(deck), len(deck)), int)
     place[low, high] = place[high, low] = np.arange(len(low))
     return weights.reshape(2, -1)[:, place[mirrored[low], mirrored[high]]]

@@ -8,7 +8,7 @@ import numpy as np
 
 NUM_RANKS, NUM_SUITS = 13, 4
 
-# Categories, from the weakest; a hand of no category has high cards only.
+# Categories in ascending order; hands without a category have high cards only.
 _PAIR, _TWO_PAIRS, _TRIPS, _STRAIGHT, _FLUSH, _FULL_HOUSE, _QUADS, _STRAIGHT_FLUSH = (
     range(1, 9)
 )
@@ -19,7 +19,7 @@ def _highest(count: int) -> np.ndarray:
     """Return int32 [2^13], masks of the up to `count` highest ranks of each mask."""
     left, top = np.arange(_MASKS), np.zeros(_MASKS, np.int32)
     for _ in range(count):
-        # frexp's exponent is one more than the place of the highest bit.
+        # The exponent of frexp is one more than the index of the highest bit.
         bit = np.where(left > 0, 1 << (np.frexp(left)[1] - 1).clip(0), 0)
         top |= bit.astype(np.int32)
         left ^= bit
@@ -41,7 +41,7 @@ def _straights() -> np.ndarray:
 
 _TOP = {count: _highest(count) for count in (1, 2, 3, 5)}
 _STRAIGHTS = _straights()
-# The cards of a flush, and nothing where there are fewer than five.
+# The five highest cards of a flush; 0 for fewer than five cards.
 _FLUSHES = np.where(np.bitwise_count(np.arange(_MASKS)) >= 5, _TOP[5], 0)
 
 
@@ -55,7 +55,7 @@ def suit_masks(cards: np.ndarray, num_suits: int) -> np.ndarray:
     Returns:
       int16 [..., 4]; bit r is set if the set has the card of rank r and this suit.
     """
-    # Sums of different bits are unions.
+    # The sum of different bits is their union.
     return split(card_bits(num_suits)[cards].sum(axis=-1, dtype="<i8"))
 
 
@@ -89,7 +89,7 @@ def strengths(masks: np.ndarray) -> np.ndarray:
     """
     c, d, h, s = np.ascontiguousarray(np.moveaxis(masks, -1, 0))
     some, cd, hs = c | d | h | s, c & d, h & s
-    # Ranks of which there are at least two, at least three, four.
+    # Ranks with at least two cards, at least three cards, and four cards.
     pairs = cd | hs | (c | d) & (h | s)
     trips = cd & (h | s) | hs & (c | d)
     quads = cd & hs
