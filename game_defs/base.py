@@ -120,8 +120,8 @@ class Game(pyspiel.Game):
         """
         if params:
             raise ValueError(
-                f"{self.get_type().short_name}: observers take no parameters; leave "
-                f"out {sorted(params)}"
+                f"{self.get_type().short_name}: observers accept no parameters; "
+                f"remove {sorted(params)}"
             )
         return self._observer(
             iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)

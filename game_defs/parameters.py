@@ -42,14 +42,14 @@ def merge(
     for name, value in specified.items():
         if name not in defaults:
             raise ValueError(
-                f"{game}: unknown parameter {name!r}; {_hint(name, defaults)}it has "
-                f"{', '.join(sorted(defaults)) or 'none'}"
+                f"{game}: unknown parameter {name!r}; {_hint(name, defaults)}"
+                f"choose from {', '.join(sorted(defaults)) or 'no parameters'}"
             )
         # Not isinstance, because True is an int in Python.
         if type(value) is not type(defaults[name]):
             raise ValueError(
                 f"{game}: {name}={value!r} is {_article(value)}; "
-                f"give {_article(defaults[name])}, as {name}={defaults[name]!r}"
+                f"use {_article(defaults[name])}, such as {name}={defaults[name]!r}"
             )
     merged = {**defaults, **specified}
     for name, values in allowed.items():

@@ -83,8 +83,8 @@ class RhodeIslandHoldemGame(poker.PokerGame):
         if num_ranks * num_suits < _NUM_DEALS:
             raise ValueError(
                 f"{_NAME}: num_ranks={num_ranks} and num_suits={num_suits} make a deck "
-                f"of {num_ranks * num_suits} cards, and {_NUM_DEALS} are dealt; choose "
-                "more ranks or more suits"
+                f"of {num_ranks * num_suits} cards, but {_NUM_DEALS} are dealt; "
+                "increase num_ranks or num_suits"
             )
         bets = _sizes(merged["bets"])
         # The stack covers every bet, so that players are never all-in.
@@ -108,8 +108,8 @@ def _sizes(bets: str) -> tuple[int, ...]:
     numbers = [int(w) for w in words if w.isascii() and w.isdecimal()]
     if len(numbers) < len(words) or len(words) != _NUM_ROUNDS:
         raise ValueError(
-            f"{_NAME}: bets={bets!r} is not one whole number for each of the "
-            f"{_NUM_ROUNDS} rounds; give them with spaces, as bets=10 20 20"
+            f"{_NAME}: bets={bets!r} is not a list of {_NUM_ROUNDS} integers, one per "
+            "round; separate them by spaces, such as bets=10 20 20"
         )
     for number in numbers:
         parameters.check(_NAME, "bets", number, _BETS)

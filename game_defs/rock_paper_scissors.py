@@ -48,7 +48,7 @@ class RockPaperScissorsGame(base.Game):
         num_actions = merged["num_actions"]
         if num_actions % 2 == 0:
             raise ValueError(
-                f"{_NAME}: num_actions={num_actions} is even, so no fair rule is left; "
+                f"{_NAME}: num_actions={num_actions} must be odd; "
                 f"choose {num_actions - 1} or {num_actions + 1}"
             )
         super().__init__(

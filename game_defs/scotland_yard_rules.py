@@ -91,8 +91,8 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
     # Later positions are checked after each move or draw; this one follows neither.
     if len(starts) == 1 and utility(rules, first_position(rules)):
         raise ValueError(
-            f"the map's fugitive={list(starts)} is caught before the first move: its "
-            f"node is a detective's, or all nodes next to it by taxi are"
+            f"the map's fugitive={list(starts)} is caught before the first move; "
+            f"choose a free node with a taxi edge to a free node"
         )
     return rules
 

@@ -86,7 +86,7 @@ def _number(words: list[str], pattern: str, example: str) -> float:
     match = re.fullmatch(pattern, words[1]) if len(words) == 2 else None
     if match is None:
         raise ValueError(
-            f"bets: {' '.join(words)!r} is not understood; write {example}"
+            f"bets: {' '.join(words)!r} is invalid; use a clause such as {example}"
         )
     return float(match[1])
 
@@ -122,7 +122,7 @@ def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
         return ()
     if words in ([], [""]):
         raise ValueError(
-            f"bets: {clause.strip()!r} has no size; write one, such as 50%, or none"
+            f"bets: {clause.strip()!r} has no size; add one, such as 50%, or none"
         )
     return tuple(_size(word, raises) for word in words)
 
@@ -131,7 +131,7 @@ def _size(word: str, raises: bool) -> Size:
     match = _SIZE.fullmatch("100%" if word == "pot" else word)
     if match is None:
         raise ValueError(
-            f"bets: {word!r} is neither a size nor a place; write words such as "
+            f"bets: {word!r} is neither a size nor a scope; use words such as "
             f"50%, pot, 120c, 2.5x, allin, none, after flop, turn, river, oop, ip, "
             f"bets, raises, donks"
         )
@@ -140,12 +140,12 @@ def _size(word: str, raises: bool) -> Size:
     unit, amount = match[2], float(match[1])
     if unit == "x" and not raises:
         raise ValueError(
-            f"bets: {word!r} multiplies a bet, so it holds for raises alone; write "
-            f"'; raises {word}'"
+            f"bets: {word!r} is a multiple of a bet, so it applies to raises only; "
+            f"use '; raises {word}'"
         )
     if not (1 if unit == "x" else 0) < amount <= _MOST:
-        least = "times more than 1" if unit == "x" else "a number above 0"
+        least = "a factor above 1" if unit == "x" else "a number above 0"
         raise ValueError(
-            f"bets: {word!r} is out of range; give {least}, at most {_MOST:g}"
+            f"bets: {word!r} is out of range; use {least}, at most {_MOST:g}"
         )
     return Size(unit, amount)

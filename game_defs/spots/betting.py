@@ -90,7 +90,7 @@ def lay_out(stakes: Stakes) -> Bets:
     while waiting:
         if len(rows) + len(waiting) > MAX_NODES:
             raise ValueError(
-                f"bets: more than {MAX_NODES} public nodes; give fewer or larger sizes,"
+                f"bets: more than {MAX_NODES} public nodes; use fewer or larger sizes,"
                 f" or fewer raises, such as '; cap 3'"
             )
         above, action, name, place = waiting.popleft()

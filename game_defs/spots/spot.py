@@ -95,14 +95,14 @@ class Spot(base.Shared):
         for player, weights in enumerate(reaches):
             if not (weights * possible).any():
                 raise ValueError(
-                    f"ranges={params['ranges']!r}: the board {params['board']} leaves "
-                    f"player {player} no hand; give it hands without these cards"
+                    f"ranges={params['ranges']!r}: player {player} has no possible hand "
+                    f"on the board {params['board']}; add other hands"
                 )
         first, second = self.deals.reaches
         if not first.any():
             raise ValueError(
-                f"ranges={params['ranges']!r}: any two hands share a card, so none can "
-                f"be dealt; give a player other hands"
+                f"ranges={params['ranges']!r}: all pairs of hands share a card, so no "
+                f"deal is possible; add other hands"
             )
         pairs = first[:, None] * self.deals.meets * second
         self._first = pairs.sum(axis=1)
@@ -150,15 +150,15 @@ def _read_board(text: str) -> tuple[int, ...]:
     pairs = _CARD.findall(text)
     if "".join(pairs) != text.replace(" ", ""):
         raise ValueError(
-            f"board={text!r} is not a list of cards; write ranks of {RANKS} and suits "
-            f"of {SUITS}, such as 5c9dJs2h"
+            f"board={text!r} is not a list of cards; use ranks from {RANKS} and suits "
+            f"from {SUITS}, such as 5c9dJs2h"
         )
     twice = [card for card in pairs if pairs.count(card) > 1]
     if twice or not _FLOP <= len(pairs) <= _RIVER:
         problem = f"{twice[0]} twice" if twice else f"{len(pairs)} cards"
         raise ValueError(
-            f"board={text!r} has {problem}; give 3 different cards (a flop), 4 (a "
-            f"turn) or 5 (a river): before the flop spots are not supported"
+            f"board={text!r} has {problem}; use 3 different cards (a flop), 4 (a "
+            f"turn) or 5 (a river); preflop spots are not supported"
         )
     return tuple(DECK.cards("".join(pairs)))
 
@@ -168,8 +168,8 @@ def _read_ranges(text: str) -> np.ndarray:
     parts = text.split(";")
     if len(parts) != base.NUM_PLAYERS:
         raise ValueError(
-            f"ranges={text!r}: {len(parts)} ranges; give two, of player 0 (oop) and of "
-            f"player 1 (ip), with a semicolon between them, such as 'QQ+,AK;random'"
+            f"ranges={text!r}: {len(parts)} ranges; use two, of player 0 (oop) and "
+            f"player 1 (ip), separated by a semicolon, such as 'QQ+,AK;random'"
         )
     return np.stack([read_range(part) for part in parts])
 
@@ -225,16 +225,16 @@ class SpotReader(HandReader):
         odd = (weights > 0) & (weights < 1)
         if odd.any():
             raise ValueError(
-                f"{text!r} has the weight {weights[odd][0]:g}; leave it out: hands are "
-                f"chosen or not"
+                f"{text!r} has the weight {weights[odd][0]:g}; weights are not "
+                f"supported here, remove it"
             )
         images = weights[self._deals.symmetry.hands]
         if (images != weights).any():
             which, hand = np.argwhere((images != weights) & (weights > 0))[0]
             alike = self._deals.symmetry.hands[which, hand]
             raise ValueError(
-                f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, and on "
-                f"this board with these ranges they are one hand; add it"
+                f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, but on "
+                f"this board with these ranges they are equivalent; add it"
             )
         number = self._signals[player][round].number[:, weights > 0]
         chosen = np.zeros(len(self._signals[player][round].hand), bool)

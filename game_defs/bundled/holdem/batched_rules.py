@@ -140,7 +140,9 @@ class BatchedLimitPoker:
             num_moves[node] = num_moves[above] + 1
             place = 2 * (self._cards[above] + num_moves[above])
             if place + 1 >= width:
-                raise ValueError("moves have no place in the tensor")
+                raise ValueError(
+                    "the moves do not fit into the information state tensor"
+                )
             bets[node] = bets[above]
             if action in (_CALL, _RAISE):
                 bets[node, place + (action == _RAISE)] = 1
@@ -235,7 +237,7 @@ class BatchedLimitPoker:
         if len(counts) != rounds or not all(0 < each <= 1 << 16 for each in counts):
             text = "-".join(map(str, counts))
             raise ValueError(
-                f"hand_buckets={text}: give a number from 1 to 65536 for each of the "
+                f"hand_buckets={text}: use a number from 1 to 65536 for each of the "
                 f"{rounds} rounds"
             )
         return BucketedLimitPoker(self, tuple(counts), arrays, tick)

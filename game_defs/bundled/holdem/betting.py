@@ -84,7 +84,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
     while waiting:
         if len(rows) + len(waiting) > MAX_NODES:
             raise ValueError(
-                f"more than {MAX_NODES} public nodes; give smaller stacks (stack), a"
+                f"more than {MAX_NODES} public nodes; use smaller stacks (stack), a"
                 " larger pot (potSize), fewer raises (maxRaises) or a coarser"
                 " bettingAbstraction, such as fcpa"
             )

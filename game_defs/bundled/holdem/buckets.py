@@ -94,9 +94,9 @@ class Buckets:
                 array.shape,
                 array.dtype,
             ):
-                raise ValueError(f"{name}: it must be {array.dtype} {array.shape}")
+                raise ValueError(f"{name} must be {array.dtype} {array.shape}")
             if stored.max() >= max(counts):
-                raise ValueError(f"{name} has the bucket {stored.max()}")
+                raise ValueError(f"{name} has an invalid bucket {stored.max()}")
             array[:] = stored
 
     def arrays(self) -> dict[str, np.ndarray]:

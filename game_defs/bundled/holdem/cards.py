@@ -97,7 +97,7 @@ class Sets:
         code = self._code(np.concatenate([np.sort(s, axis=1) for s in sets], axis=1))
         number = np.searchsorted(self._codes, code).clip(max=len(self) - 1)
         if (self._codes[number] != code).any():
-            raise KeyError("a set of cards is not there")
+            raise KeyError("a set of cards is not listed")
         return number
 
 

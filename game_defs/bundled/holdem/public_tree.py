@@ -169,9 +169,9 @@ class Deals:
         if signals > MAX_SIGNALS:
             cards = sum(sizes)
             raise ValueError(
-                f"about {signals:.2g} signals per player after {cards} public cards;"
-                f" at most {MAX_SIGNALS:.2g} are supported. Take a later subgame (give"
-                " potSize and boardCards), or a smaller deck (numRanks, numSuits)"
+                f"about {signals:.2g} private states per player after {cards} public"
+                f" cards; at most {MAX_SIGNALS:.2g} are supported. Choose a later"
+                " subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
             )
 
     def signals(self, player: int, boards: Boards) -> Signals:

@@ -63,8 +63,8 @@ class HandReader:
         if signal < 0:
             deck = self._deals.rules.deck
             raise ValueError(
-                f"player {player} is never dealt {deck.text(hand)} where"
-                f" {deck.text([*self._deals.rules.board, *public])} lies there"
+                f"player {player} is never dealt {deck.text(hand)} if the public cards"
+                f" are {deck.text([*self._deals.rules.board, *public])}"
             )
         return signal
 
@@ -89,7 +89,7 @@ class HandReader:
         steps = state.full_history()
         chance = [step.player == base.CHANCE for step in steps]
         if state.is_chance_node():
-            raise ValueError("a signal is asked for where cards are dealt next")
+            raise ValueError("a state where cards are dealt next has no private state")
         if state.is_terminal():
             while chance and chance[-1]:
                 chance.pop()

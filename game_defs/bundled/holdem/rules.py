@@ -46,7 +46,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
     params = game.get_parameters()
     if params["numPlayers"] != base.NUM_PLAYERS:
         raise ValueError(
-            f"numPlayers={params['numPlayers']}: two players are supported"
+            f"numPlayers={params['numPlayers']}: only two players are supported"
         )
     hole = params["numHoleCards"]
     if not 1 <= hole <= MAX_HOLE_CARDS:
@@ -54,7 +54,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
     if params["betting"] == "limit" and params["bettingAbstraction"] == "fullgame":
         raise ValueError(
             "bettingAbstraction=fullgame with betting=limit: OpenSpiel offers bets that"
-            " a limit game has not; write bettingAbstraction=fcpa for the whole game"
+            " limit games do not have; use bettingAbstraction=fcpa for all limit bets"
         )
     deck = Deck(params["numRanks"], params["numSuits"])
     board = tuple(deck.cards(params["boardCards"]))
@@ -65,12 +65,11 @@ def rules_of(game: pyspiel.Game) -> Rules:
         raise ValueError(
             f"public cards are dealt in several rounds after boardCards"
             f"={params['boardCards']!r} ({shown} at first, then"
-            f" {', '.join(map(str, late))}): OpenSpiel's information states do not say"
-            " which of them came first, and all of hold'em is too large. Take a"
-            " subgame with at most one deal to come, such as a turn or a river: give"
-            " potSize and boardCards; for a flop, spiel-cr spot. Or have the whole game"
-            " sampled, or networks trained on it, without compiling it: algorithm"
-            " os-mccfr or sd-cfr"
+            f" {', '.join(map(str, late))}). OpenSpiel's information states do not"
+            " contain their order, and full hold'em is too large for this form. Use a"
+            " subgame with at most one deal to come, such as a turn or a river (potSize"
+            " and boardCards), or spiel-cr spot for a flop. To solve the full game"
+            " without building a tree, use algorithm os-mccfr or sd-cfr"
         )
     reaches = _reaches(params["handReaches"], deck, hole)
     return Rules(deck, hole, board, (deals[0], *late), reaches)
@@ -108,8 +107,8 @@ def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
     low, high = np.triu_indices(len(deck), 1)
     if hole != 2 or len(deck) != 52:
         raise ValueError(
-            "handReaches: OpenSpiel has them for two private cards of 52 only; this"
-            f" game has {hole} of {len(deck)}"
+            "handReaches: OpenSpiel supports two private cards of 52 only; this game"
+            f" has {hole} of {len(deck)}"
         )
     if len(weights) != 2 * len(low):
         raise ValueError(
