@@ -95,8 +95,8 @@ class Spot(base.Shared):
         for player, weights in enumerate(reaches):
             if not (weights * possible).any():
                 raise ValueError(
-                    f"ranges={params['ranges']!r}: player {player} has no possible hand "
-                    f"on the board {params['board']}; add other hands"
+                    f"ranges={params['ranges']!r}: player {player} has no possible "
+                    f"hand on the board {params['board']}; add other hands"
                 )
         first, second = self.deals.reaches
         if not first.any():

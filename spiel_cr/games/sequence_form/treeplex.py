@@ -2,9 +2,9 @@
 
 These are plain functions of arrays; callers jit them. The reach of a player is a vector
 over its positions (see `layout`), the product of the player's action probabilities.
-Values are counterfactual: weighted by the reach of opponent and chance, from the perspective
-of the tree's player, in the units of the tree's payoffs (solvers divide them by a power
-of two, see `exponent_of`).
+Values are counterfactual: weighted by the reach of opponent and chance, from the
+perspective of the tree's player, in the units of the tree's payoffs (solvers divide
+them by a power of two, see `exponent_of`).
 """
 
 import dataclasses
