@@ -513,7 +513,7 @@ NOT_THIS_SHAPE = (
 @pytest.mark.parametrize(("parameters", "reason"), NOT_THIS_SHAPE)
 def test_what_is_refused(parameters, reason):
     game = pyspiel.load_game(f"universal_poker({parameters})")
-    with pytest.raises(ValueError, match="universal_poker as a .*" + reason):
+    with pytest.raises(ValueError, match="in public-tree form: .*" + reason):
         public_tree_loading.of_bundled(game)
 
 
