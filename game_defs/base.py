@@ -120,8 +120,8 @@ class Game(pyspiel.Game):
         """
         if params:
             raise ValueError(
-                f"{self.get_type().short_name}: observers take no parameters; leave "
-                f"out {sorted(params)}"
+                f"{self.get_type().short_name}: observers accept no parameters; "
+                f"remove {sorted(params)}"
             )
         return self._observer(
             iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False)
@@ -137,7 +137,7 @@ class State(pyspiel.State):
     def returns(self) -> list[float]:
         """Return both players' utilities; 0 before the end."""
         value = float(self._utility()) if self.is_terminal() else 0.0
-        return [value, 0.0 - value]  # never -0.0
+        return [value, 0.0 - value]  # Avoid -0.0.
 
     def _utility(self) -> float:
         """Return player 0's utility at the end."""
@@ -170,7 +170,7 @@ class Observer:
         kinds = pyspiel.PrivateInfoType
         self._recall = shows.perfect_recall
         self._public = shows.public_info
-        # Whose private pieces are shown to player 0, and to player 1.
+        # Owners of the private pieces that player 0 and player 1 observe.
         self._owners: tuple[tuple[int, ...], ...] = ((), ())
         shapes: dict[str, Shape] = {}
         if shows.private_info == kinds.SINGLE_PLAYER:

@@ -159,7 +159,7 @@ def bet(bets: Bets, action: Action, rules: BettingRules) -> Bets:
             raises=bets.raises + 1,
             text=text,
         )
-    # The caller matches the other's chips, or the other gets the difference back.
+    # The caller matches the opponent's chips, or the difference is returned.
     matched = min(other_chips, rules.stacks[player])
     bets = bets._replace(chips=(matched, matched), text=text)
     if bets.text.endswith(_DEAL + _LETTERS[Action.CALL]):
@@ -180,7 +180,7 @@ def betting_tree(rules: BettingRules) -> BettingTree:
     rows = [start(rules)]
     legal: list[tuple[int, ...]] = []
     children: list[tuple[int, int, int]] = []
-    for bets in rows:  # grows while it is read
+    for bets in rows:  # The list grows during the loop.
         row_children = [-1, -1, -1]
         actions: list[Action] = []
         if bets.mover == CHANCE:
@@ -219,5 +219,5 @@ def fold_sign(bets: Bets) -> int:
 
 def stake(bets: Bets) -> int:
     """Return the chips that the winner wins."""
-    # Who folds to a raise has fewer chips in the pot; else both have equally many.
+    # After a fold to a raise the loser has fewer chips in the pot; otherwise, equal.
     return min(bets.chips)

@@ -1,25 +1,26 @@
-"""II-Goofspiel: sealed bids for point cards, only the winner of each round is told.
+"""II-Goofspiel: sealed bids for point cards; only the winner of each round is revealed.
 
-Rules. Two players hold the cards 1..N each. In every round one point card is on offer;
-player 0 bids one of the cards it still holds, then player 1 does, without seeing that
-bid. The higher bid takes the point card; equal bids: nobody gets it. Both players learn
-who won the round, or that nobody did, but never the other's bid. Bids are spent. The
-point cards 1..N come in a fixed order that both know. The game is over after N rounds;
-every bid is a move, also the last one, which is forced.
+Rules. Each of two players holds the cards 1..N. In every round one point card is on
+offer: player 0 bids one of its remaining cards, and then player 1 bids without seeing
+that bid. The higher bid wins the point card; if the bids are equal, neither player gets
+it. Both players learn which player won the round, or that the bids were equal, but they
+never see the opponent's bid. Bids are removed from the hand. The point cards 1..N come
+in a fixed order that both players know. The game is over after N rounds. Every bid is a
+move, including the last one, which is forced.
 
 Parameters.
   num_cards: N, from 2 to 13 (default 5).
   points_order: "ascending" (default) offers the point cards 1, 2, .., N, "descending"
     N, .., 2, 1.
-  returns_type: "win_loss" (default) pays 1, 0 or -1 to the player with more, equally
-    many or fewer points; "point_difference" pays a player its points less the other's.
+  returns_type: "win_loss" (default) pays 1, 0 or -1 to a player with more points than
+    the opponent, equally many or fewer; "point_difference" pays the difference.
 
-Sizes. N = 4: 2 229 histories (nodes of the tree), 369 infosets for each player; N = 5:
-55 731 and 4 974; N = 6: 2 006 323 and 83 001. The value is 0 by symmetry.
+Sizes. N = 4: 2229 histories (nodes of the tree), 369 infosets for each player; N = 5:
+55,731 and 4974; N = 6: 2,006,323 and 83,001. The value is 0 by symmetry.
 
-OpenSpiel's own `goofspiel(imp_info=true, ...)`, made turn-based, is the same game but
-plays the last card of both players by itself, so its tree is smaller: 1 077 histories
-and 81 infosets each for N = 4.
+OpenSpiel's `goofspiel(imp_info=true, ...)`, made turn-based, is the same game, but it
+plays the last card of both players automatically. Therefore its tree is smaller: 1077
+histories and 81 infosets for each player with N = 4.
 
 Source: Schlindenbuch (2019), thesis on general continual resolving; the variant without
 revealed bids is that of Lanctot et al., "Monte Carlo sampling for regret minimization
@@ -42,7 +43,7 @@ _NAME = "python_ii_goofspiel"
 _ORDERS = ("ascending", "descending")
 _RETURNS = ("win_loss", "point_difference")
 
-# Who took a point card: player 0, player 1 or nobody, and how strings write that.
+# Index of a tie next to players 0 and 1, and the symbols of winners in strings.
 TIE = 2
 _WINNER_SIGNS = "01="
 
@@ -57,8 +58,8 @@ _GAME_TYPE = base.game_type(
 )
 
 
-# The rules, as pure functions. Their domains are small, so code on arrays of states
-# can tabulate them. A bid is the index of a card, 0..N-1, its value less one.
+# Rules as pure functions. Their domains are small, so that batched rules can tabulate
+# them. A bid is the index of a card, 0..N-1, which is its value minus one.
 
 
 def point_cards(num_cards: int, points_order: str) -> tuple[int, ...]:
@@ -68,7 +69,7 @@ def point_cards(num_cards: int, points_order: str) -> tuple[int, ...]:
 
 
 def round_winner(bid0: int, bid1: int) -> int:
-    """Return who takes the point card: 0, 1 or `TIE`."""
+    """Return the winner of the point card: 0, 1 or `TIE`."""
     if bid0 == bid1:
         return TIE
     return 0 if bid0 > bid1 else 1
@@ -77,7 +78,7 @@ def round_winner(bid0: int, bid1: int) -> int:
 def points(winners: Iterable[int], cards: Iterable[int]) -> tuple[int, int]:
     """Return both players' points after rounds won as given, for the point cards."""
     totals = [0, 0, 0]
-    # Fewer winners than cards while the game goes on.
+    # Before the end there are fewer winners than cards.
     for winner, card in zip(winners, cards, strict=False):
         totals[winner] += card
     return totals[0], totals[1]
@@ -94,8 +95,9 @@ def utility(points0: int, points1: int, returns_type: str) -> int:
 def max_utility(num_cards: int, returns_type: str) -> int:
     """Return the highest utility that a player can reach.
 
-    If any round has a winner, the permutations of both hands make each player win one:
-    at best all but the point card 1, by outbidding each card by one.
+    If one player wins a round, the other player wins a round, too, because both hands
+    contain the same cards. Therefore a player wins at most all point cards except the
+    1, by bidding one more than the opponent in all other rounds.
     """
     if returns_type == "point_difference":
         return num_cards * (num_cards + 1) // 2 - 2
@@ -104,7 +106,7 @@ def max_utility(num_cards: int, returns_type: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Rules(base.Shared):
-    """What a state needs to know of its game."""
+    """Parameters of the game that its states use."""
 
     num_cards: int
     point_cards: tuple[int, ...]
@@ -148,19 +150,19 @@ class IIGoofspielGame(base.Game):
 
 
 class IIGoofspielState(base.State):
-    """A state of II-Goofspiel: all bids so far, and who won the complete rounds.
+    """A state of II-Goofspiel: all bids so far, and winners of completed rounds.
 
     Attributes:
-      rules: what the state needs to know of its game.
-      bids: bytes, both players' bids in turn; `bids[player::2]` are one player's.
-      winners: a character for each complete round: "0", "1", or "=" for nobody.
+      rules: Parameters of the game.
+      bids: Bytes, both players' bids in turn; `bids[player::2]` are one player's.
+      winners: Character for each completed round: "0", "1", or "=" for equal bids.
     """
 
     def __init__(self, game: IIGoofspielGame) -> None:
         """Use `game.new_initial_state()` instead."""
         super().__init__(game)
         self.rules = game.rules
-        # Clones deep-copy each attribute, and bytes and str are copied for free.
+        # Clones deep-copy each attribute; copies of bytes and str are free.
         self.bids = b""
         self.winners = ""
 
@@ -182,11 +184,11 @@ class IIGoofspielState(base.State):
         return f"Bid {action + 1}"
 
     def is_terminal(self) -> bool:
-        """Return True if all cards are spent."""
+        """Return True if all cards have been played."""
         return len(self.bids) == 2 * self.rules.num_cards
 
     def round_winners(self) -> list[int]:
-        """Return who won each complete round: 0, 1 or `TIE`."""
+        """Return the winner of each completed round: 0, 1 or `TIE`."""
         return [_WINNER_SIGNS.index(sign) for sign in self.winners]
 
     def points(self) -> tuple[int, int]:
@@ -202,12 +204,12 @@ class IIGoofspielState(base.State):
 
 
 class IIGoofspielObserver(base.Observer):
-    """Observer: private are the own bids, public the winners of rounds and the turn.
+    """Observer: a player's bids are private, winners of rounds and the turn are public.
 
-    The pieces, for perfect recall: `bids` [N, N], round by card; `winners` [N, 3],
-    round by player 0, player 1, nobody. Otherwise: `hand` [N], the cards still held;
-    `points` [2], of both players. Always: `turn` [2 N + 1], the number of bids so far,
-    is public.
+    Parts of the tensor with perfect recall: `bids` [N, N], round by card; `winners` [N,
+    3], round by result (player 0, player 1, equal bids). Parts without perfect recall:
+    `hand` [N], the remaining cards; `points` [2], those of both players. In both cases
+    `turn` [2 N + 1], the number of bids so far, is public.
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, num_cards: int) -> None:
@@ -251,11 +253,12 @@ class IIGoofspielObserver(base.Observer):
 
 
 class BatchedIIGoofspiel:
-    """Many states of II-Goofspiel; the methods are those of `pyspiel.State`.
+    """Batched states of II-Goofspiel; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 5]: the number of bids; the bids of player 0 and of player 1,
-    each a number whose hexadecimal digits are the cards; who won the complete rounds,
-    the digits of a number to base 3; the cards spent as bits, N of each player.
+    each a number whose hexadecimal digits are the cards; the winners of completed
+    rounds as the digits of a number to base 3; the played cards as bits, N for each
+    player.
     """
 
     def __init__(self, rules: _Rules) -> None:
@@ -267,7 +270,7 @@ class BatchedIIGoofspiel:
 
     @functools.cached_property
     def _utilities(self) -> np.ndarray:
-        """int64 [3 ** N], player 0's utility for all who may have won the rounds."""
+        """Return int64 [3 ** N], player 0's utility for all sequences of winners."""
         cards, pays = self._rules.point_cards, self._rules.returns_type
         every = itertools.product(range(3), repeat=len(cards))
         return np.array([utility(*points(winners, cards), pays) for winners in every])
@@ -283,7 +286,7 @@ class BatchedIIGoofspiel:
         return np.where(over, base.TERMINAL, turn % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, N], the cards that the player to bid still holds."""
+        """Return bool [n, N], the remaining cards of the player to bid."""
         spent = states[:, 4] >> states[:, 0] % 2 * self._rules.num_cards
         return (spent[:, None] >> self._cards) & 1 == 0
 
@@ -305,11 +308,11 @@ class BatchedIIGoofspiel:
         return self._utilities[states[:, 3]]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, 3]: turn, own bids, who won."""
+        """Return int64 [n, 3]: the turn, the player's bids, and the winners."""
         return states[:, [0, 1 + player, 3]]
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Return the strings of `IIGoofspielObserver` for perfect recall."""
+        """Return the strings of `IIGoofspielObserver` with perfect recall."""
         texts = []
         for turn, bids, winners in self.information_state(states, player).tolist():
             cards = [int(digit, 16) - 1 for digit in f"{bids:x}"] if bids else []
@@ -319,7 +322,7 @@ class BatchedIIGoofspiel:
         return texts
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return bool [n, F], the tensors of `IIGoofspielObserver`, perfect recall."""
+        """Return the tensors of `IIGoofspielObserver` with recall, bool [n, F]."""
         count, size = len(states), self._rules.num_cards
         turn, winners = states[:, 0], states[:, 3, None]
         # The latest bid and winner are the last digits.
@@ -346,12 +349,12 @@ def _winners_text(turn: int, winners: str) -> str:
 
 
 def _hand(bids: bytes, num_cards: int) -> list[int]:
-    """Return the cards still held after `bids`, as indices."""
+    """Return the indices of the cards that remain after `bids`."""
     return [card for card in range(num_cards) if card not in bids]
 
 
 def _cards(bids: Iterable[int]) -> str:
-    """Return indices of cards as the readable list of their values."""
+    """Return the values of cards, given their indices, as a readable list."""
     return ",".join([str(bid + 1) for bid in bids]) or "-"
 
 

@@ -19,7 +19,7 @@ LINES = (
     0b100010001,
     0b001010100,
 )
-# What a set of cells is worth, for all 512 of them: has it a line, and its size.
+# For each of the 512 sets of cells: whether it contains a line, and its size.
 HAS_LINE = tuple(
     int(any(cells & line == line for line in LINES)) for cells in range(FULL + 1)
 )
@@ -33,9 +33,9 @@ CELLS_OF = tuple(
     tuple(cell for cell in range(NUM_CELLS) if cells >> cell & 1)
     for cells in range(FULL + 1)
 )
-LETTERS = "xo"  # of the players
+LETTERS = "xo"  # Letters of the players.
 
-# A board or a set of cells, as bits; or an array of them, int64.
+# A board or a set of cells as bits; an integer or an int64 array.
 _Bits = TypeVar("_Bits", int, np.ndarray)
 
 

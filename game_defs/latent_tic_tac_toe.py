@@ -1,34 +1,34 @@
-"""Latent tic-tac-toe: a mark is shown only after the opponent's next move.
+"""Latent tic-tac-toe: a mark becomes visible only after the opponent's next move.
 
 Rules. Player 0 (x) and player 1 (o) mark cells of a 3 x 3 board in turn. A player marks
-a cell that is empty as far as it knows: it has seen all marks but the opponent's last
-one, which is shown right after its own move. So the only mark that can conflict with
-another is one on the cell that the opponent has just marked. What then happens is the
-parameter `conflict`:
+a cell that looks empty to it. It has seen all marks except the opponent's last one,
+which becomes visible after the player's next move. Therefore a mark can conflict only
+with the mark that the opponent has just made. The parameter `conflict` determines the
+result of a conflict:
 
-  "discard" (default): the later mark is lost. Lines are judged on the marks that stand;
-    the game is over when these fill the board.
-  "keep": the cell belongs to both. Each player counts its own marks and those of the
-    opponent that it has seen, the latter without marks on cells that it had before; the
-    game is over when one of them counts eight.
+  "discard" (default): the later mark is lost. Only the remaining marks form lines, and
+    the game is over when they fill the board.
+  "keep": both players have marks on the cell. A player counts its own marks and those
+    of the opponent that it has seen, except opponent marks on cells that the player
+    had marked before. The game is over when one of the players counts eight.
 
 In both variants the game is also over when player 1 has three in a line, or when
-player 0 has and player 1 has replied once. Who alone has a line wins 1; else it is a
-draw. Nothing is shown after the last move.
+player 0 has three in a line and player 1 has replied once. If only one player has a
+line, it wins 1; otherwise, the game is a draw. The last move is not revealed.
 
 Sizes (histories are nodes of the tree; infosets are those of player 0 and player 1):
-  discard: 73 159 699 histories, 37 650 720 of them terminal; 8 954 050 and 10 554 490
+  discard: 73,159,699 histories, 37,650,720 of them terminal; 8,954,050 and 10,554,490
     infosets; at most 16 moves.
-  keep: 4 854 291 histories, 3 584 128 of them terminal; 192 602 and 149 594 infosets;
+  keep: 4,854,291 histories, 3,584,128 of them terminal; 192,602 and 149,594 infosets;
     at most 10 moves. The value is 0 within 1e-4.
 
 Sources: Lanctot, Waugh, Zinkevich, Bowling, "Monte Carlo sampling for regret
-minimization in extensive games" (2009), who introduce the game; Schlindenbuch, "General
-continual resolving" (2019), whose text has the rules of "discard" and whose program
-plays those of "keep". OpenSpiel's `latent_ttt` has the moves of "discard", but player 1
-gets no reply to a line of player 0.
+minimization in extensive games" (2009), introduce the game. The text of Schlindenbuch,
+"General continual resolving" (2019), describes the rules of "discard", while its
+program plays those of "keep". OpenSpiel's `latent_ttt` has the moves of "discard", but
+player 1 does not get a reply to a line of player 0.
 
-The rules themselves are in `latent_board`.
+The module `latent_board` implements the rules.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ from game_defs import base, latent_board, parameters
 from game_defs.latent_board import CELLS_OF, FULL, LATER, LETTERS, NUM_CELLS, TURN
 
 _NAME = "python_latent_tic_tac_toe"
-_HIDDEN = "?"  # for a cell that is not shown
+_HIDDEN = "?"  # Text of a hidden cell.
 _CONFLICTS = ("discard", "keep")
 _MASKS = np.array(
     [[c in CELLS_OF[s] for c in range(NUM_CELLS)] for s in range(FULL + 1)]
@@ -87,9 +87,9 @@ class LatentTicTacToeState(base.State):
     """A state of latent tic-tac-toe.
 
     Attributes:
-      keep: whether the game's `conflict` is "keep".
-      board: the board as one integer, as `latent_board` takes it.
-      moves: all moves in order, two characters each, as "x4o4x0".
+      keep: Whether the game's `conflict` is "keep".
+      board: The board as one integer in the format of `latent_board`.
+      moves: All moves in order, two characters each, such as "x4o4x0".
     """
 
     def __init__(self, game: LatentTicTacToeGame) -> None:
@@ -129,31 +129,33 @@ class LatentTicTacToeState(base.State):
         return latent_board.utility(self.board, self.keep)
 
     def bucket_key(self, player: int) -> int:
-        """Return the own map of the player to move, without the order of the marks.
+        """Return the marks that the player sees, without their order.
 
-        A key of imperfect recall: what a player forgets is when it learned what.
+        This key gives imperfect recall: it omits the order in which the player made and
+        saw the marks.
         """
         return latent_board.visible_map(self.board, player, self.keep)
 
     def __str__(self) -> str:
-        """The board in three rows; a capital holds a cell that both have marked."""
+        """Return the board; capitals are cells that both players have marked."""
         text = _board_text(self.board)
         rows = "\n".join(text[start : start + 3] for start in range(0, NUM_CELLS, 3))
         return f"{rows}\n{self.moves}"
 
 
 class LatentTicTacToeObserver(base.Observer):
-    """Observer: public are the turn and all marks but the last, private the own marks.
+    """Observer: a player's marks are private; all marks but the last are public.
 
-    The pieces of the tensor, with L the most moves of the game, for perfect recall:
-    `marks` [(L + 1) / 2, 9], private, the player's own moves in order; `shown`
-    [L - 1, 9], the moves of both that have been shown. Otherwise: `last_mark` [9],
-    private, the player's last move, shown yet or not; `board` [2, 9] and `later`
-    [2, 9], the cells shown that each player marked first and later than the other.
-    Always: `turn` [L + 1], the number of moves so far, is public.
+    Parts of the tensor with perfect recall, with L the largest number of moves in a
+    game: `marks` [(L + 1) / 2, 9], private, the player's own moves in order; `shown` [L
+    - 1, 9], the revealed moves of both players. Parts without perfect recall:
+    `last_mark` [9], private, the player's last move, revealed or not; `board` [2, 9]
+    and `later` [2, 9], the revealed cells that each player marked first, and those that
+    it marked later than the other player. In both cases `turn` [L + 1], the number of
+    moves so far, is public.
 
-    In strings a mark that is not shown is "?", so "p1:x4o0x?" is the information of
-    player 1 when player 0 has made its second move.
+    In strings "?" is a hidden mark. For example, "p1:x4o0x?" is the information of
+    player 1 after the second move of player 0.
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, max_moves: int) -> None:
@@ -192,7 +194,7 @@ class LatentTicTacToeObserver(base.Observer):
         """Return what `player` observes at `state`."""
         moves = state.moves
         owners = self._owners[player]
-        # Every move takes two characters, so this is who made the last one.
+        # Each move has two characters, so this is the player of the last move.
         mover = (len(moves) // 2 + 1) % 2
         if self._recall and self._public:
             if moves and mover not in owners:
@@ -212,17 +214,18 @@ class LatentTicTacToeObserver(base.Observer):
 
 
 class BatchedLatentTicTacToe:
-    """Many states of latent tic-tac-toe; the methods are those of `pyspiel.State`.
+    """Batched states of latent tic-tac-toe; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2]: the board, and all moves as the digits of a decimal number,
-    each the cell plus 1. Information is such a number, too, with 0 for a hidden cell.
+    each the cell plus 1. Information states are such numbers, too, with 0 for a hidden
+    cell.
     """
 
     def __init__(self, keep: bool) -> None:
         """Use `game.batched_rules()` instead.
 
         Args:
-          keep: whether the game's `conflict` is "keep".
+          keep: Whether the game's `conflict` is "keep".
         """
         self._keep = keep
 
@@ -262,7 +265,7 @@ class BatchedLatentTicTacToe:
         return latent_board.visible_map(states[:, 0], player, self._keep)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Return the strings of `LatentTicTacToeObserver` for perfect recall."""
+        """Return the strings of `LatentTicTacToeObserver` with perfect recall."""
         texts = []
         hidden = states[:, 0] >> TURN == player
         for moves, hides in zip(states[:, 1].tolist(), hidden.tolist(), strict=True):
@@ -275,7 +278,7 @@ class BatchedLatentTicTacToe:
 
 
 def _board_text(board: int) -> str:
-    """The nine cells as ".", "x", "o", or "X", "O" where the other marked it later."""
+    """Return the cells as ".", "x", "o"; a capital if the other marked it later."""
     text = ["."] * NUM_CELLS
     for player, letter in enumerate(LETTERS):
         first = board >> NUM_CELLS * player

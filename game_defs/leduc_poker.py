@@ -1,36 +1,37 @@
-"""Leduc poker with chosen stacks, number of raises and number of ranks.
+"""Leduc poker with adjustable stacks, number of raises and number of ranks.
 
 Rules. The deck has two cards of each rank; suits do not matter. Each player antes 1 and
-gets a private card; the players bet; a public card is dealt; they bet again. Player 0
-opens both rounds. A player folds, calls (which is a check if there is nothing to call)
-or raises, by 2 over the other's chips in the first round, by 4 in the second. A round
-ends when the second or a later action is a call. Of two players who have not folded,
-the one whose card has the rank of the public card wins, else the one with the higher
-rank; equal ranks are a draw. The winner wins the loser's chips.
+gets a private card. The players bet, a public card is dealt, and the players bet again.
+Player 0 opens both rounds. A player folds, calls (a check if there is nothing to call)
+or raises. A raise exceeds the opponent's chips by 2 in the first round and by 4 in the
+second. A round ends when the second or a later action is a call. If neither player has
+folded, a card of the public card's rank wins; otherwise, the higher rank wins, and
+equal ranks are a draw. The winner wins the loser's chips.
 
-Details. Folding is always allowed, also if there is nothing to call. A raise needs the
-chips to call and to raise by the full amount, and each round allows only so many. Who
-has too few chips to call calls with all that it has; what it could not match goes back
-to the raiser at once. So a raise may be more than the other has, and a player without
-chips keeps its turns: it can fold or call.
-Ranks are dealt, with the odds of the real deck.
+Details. Folding is always allowed, even if there is nothing to call. To raise, a player
+needs the chips to call and to raise by the full amount, and the number of raises in a
+round is limited. A player with too few chips to call calls with all its chips, and the
+unmatched part of the raise returns to the raiser at once. Therefore a raise may exceed
+the opponent's chips, and a player without chips still has turns: it can fold or call.
+Chance outcomes are ranks, with the probabilities of the real deck.
 
 Parameters.
-  stack0, stack1: chips of player 0 and player 1, the ante included, from 1 to 1000
+  stack0, stack1: chips of player 0 and player 1, including the ante, from 1 to 1000
     (default 7).
-  max_raises: raises in a round, both players' together, from 0 to 10 (default 1).
+  max_raises: largest number of raises of both players in a round, from 0 to 10 (default
+    1).
   num_ranks: ranks in the deck, from 2 to 13 (default 3).
 
 Sizes and values. With the defaults: 895 histories (nodes of the tree), 540 of them
 terminal, 60 infosets for each player, value -0.07811. With stacks of 13, which cover
-all bets, and two raises it is OpenSpiel's `leduc_poker`, but for folds without a raise
-and for suits; the value is the same, -0.085606.
+all bets, and two raises, the game equals OpenSpiel's `leduc_poker` except for folds
+without a raise and for suits. The value is the same, -0.085606.
 
-Sources: Southey et al., "Bayes' bluff: opponent modelling in poker" (2005), who
-introduce the game; Schlindenbuch, "General continual resolving" (2019), from which the
-parameters and the rules of stacks are.
+Sources: Southey et al., "Bayes' bluff: opponent modelling in poker" (2005), introduce
+the game; the parameters and the rules for stacks come from Schlindenbuch, "General
+continual resolving" (2019).
 
-The bets are those of `betting`, states and observers those of `poker`.
+The module `betting` implements the bets, and `poker` the states and observers.
 """
 
 import functools
@@ -82,9 +83,9 @@ class LeducPokerGame(poker.PokerGame):
 
 @functools.cache
 def leduc_deck(num_ranks: int) -> Deck:
-    """Return the deck of two suits, of which only the ranks are dealt."""
+    """Return the deck of two suits; only ranks are dealt."""
     ranks = np.arange(num_ranks)
-    # By the own card and the public one: a pair beats any single card.
+    # By private and public card: a pair beats any single card.
     strength = ranks[:, None] + num_ranks * (ranks[:, None] == ranks)
     return Deck(
         names=tuple(str(rank) for rank in range(num_ranks)),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyspiel
 
-# What a parameter may be: the whole numbers of a range, or one of some words.
+# Allowed values of a parameter: integers of a range, or words of a list.
 Allowed = range | Sequence[str]
 
 
@@ -42,14 +42,14 @@ def merge(
     for name, value in specified.items():
         if name not in defaults:
             raise ValueError(
-                f"{game}: unknown parameter {name!r}; {_hint(name, defaults)}it has "
-                f"{', '.join(sorted(defaults)) or 'none'}"
+                f"{game}: unknown parameter {name!r}; {_hint(name, defaults)}"
+                f"choose from {', '.join(sorted(defaults)) or 'no parameters'}"
             )
-        # Not isinstance: True is an int in Python, but no number of cards.
+        # Not isinstance, because True is an int in Python.
         if type(value) is not type(defaults[name]):
             raise ValueError(
                 f"{game}: {name}={value!r} is {_article(value)}; "
-                f"give {_article(defaults[name])}, as {name}={defaults[name]!r}"
+                f"use {_article(defaults[name])}, such as {name}={defaults[name]!r}"
             )
     merged = {**defaults, **specified}
     for name, values in allowed.items():

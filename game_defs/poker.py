@@ -220,15 +220,15 @@ class BatchedPoker:
             self._legal[row, list(actions)] = True
         self._full = np.zeros(width)
         self._full[: len(deck.names)] = deck.copies
-        # Row by row and action, where all deals lead to the same one; and the number
-        # that lifts a card to its place among the packed ones, 0 for a bet.
+        # The next row by row and action; all deals of a row lead to the same one. The
+        # factor that shifts a card to its position in the packed cards; 0 for bets.
         deals = self._mover == base.CHANCE
         self._after = np.full((len(tree.bets), width), -1, np.int32)
         self._after[:, : len(betting.Action)] = tree.children
         self._after[deals] = self._after[deals, :1]
         place = 1 << (poker_deck.CARD_BITS * self._num_deals)
         self._place = np.where(deals, place, 0)
-        # What a player sees of the packed cards, and where the row goes above them.
+        # The mask of packed cards that a player sees, and the shift of the row.
         seen = [
             sum(poker_deck.add_card(0, i, poker_deck.MAX_CARDS - 1) for i in numbers)
             for numbers in (_seen_by(p, deck) for p in range(base.NUM_PLAYERS))
@@ -339,8 +339,8 @@ def _signals(deck: Deck) -> np.ndarray:
     seen = 1 + len(deck.public)
     packed = np.arange(1 << (poker_deck.CARD_BITS * seen))
     result = np.zeros(len(packed), np.int32)
-    named = np.zeros(len(packed), np.int32)  # how many suits have appeared
-    name = np.zeros((deck.suits, len(packed)), np.int32)  # from 1 on, of each suit
+    named = np.zeros(len(packed), np.int32)  # Number of suits that have appeared.
+    name = np.zeros((deck.suits, len(packed)), np.int32)  # New number from 1, or 0.
     for number in range(seen):
         card = poker_deck.card_of(packed, number)
         suit, dealt = (card - 1) % deck.suits, card > 0

@@ -1,9 +1,10 @@
-"""Cards of poker games: possible deals, and winners of showdowns.
+"""Decks of poker games: possible deals, and winners of showdowns.
 
-Each player gets one card, then public cards follow. The dealt cards share one integer,
-so that states in arrays are small: six bits for each deal, in order, which hold the
-card plus 1, or 0 before the deal. Functions of packed cards accept integers and numpy
-arrays (elementwise), except `Deck.deal_probabilities` and `Deck.text`.
+Each player receives one card before the public cards are dealt. All dealt cards are
+packed into one integer, so that states in arrays are small. Each deal has six bits, in
+the order of the deals: the card plus 1, or 0 if the card has not been dealt. Functions
+of packed cards accept integers and numpy arrays (elementwise), except
+`Deck.deal_probabilities` and `Deck.text`.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from game_defs.base import NUM_PLAYERS, Shared
 CARD_BITS = 6
 _CARD_MASK = (1 << CARD_BITS) - 1
 MAX_CARDS = _CARD_MASK
-UNSEEN = "-"  # stands for what is not there
+UNSEEN = "-"  # Text of a card that has not been dealt.
 
 _Cards = TypeVar("_Cards", int, np.ndarray)
 
@@ -82,7 +83,7 @@ class Deck(Shared):
           An integer, or int64 [n]. The result is undefined if a card has not been
           dealt.
         """
-        # A card that is not dealt becomes -1, the last one.
+        # A card that has not been dealt has the index -1, the last card.
         deals = NUM_PLAYERS + len(self.public)
         card0, card1, *public = (card_of(cards, i) - 1 for i in range(deals))
         strength0 = self.strength[card0, *public]

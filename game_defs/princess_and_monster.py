@@ -1,22 +1,22 @@
-"""Princess and monster: hide and seek in the dark, nobody ever sees anything.
+"""Princess and monster: a pursuit game in which the players never see each other.
 
 Rules. On a grid of squares the princess (player 0) starts in the first corner, the
-monster (player 1) in the opposite one. They move in turn, the princess first; a move
-goes to an orthogonal neighbour, and staying is not allowed. Neither observes anything
-of the other. The princess is caught as soon as both are on the same square, whoever
-moved there; the game also ends when both have made `horizon` moves.
+monster (player 1) in the opposite one. They move in turn, the princess first, to an
+orthogonally adjacent square; staying is not allowed. Neither player observes the
+other's moves. The princess is caught as soon as both are on the same square, no matter
+which of them moved there. The game also ends when both have made `horizon` moves.
 
-Payoffs, zero-sum, with T the horizon: a princess that is never caught gets 2 T; one
-that is caught after m moves, those of both counted, gets -(2 T - m). So the monster
-wants to be fast, and a capture by its very last move pays 0.
+Payoffs, zero-sum, with T the horizon: a princess that is never caught receives 2 T; one
+that is caught after m moves, counting both players' moves, receives -(2 T - m).
+Therefore the monster prefers an early capture, and a capture by its last move pays 0.
 
 Parameters.
-  horizon: moves that each player makes at most, up to 50 (default 5); at least as many
-    as it takes to meet, since no capture would be possible otherwise.
-  rows, columns: of the grid, from 2 to 10 (default 3 and 3).
+  horizon: largest number of moves of each player, up to 50 (default 5). It must be
+    large enough for the players to meet, because otherwise a capture is impossible.
+  rows, columns: size of the grid, from 2 to 10 (default 3 and 3).
 
-Sizes, 3 x 3. T = 4: 2 043 histories (nodes of the tree), 25 infosets for each player,
-value 42/13 = 3.2308 for the princess; T = 5: 11 283, 73 and 1.8715572.
+Sizes, 3 x 3. T = 4: 2043 histories (nodes of the tree), 25 infosets for each player,
+value 42/13 = 3.2308 for the princess; T = 5: 11,283, 73 and 1.8715572.
 
 Squares are numbered row by row; the first corner is square 0.
 
@@ -37,7 +37,7 @@ from game_defs import base, parameters
 _NAME = "python_princess_and_monster"
 _NO_SQUARE = -1
 
-# An action is a direction: its name, and the step in rows and columns.
+# Each action is a direction: its name, and the step in rows and columns.
 DIRECTIONS = (("Up", -1, 0), ("Right", 0, 1), ("Down", 1, 0), ("Left", 0, -1))
 
 _GAME_TYPE = base.game_type(
@@ -47,15 +47,15 @@ _GAME_TYPE = base.game_type(
 )
 
 
-# The rules, as tables and pure functions, which take arrays just as well, elementwise.
+# Rules as tables and pure functions, which also accept arrays (elementwise).
 
 
 def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
     """Return the square that each direction leads to from each square.
 
     Returns:
-      A table of squares: a row for each of rows * columns squares, and there one for
-      each of the four `DIRECTIONS`; -1 where the step would leave the grid.
+      One row for each of the rows * columns squares, with one target square for each of
+      the four `DIRECTIONS`; -1 if the step would leave the grid.
     """
     table = []
     for square in range(rows * columns):
@@ -73,21 +73,21 @@ def neighbour_table(rows: int, columns: int) -> tuple[tuple[int, ...], ...]:
 def is_over(
     caught: bool | np.ndarray, num_moves: int | np.ndarray, horizon: int
 ) -> bool | np.ndarray:
-    """Return whether the game ends after both players' moves."""
+    """Return whether the game is over; `num_moves` counts both players' moves."""
     return caught | (num_moves == 2 * horizon)
 
 
 def utility(
     caught: bool | np.ndarray, num_moves: int | np.ndarray, horizon: int
 ) -> int | np.ndarray:
-    """Return the princess's utility at the end, after both players' moves."""
-    # 2 T, or num_moves - 2 T if she is caught.
+    """Return the princess's utility at the end; `num_moves` counts all moves."""
+    # 2 T, or num_moves - 2 T if the princess is caught.
     return 2 * horizon - caught * (4 * horizon - num_moves)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Rules(base.Shared):
-    """What a state needs to know of its game."""
+    """Parameters of the game that its states use."""
 
     horizon: int
     neighbours: tuple[tuple[int, ...], ...]
@@ -130,8 +130,8 @@ class PrincessAndMonsterState(base.State):
     """A state of princess and monster: the squares that both have visited.
 
     Attributes:
-      rules: what the state needs to know of its game.
-      squares: bytes, both start squares, then the squares moved to in turn;
+      rules: Parameters of the game.
+      squares: Bytes, both start squares, then the squares moved to in turn;
         `squares[player::2]` is one player's path.
     """
 
@@ -139,15 +139,15 @@ class PrincessAndMonsterState(base.State):
         """Use `game.new_initial_state()` instead."""
         super().__init__(game)
         self.rules = game.rules
-        # Clones deep-copy each attribute, and bytes are copied for free.
+        # Clones deep-copy each attribute; bytes are immutable, so copies are free.
         self.squares = bytes((0, len(game.rules.neighbours) - 1))
 
     def num_moves(self) -> int:
-        """Return how many moves both players made."""
+        """Return the number of moves of both players so far."""
         return len(self.squares) - 2
 
     def is_caught(self) -> bool:
-        """Return True if both are on one square; then the last move led there."""
+        """Return True if both are on the same square, which the last move led to."""
         return self.squares[-1] == self.squares[-2]
 
     def current_player(self) -> int:
@@ -161,7 +161,7 @@ class PrincessAndMonsterState(base.State):
         return [action for action in range(4) if targets[action] != _NO_SQUARE]
 
     def _apply_action(self, action: int) -> None:
-        # The one to move is the one who did not move last.
+        # The player to move is the one that did not move last.
         target = self.rules.neighbours[self.squares[-2]][action]
         self.squares += bytes((target,))
 
@@ -176,7 +176,10 @@ class PrincessAndMonsterState(base.State):
         return float(utility(self.is_caught(), self.num_moves(), self.rules.horizon))
 
     def bucket_key(self, player: int) -> tuple[int, int]:
-        """Return the time and the own square but not the way: imperfect recall."""
+        """Return the number of moves and the player's square.
+
+        This key gives imperfect recall: it omits the path to the square.
+        """
         return self.num_moves(), self.squares[player::2][-1]
 
     def __str__(self) -> str:
@@ -185,11 +188,12 @@ class PrincessAndMonsterState(base.State):
 
 
 class PrincessAndMonsterObserver(base.Observer):
-    """Observer: private is the own path; public are the number of moves and a capture.
+    """Observer: a player's path is private; the number of moves is public.
 
-    The pieces: `path` [T + 1, squares], the square after each own move, for perfect
-    recall; `square` [squares], the last of them, otherwise. `moves` [2 T + 1], by both,
-    and `caught` [1] are public.
+    Parts of the tensor: `path` [T + 1, squares] with perfect recall, the player's start
+    and the square after each of its moves; `square` [squares] without perfect recall,
+    the last of these squares. `moves` [2 T + 1], the number of both players' moves, and
+    `caught` [1] are public.
     """
 
     def __init__(
@@ -221,10 +225,10 @@ class PrincessAndMonsterObserver(base.Observer):
 
 
 class BatchedPrincessAndMonster:
-    """Many states of the game; the methods are those of `pyspiel.State`.
+    """Batched states of the game; the methods are those of `pyspiel.State`.
 
     States are uint8 [n, 3 + 2 T]: the number of moves, then the squares of
-    `PrincessAndMonsterState`, 0 for those to come.
+    `PrincessAndMonsterState`, followed by zeros for later moves.
     """
 
     def __init__(self, rules: _Rules) -> None:
@@ -233,7 +237,7 @@ class BatchedPrincessAndMonster:
         self._neighbours = np.array(rules.neighbours)
 
     def _square(self, states: np.ndarray, back: int) -> np.ndarray:
-        """Return the last square of all, with 1, or the one before it, with 2."""
+        """Return the square that is `back` places from the end: 1 is the last one."""
         return states[np.arange(len(states)), 3 + states[:, 0].astype(int) - back]
 
     def _is_caught(self, states: np.ndarray) -> np.ndarray:
@@ -269,7 +273,7 @@ class BatchedPrincessAndMonster:
         return np.asarray(utility(self._is_caught(states), moves, self._horizon))
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return uint8 [n, 2 + T]: the number of moves and the own path."""
+        """Return uint8 [n, 2 + T]: the number of moves and the player's path."""
         return np.concatenate([states[:, :1], states[:, 1 + player :: 2]], axis=1)
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
@@ -279,7 +283,7 @@ class BatchedPrincessAndMonster:
         return np.stack([moves, states[np.arange(len(states)), last]], axis=1)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Return the strings of the observer for perfect recall, where nobody won."""
+        """Return the observer's strings with perfect recall, before any capture."""
         texts = []
         for moves, *path in self.information_state(states, player).tolist():
             visited = path[: 1 + (moves + 1 - player) // 2]

@@ -1,37 +1,39 @@
 """Rhode Island Hold'em: one private card, a flop and a turn of one card each.
 
-Rules. Each player antes and gets a private card; the players bet; a card is dealt face
-up, the flop; they bet; another one, the turn; they bet a last time. Player 0 opens all
-rounds. A player checks or bets while there is nothing to call, else it folds, calls or
-raises; bets and raises of a round are all of one size. A round ends when both have
-checked, or with a call. Of two players who have not folded, the one with the better
-hand wins: its card, the flop and the turn, ranked as `three_card_hands` says (straight
-flush, three of a kind, straight, flush, pair, high card). Equal hands are a draw. The
-winner wins the loser's chips.
+Rules. Each player antes and gets a private card, and the players bet. A public card,
+the flop, is dealt, and they bet. A second public card, the turn, is dealt, and they bet
+for the last time. Player 0 opens all rounds. If there is nothing to call, a player
+checks or bets; otherwise, it folds, calls or raises. All bets and raises of a round
+have the same size. A round ends when both players have checked, or with a call. If
+neither player has folded, the better hand wins. A hand consists of the private card,
+the flop and the turn, ranked by `three_card_hands` (straight flush, three of a kind,
+straight, flush, pair, high card). Equal hands are a draw. The winner wins the loser's
+chips.
 
-Details. The actions are fold, call and raise; a check is a call of nothing, a bet is a
-raise of nothing. Nobody runs out of chips. With fewer than 13 ranks the highest is
-still the ace, and the lowest straight is that of the ace and the two lowest ranks.
+Details. The actions are fold, call and raise. A check is a call if there is nothing to
+call, and a bet is a raise if there is nothing to call. Players never run out of chips.
+With fewer than 13 ranks the highest rank is still the ace, and the lowest straight
+consists of the ace and the two lowest ranks.
 
 Parameters.
   num_ranks: ranks in the deck, from 2 to 13 (default 13).
   num_suits: suits in the deck, from 1 to 4 (default 4). The deck has at least 4 cards.
   ante: chips that each player pays at the start, from 1 to 1000 (default 5).
-  bets: the size of bets and raises in each of the three rounds, from 1 to 1000, with
-    spaces between them (default "10 20 20").
-  max_bets: the bet and its raises in a round, both players' together, from 1 to 10
+  bets: the size of bets and raises in each of the three rounds, from 1 to 1000,
+    separated by spaces (default "10 20 20").
+  max_bets: largest number of bets and raises of both players in a round, from 1 to 10
     (default 3).
 
-Sizes and values. With the defaults: 6 705 372 545 histories (nodes of the tree),
-2 554 427 616 of them decisions and 4 144 428 912 terminal; 26 064 064 infosets for each
+Sizes and values. With the defaults: 6,705,372,545 histories (nodes of the tree),
+2,554,427,616 of them decisions and 4,144,428,912 terminal; 26,064,064 infosets for each
 player; 741 strengths of hands. If both players play uniformly at random, player 0 wins
-1.781322 chips; against such an opponent the best response wins 29.533377 as player 1
-and 27.462078 as player 0.
-With 2 ranks, 2 suits and one bet in a round: 2 705 histories.
+1.781322 chips on average; against such an opponent the best response wins 29.533377 as
+player 1 and 27.462078 as player 0. With 2 ranks, 2 suits and one bet in a round, there
+are 2705 histories.
 
-Source: Shi and Littman, "Abstraction methods for game theoretic poker" (2001), who
+Source: Shi and Littman, "Abstraction methods for game theoretic poker" (2001),
 introduce the game; Gilpin and Sandholm, "Lossless abstraction of imperfect information
-games" (2007), who solve it.
+games" (2007), solve it.
 """
 
 import functools
@@ -81,11 +83,11 @@ class RhodeIslandHoldemGame(poker.PokerGame):
         if num_ranks * num_suits < _NUM_DEALS:
             raise ValueError(
                 f"{_NAME}: num_ranks={num_ranks} and num_suits={num_suits} make a deck "
-                f"of {num_ranks * num_suits} cards, and {_NUM_DEALS} are dealt; choose "
-                "more ranks or more suits"
+                f"of {num_ranks * num_suits} cards, but {_NUM_DEALS} are dealt; "
+                "increase num_ranks or num_suits"
             )
         bets = _sizes(merged["bets"])
-        # Enough for every bet, so that nobody is ever all in.
+        # The stack covers every bet, so that players are never all-in.
         stack = merged["ante"] + merged["max_bets"] * sum(bets)
         rules = betting.BettingRules(
             ante=merged["ante"],
@@ -101,13 +103,13 @@ class RhodeIslandHoldemGame(poker.PokerGame):
 
 
 def _sizes(bets: str) -> tuple[int, ...]:
-    """Return the size of a bet in each round, from the game's parameter."""
+    """Return the size of a bet in each round, parsed from the game's parameter."""
     words = bets.split()
     numbers = [int(w) for w in words if w.isascii() and w.isdecimal()]
     if len(numbers) < len(words) or len(words) != _NUM_ROUNDS:
         raise ValueError(
-            f"{_NAME}: bets={bets!r} is not one whole number for each of the "
-            f"{_NUM_ROUNDS} rounds; give them with spaces, as bets=10 20 20"
+            f"{_NAME}: bets={bets!r} is not a list of {_NUM_ROUNDS} integers, one per "
+            "round; separate them by spaces, such as bets=10 20 20"
         )
     for number in numbers:
         parameters.check(_NAME, "bets", number, _BETS)

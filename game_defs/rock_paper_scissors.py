@@ -1,17 +1,18 @@
 """Rock, paper, scissors with N signs: the smallest game with a mixed equilibrium.
 
-Rules. Player 0 chooses a number from 1..N, then player 1 does, without seeing that
-choice. If the numbers differ by more than (N - 1) / 2, the higher one wins, else the
-lower one; equal numbers draw. The winner gets 1, the loser -1; a draw pays 0. N is odd,
-so each number beats as many others as it loses to. At the end both learn who won.
+Rules. Player 0 chooses a number from 1..N, then player 1 chooses one without seeing the
+first choice. If the numbers differ by more than (N - 1) / 2, the higher one wins;
+otherwise, the lower one wins. Equal numbers draw. The winner gets 1, the loser -1; a
+draw pays 0. N is odd, so that each number beats as many others as it loses to. At the
+end both players learn the result.
 
 Parameters.
   num_actions: N, odd, from 3 to 99 (default 3).
 
 Sizes: N^2 + N + 1 histories (nodes of the tree), one infoset for each player. The value
-is 0, and to choose uniformly at random is the only equilibrium: different numbers never
-tie, and such tournament games have just one (Fisher and Ryan, "Optimal strategies for a
-generalized 'scissors, paper, and stone' game", 1992).
+is 0, and the uniformly random choice is the only equilibrium: different numbers never
+tie, and such tournament games have exactly one (Fisher and Ryan, "Optimal strategies
+for a generalized 'scissors, paper, and stone' game", 1992).
 
 Source: Schlindenbuch (2019), thesis on general continual resolving.
 """
@@ -47,7 +48,7 @@ class RockPaperScissorsGame(base.Game):
         num_actions = merged["num_actions"]
         if num_actions % 2 == 0:
             raise ValueError(
-                f"{_NAME}: num_actions={num_actions} is even, so no fair rule is left; "
+                f"{_NAME}: num_actions={num_actions} must be odd; "
                 f"choose {num_actions - 1} or {num_actions + 1}"
             )
         super().__init__(
@@ -75,8 +76,9 @@ class RockPaperScissorsState(base.State):
     """A state of rock, paper, scissors: the choices so far.
 
     Attributes:
-      num_actions: how many numbers there are.
-      choices: bytes, the numbers chosen, less one; `choices[player]` is a player's.
+      num_actions: Number of signs, N.
+      choices: Bytes, the chosen numbers minus 1; `choices[player]` is a player's
+        choice.
     """
 
     def __init__(self, game: RockPaperScissorsGame) -> None:
@@ -101,7 +103,7 @@ class RockPaperScissorsState(base.State):
         return f"Choose {action + 1}"
 
     def is_terminal(self) -> bool:
-        """Return True if both players chose."""
+        """Return True if both players have chosen."""
         return len(self.choices) == 2
 
     def _utility(self) -> int:
@@ -112,10 +114,11 @@ class RockPaperScissorsState(base.State):
 
 
 class RockPaperScissorsObserver(base.Observer):
-    """Observer: private is the own choice; public are the number of moves and the end.
+    """Observer: a player's choice is private; the result is public.
 
-    The pieces, the same with and without perfect recall: `choice` [N], private;
-    `moves` [3], by both, and `result` [3], a draw or the winner, 0 or 1, public.
+    Parts of the tensor, with and without perfect recall: `choice` [N], private; `moves`
+    [3], the number of both players' moves, and `result` [3] (draw, player 0 wins,
+    player 1 wins), public.
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, num_actions: int) -> None:
@@ -145,7 +148,7 @@ class RockPaperScissorsObserver(base.Observer):
 
 
 class BatchedRockPaperScissors:
-    """Many states of the game; the methods are those of `pyspiel.State`.
+    """Batched states of the game; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2], both players' choices, -1 before they are made.
     """
@@ -167,7 +170,7 @@ class BatchedRockPaperScissors:
         return np.where(moves == 2, base.TERMINAL, moves)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, N]: everything is allowed."""
+        """Return bool [n, N], all True, because all numbers are allowed."""
         return np.ones((len(states), len(self._utilities)), bool)
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -181,12 +184,12 @@ class BatchedRockPaperScissors:
         return self._utilities[states[:, 0], states[:, 1]]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, 2]: who is to choose, and the own choice."""
+        """Return int64 [n, 2]: the player to choose, and the player's own choice."""
         return np.stack([self.current_player(states), states[:, player]], axis=1)
 
 
 def _result(state: RockPaperScissorsState) -> int:
-    """Return 0 for a draw, 1 if player 0 won, 2 if player 1 did."""
+    """Return 0 for a draw, 1 if player 0 has won, 2 if player 1 has."""
     return {0.0: 0, 1.0: 1, -1.0: 2}[state.returns()[0]]
 
 

@@ -1,39 +1,42 @@
-"""Scotland Yard, small: detectives hunt a fugitive whose moves they do not see.
+"""Small variant of Scotland Yard: detectives pursue a fugitive that moves unseen.
 
-Rules. A map is an undirected graph, whose edges are for taxis, buses or the
-underground. Player 0 is the fugitive, player 1 the team of detectives. In a round the
-fugitive moves along a taxi edge, unseen; then each detective in turn moves along an
-edge of any kind and gives a ticket of that kind, of which it has a limited number.
-Nobody may move to a node where a detective is, and nobody may stay; only a detective
-that has no move stays where it is. Moves and tickets of detectives are public.
+Rules. A map is an undirected graph with edges for taxis, buses or the underground.
+Player 0 is the fugitive, player 1 the team of detectives. In each round the fugitive
+moves along a taxi edge, unseen. Then each detective in turn moves along an edge of any
+kind and spends a ticket of that kind; the number of tickets is limited. A piece can
+neither stay nor move to a node that a detective occupies, but a detective without a
+legal move stays on its node. Moves and tickets of detectives are public.
 
-Payoffs. The detectives win 1 as soon as one of them moves to the fugitive's node, or
-when the fugitive has no move at its turn; the fugitive wins 1 when all rounds are over.
+Payoffs. The detectives win 1 as soon as one of them moves to the fugitive's node, or if
+the fugitive has no legal move at its turn. The fugitive wins 1 after the last round.
 
-What a map settles, besides the graph: where detectives start, with which tickets each;
-where the fugitive starts (of several nodes chance draws one) and whether that is seen;
-after which rounds, before its next move, the node where it is then is shown. `places`
-are where a page draws the nodes, from 0 to 1.
+Besides the graph, a map defines the start and the tickets of each detective. It defines
+the nodes from which chance draws the fugitive's start, and whether that start is
+public. It also lists the rounds after which the fugitive's node is revealed, before its
+next move. `places` are the coordinates of the nodes for drawings, from 0 to 1.
 
 Parameters.
-  map: the name of a file in `maps/`, without the ending (default glasses).
+  map: the name of a file in `maps/`, without the extension (default glasses).
   rounds: from 1 to 50 (default 4).
-  detectives: how many take part, the first of the map's list (default 2).
+  detectives: number of detectives, the first ones in the map's list (default 2).
 
-The maps are drawn up for this project; those of the paper are only shown as pictures.
+The maps were designed for this project, because the paper shows its maps only as
+pictures.
   glasses: 11 nodes, all kinds of edges; the fugitive starts on 6, the detectives on 1
-    and 11; it is seen at the start and after round 3. In 4 rounds 197 746 histories
-    (nodes of the tree), 7 750 and 12 425 infosets, value -1/3; in 3 rounds 13 377
+    and 11; it is seen at the start and after round 3. In 4 rounds 197,746 histories
+    (nodes of the tree), 7750 and 12,425 infosets, value -1/3; in 3 rounds 13,377
     histories, 496 and 329 infosets, value 0.
-  square: a ring of 4. One detective guesses left or right in each round, as long as it
-    has tickets, of which it has 4: the value is 2^(1 - rounds) - 1 in up to 4 rounds.
-  tripod: three arms of 2 nodes; chance draws at which of two tips the fugitive starts,
-    unseen. One detective or two: value 0 in one or two rounds, -1 in more.
+  square: a ring of 4. One detective guesses left or right in each round while it has
+    tickets, of which it starts with 4: the value is 2^(1 - rounds) - 1 in up to 4
+    rounds.
+  tripod: three arms of 2 nodes; chance draws one of two tips as the fugitive's start,
+    unseen. One or two detectives: value 0 in one or two rounds, -1 in more.
 
-Source: Timbers et al., "Approximate exploitability: learning a best response" (2022),
-with maps after the board game, in which the fugitive is shown right after its own move.
+Source: Timbers et al., "Approximate exploitability: learning a best response" (2022);
+the maps imitate the board game, in which the fugitive is revealed right after its own
+move.
 
-The rules themselves are in `scotland_yard_rules`.
+The module `scotland_yard_rules` implements the rules.
 """
 
 import json
@@ -90,7 +93,7 @@ class ScotlandYardGame(base.Game):
         self.rules, self._num_draws = rules, num_draws
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return 1 if the fugitive's start is drawn, else 0."""
+        """Return 1 if the fugitive's start is drawn, and 0 otherwise."""
         return self._num_draws
 
     def new_initial_state(self) -> "ScotlandYardState":
@@ -109,9 +112,9 @@ class ScotlandYardState(base.State):
     """A state of Scotland Yard.
 
     Attributes:
-      rules: of its game.
-      position: where everybody is and has been.
-      utility: the fugitive's, 1 or -1 at the end; 0 before.
+      rules: Rules of the game.
+      position: Current and earlier nodes of all pieces.
+      utility: Utility of the fugitive, 1 or -1 at the end; 0 before.
     """
 
     def __init__(self, game: ScotlandYardGame) -> None:
@@ -134,7 +137,7 @@ class ScotlandYardState(base.State):
         return scotland_yard_rules.legal_actions(self.rules, self.position)
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return the numbers of the fugitive's starts, all equally likely."""
+        """Return the indices of the fugitive's starts, which are all equally likely."""
         num_starts = len(self.rules.starts)
         return [(number, 1.0 / num_starts) for number in range(num_starts)]
 
@@ -160,15 +163,16 @@ class ScotlandYardState(base.State):
 
 
 class ScotlandYardObserver(base.Observer):
-    """Observer: private is where the own pieces were; public are trips and sightings.
+    """Observer: nodes of the player are private; detectives' moves are public.
 
-    Each piece is a list of numbers; the tensor has a row for each number, with a 1 in
-    its column (column 0 of nodes stays empty). Private: for perfect recall `path`, the
-    nodes of the own pieces in turn, starts first; otherwise `nodes`, where they are.
-    (The detectives' are public, too.) Public: `steps`, how many moves and draws were
-    made; `caught`, 0 or 1; `seen`, where the fugitive was seen, without perfect recall
-    only the last time; for perfect recall `trips`, the detectives' actions; otherwise
-    `detectives`, where each is, and `tickets`, what each has left of each kind.
+    Each part is a list of numbers. Its tensor has a one-hot row for each number (column
+    0 is not used for nodes). The private part is `path` with perfect recall, the nodes
+    of the player's pieces in turn, starting nodes first; otherwise it is `nodes`, their
+    current nodes. (Those of the detectives are also public.) Public parts: `steps`, the
+    number of moves and draws so far; `caught`, 0 or 1; `seen`, the nodes where the
+    fugitive was revealed, without perfect recall only the last one; with perfect recall
+    `trips`, the detectives' actions; otherwise `detectives`, their current nodes, and
+    `tickets`, the remaining tickets of each detective and kind.
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, rules: Rules) -> None:
@@ -211,19 +215,19 @@ class ScotlandYardObserver(base.Observer):
         return " ".join(f"{key} {_text(n, names.get(key, ()))}" for key, n in shown)
 
     def _private_pieces(self, state: ScotlandYardState, owner: int) -> Sequence[int]:
-        """Where a player's pieces were, or are."""
+        """Return the nodes of a player's pieces, all of them with perfect recall."""
         path, trail = state.position.path, state.position.trail
         if owner == _FUGITIVE:
             return path if self._recall else path[-1:]
         return trail if self._recall else self._nodes(state)
 
     def _nodes(self, state: ScotlandYardState) -> list[int]:
-        """Where each detective is."""
+        """Return the current node of each detective."""
         team = len(self._rules.detectives)
         return [state.position.trail[number::team][-1] for number in range(team)]
 
     def _shown(self, state: ScotlandYardState) -> dict[str, Sequence[int]]:
-        """Return the numbers of the public pieces that there are."""
+        """Return the numbers of each public part that this observer has."""
         rules, position = self._rules, state.position
         path, trips, team = position.path, position.trips, len(rules.detectives)
         over = len(trips) // team
@@ -243,17 +247,17 @@ class ScotlandYardObserver(base.Observer):
         return {name: public[name] for name in public if name in self.dict}
 
 
-# The first columns of states: nodes of the path, moves of detectives, utility.
+# First columns of states: numbers of path nodes and of detectives' moves, utility.
 _NODES, _TRIPS, _UTILITY, _PATH = range(4)
 
 
 class BatchedScotlandYard:
-    """Many states of Scotland Yard; the methods are those of `pyspiel.State`.
+    """Batched states of Scotland Yard; the methods are those of `pyspiel.State`.
 
-    States are int16 [n, columns]: how many nodes the fugitive's path has, how many
-    moves the detectives made, the fugitive's utility, 0 before the end; then the path,
-    the detectives' actions in turn, both followed by zeros; the node of each detective;
-    the tickets that each has left of each kind.
+    States are int16 [n, columns]: the number of nodes on the fugitive's path; the
+    number of detectives' moves; the fugitive's utility, 0 before the end; the path, and
+    then the detectives' actions in turn, both padded with zeros; the node of each
+    detective; the remaining tickets of each detective and kind.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -280,7 +284,7 @@ class BatchedScotlandYard:
         if len(self._starts) == 1:
             states[0, _NODES], states[0, _PATH] = 1, self._starts[0]
         states[0, self._at] = self._rules.detectives
-        # Nobody can use more tickets than there are rounds.
+        # A detective cannot use more tickets than there are rounds.
         held = [min(count, self._rules.rounds) for count in self._rules.tickets]
         states[0, self._tickets] = held * self._team
         return states
@@ -295,8 +299,12 @@ class BatchedScotlandYard:
         return states[np.arange(len(states)), _PATH + last]
 
     def _mover(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """bool [n], the team's turn; int64 [n], its next detective; [n], who moves: the
-        node of that one."""
+        """Return the piece that moves in each state.
+
+        Returns:
+          bool [n], whether it is the team's turn; int64 [n], the detective that is
+          next; and [n], the node of the piece that moves.
+        """
         turn = self._is_teams_turn(states)
         number = states[:, _TRIPS].astype(int) % self._team
         node = states[np.arange(len(states)), self._at.start + number]
@@ -310,11 +318,11 @@ class BatchedScotlandYard:
         return mover
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, A], the actions of who moves, or the starts to draw."""
+        """Return bool [n, A], the legal actions or the possible starts."""
         mask = np.zeros((len(states), self._width), bool)
         actions = mask[:, : len(self._targets)]
         actions[:] = self._free(states)
-        # A detective without a move stays where it is.
+        # A detective without a legal move stays on its node.
         actions[
             self._is_teams_turn(states) & ~actions.any(axis=1), scotland_yard_rules.STAY
         ] = True
@@ -322,7 +330,7 @@ class BatchedScotlandYard:
         return mask
 
     def _free(self, states: np.ndarray) -> np.ndarray:
-        """bool [n, actions], the moves to free nodes that there are tickets for."""
+        """Return bool [n, actions], moves to free nodes for which a ticket remains."""
         turn, number, node = self._mover(states)
         held = states[:, self._tickets].reshape(
             -1, self._team, len(scotland_yard_rules.FUGITIVE_TICKETS)
@@ -365,7 +373,7 @@ class BatchedScotlandYard:
         return after
 
     def _judge(self, states: np.ndarray) -> np.ndarray:
-        """Return int64 [n], the fugitive's utility; 0 where the game goes on."""
+        """Return int64 [n], the fugitive's utility; 0 if the game is not over."""
         caught = (states[:, self._at] == self._fugitive(states)[:, None]).any(axis=1)
         result = np.where(caught, -1, 0)
         left = np.flatnonzero(~caught & ~self._is_teams_turn(states))
@@ -380,7 +388,7 @@ class BatchedScotlandYard:
         return states[:, _UTILITY]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int16 [n, k]: all that is public, and the fugitive's path for it."""
+        """Return int16 [n, k]: public information, and the fugitive's path for it."""
         path = states[:, self._path]
         if player == _TEAM:
             numbers = np.arange(path.shape[1])
@@ -391,7 +399,7 @@ class BatchedScotlandYard:
 
 
 def _text(numbers: Sequence[int], names: Sequence[str] = ()) -> str:
-    """A list as a readable string, of numbers or of what they are the numbers of."""
+    """Return a list of numbers, or of their names, as a readable string."""
     return ", ".join([names[n] if names else str(n) for n in numbers]) or "-"
 
 

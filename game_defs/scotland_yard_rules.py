@@ -1,4 +1,4 @@
-"""The rules of `scotland_yard`: what a map settles, and moves as pure functions."""
+"""The rules of `scotland_yard`: constants of a map, and moves as pure functions."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,26 +10,26 @@ from game_defs.base import Shared
 
 KINDS = ("taxi", "bus", "underground")
 STAY = 0  # the action of a detective that has no move
-FUGITIVE_TICKETS: tuple[int, ...] = (1, 0, 0)  # never used up
+FUGITIVE_TICKETS: tuple[int, ...] = (1, 0, 0)  # The fugitive's tickets are unlimited.
 
 _Int = TypeVar("_Int", int, np.ndarray)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules(Shared):
-    """What does not change in a game. Nodes are numbered from 1, as in the map.
+    """Constants of a game. Nodes are numbered from 1, as in the map.
 
     Attributes:
-      rounds: after these the fugitive has won.
+      rounds: Number of rounds; after these the fugitive has won.
       targets: [actions], the node that an action leads to; 0 for `STAY`.
       kinds: [actions], the index in `KINDS` of its edge and ticket; -1 for `STAY`.
-      names: [actions], for people.
-      moves: [nodes + 1], the actions along the edges from each node, ascending; there
-        is no node 0.
-      starts: nodes where the fugitive may start.
-      detectives: where each detective starts.
-      tickets: [kinds], what each detective has at the start.
-      shown: the rounds after which the fugitive's node is public; 0 is the start.
+      names: [actions], readable names.
+      moves: [nodes + 1], the actions along the edges from each node, ascending; the
+        entry of index 0 is unused.
+      starts: Nodes from which chance draws the fugitive's start.
+      detectives: Start node of each detective.
+      tickets: [kinds], the number of tickets of each detective at the start.
+      shown: Rounds after which the fugitive's node is public; 0 is the start.
     """
 
     rounds: int
@@ -45,13 +45,14 @@ class Rules(Shared):
 
 @dataclasses.dataclass(frozen=True)
 class Position(Shared):
-    """Where everybody is and has been.
+    """Current and earlier nodes of all pieces.
 
     Attributes:
-      path: the fugitive's nodes, the start first; empty before that is drawn.
-      trips: the detectives' actions, in turn.
-      trail: their starts and the nodes that these actions led to; the last of them, as
-        many as there are detectives, are where these are, the next to move first.
+      path: Nodes of the fugitive, the start first; empty before the start is drawn.
+      trips: Actions of the detectives, in turn.
+      trail: Start nodes of the detectives, and then the nodes that their actions led
+        to. The last entries, one per detective, are their current nodes, beginning with
+        the detective that moves next.
     """
 
     path: tuple[int, ...]
@@ -60,10 +61,11 @@ class Position(Shared):
 
 
 def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
-    """Return the rules of a game on a map, given as its file has it.
+    """Return the rules of a game, given the contents of a map file.
 
     Raises:
-      ValueError: the fugitive's only start is occupied, or leads nowhere.
+      ValueError: If the fugitive has a single start that is occupied or from which it
+        has no legal move.
     """
     arcs = set()  # (target, kind, source)
     for kind, name in enumerate(KINDS):
@@ -86,11 +88,11 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
         tickets=tuple(data["tickets"][name] for name in KINDS),
         shown=tuple(n for n in sorted(shown | set(data["reveal"])) if n <= rounds),
     )
-    # States are judged after moves and draws; here there has been neither.
+    # Later positions are checked after each move or draw; this one follows neither.
     if len(starts) == 1 and utility(rules, first_position(rules)):
         raise ValueError(
-            f"the map's fugitive={list(starts)} is caught before the first move: its "
-            f"node is a detective's, or all nodes next to it by taxi are"
+            f"the map's fugitive={list(starts)} is caught before the first move; "
+            f"choose a free node with a taxi edge to a free node"
         )
     return rules
 
@@ -102,32 +104,32 @@ def first_position(rules: Rules) -> Position:
 
 
 def is_teams_turn(num_nodes: _Int, num_trips: _Int, team: int) -> bool | np.ndarray:
-    """Return whether a detective is to move; arrays are taken elementwise.
+    """Return whether it is the turn of a detective; arrays are compared elementwise.
 
     Args:
-      num_nodes: nodes of the fugitive's path, the start included.
-      num_trips: moves of detectives so far.
-      team: number of detectives.
+      num_nodes: Number of nodes on the fugitive's path, including the start.
+      num_trips: Number of moves of detectives so far.
+      team: Number of detectives.
     """
     return num_trips < (num_nodes - 1) * team
 
 
 def next_detective(rules: Rules, position: Position) -> int | None:
-    """Which detective is to move; None if it is the fugitive's turn."""
+    """Return the detective that moves next; None if it is the fugitive's turn."""
     num_trips, team = len(position.trips), len(rules.detectives)
     turn = is_teams_turn(len(position.path), num_trips, team)
     return num_trips % team if turn else None
 
 
 def tickets_left(rules: Rules, position: Position, number: int) -> tuple[int, ...]:
-    """Return how many tickets of each kind a detective still has."""
+    """Return the number of remaining tickets of each kind of a detective."""
     trips = position.trips[number :: len(rules.detectives)]
     used = [rules.kinds[action] for action in trips]
     return tuple(had - used.count(kind) for kind, had in enumerate(rules.tickets))
 
 
 def legal_actions(rules: Rules, position: Position) -> list[int]:
-    """Return the actions of the one to move, ascending; a fugitive may have none."""
+    """Return the legal actions, ascending; a trapped fugitive has none."""
     number = next_detective(rules, position)
     occupied = position.trail[-len(rules.detectives) :]
     if number is None:
@@ -147,7 +149,7 @@ def play(rules: Rules, position: Position, action: int) -> Position:
     path, trips, trail = position.path, position.trips, position.trail
     if not path:
         return Position((rules.starts[action],), trips, trail)
-    # STAY has no target: the node where that detective was last, and is.
+    # STAY has no target, so the detective's current node replaces it.
     target = rules.targets[action] or trail[-len(rules.detectives)]
     if next_detective(rules, position) is None:
         return Position((*path, target), trips, trail)

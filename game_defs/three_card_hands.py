@@ -9,7 +9,7 @@ category, then by the other ranks in descending order; suits do not matter.
 
 import numpy as np
 
-# From low to high; a category's number is its place.
+# In ascending order; the index of a category is its number.
 CATEGORIES = ("high card", "pair", "flush", "straight", "trips", "straight flush")
 HAND_SIZE = 3
 _HIGH_CARD, _PAIR, _FLUSH, _STRAIGHT, _TRIPS, _STRAIGHT_FLUSH = range(len(CATEGORIES))
@@ -57,7 +57,7 @@ def categories(
     flush = (suits[0] == suits[1]) & (suits[1] == suits[2])
     trips = low == high
     pair = ((low == middle) | (middle == high)) & ~trips
-    # The ace goes below the two lowest ranks, and their second is the highest then.
+    # In this straight the ace is low, so the second-lowest rank is the highest.
     ace_low = (low == 0) & (middle == 1) & (high == num_ranks - 1) & (high > middle)
     straight = ace_low | ((middle == low + 1) & (high == middle + 1))
     kind = np.select(
@@ -66,7 +66,7 @@ def categories(
         _HIGH_CARD,
     )
     nothing = np.zeros_like(low)
-    # The middle one of three ranks is always one of a pair.
+    # The middle one of three sorted ranks always belongs to the pair.
     deciding = np.select(
         [straight, pair],
         [

@@ -28,8 +28,8 @@ def batched_battleship(game: pyspiel.Game) -> "BatchedBattleship | None":
     sizes = [int(size) for size in params["ship_sizes"].strip("[]").split(";")]
     values = [float(value) for value in params["ship_values"].strip("[]").split(";")]
     room = all(
-        # So many ships of this size stand side by side, and each earlier cell is in
-        # the way of one of them only.
+        # Number of disjoint positions of this size; each occupied cell blocks at most
+        # one of them.
         max(rows * (columns // size), columns * (rows // size)) > sum(sizes[:number])
         for number, size in enumerate(sizes)
     )
@@ -78,7 +78,7 @@ class BatchedBattleship:
         parts = [
             slice(int(e) - w, int(e)) for e, w in zip(ends, widths * 2, strict=True)
         ]
-        # Of each player the columns of each part.
+        # Columns of each part, for each player.
         self._parts = parts[:5], parts[5:]
         self._first = np.zeros((1, int(ends[-1])), np.int16)
         for placed in self._parts:
@@ -253,7 +253,7 @@ def _groups(states: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
     """
     moves = states[:, 0]
     if len(moves) and (moves == moves[0]).all():
-        # As in rollouts side by side: the usual case, at half the price.
+        # Parallel rollouts usually have this form, which halves the cost.
         num_moves = int(moves[0])
         yield num_moves % 2, num_moves // 2, np.arange(len(moves))
         return

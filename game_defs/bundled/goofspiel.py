@@ -18,10 +18,10 @@ from game_defs.bundled.packing import Packing
 
 # Columns of the states, before those of sequences.
 _PHASE, _ROUND, _BID, _POINTS, _HANDS, _DECK, _SEQUENCES = 0, 1, 2, 3, 5, 7, 8
-# What happens next: a point card is shown, player 0 bids, player 1 bids, nothing.
+# Phases: a point card is revealed, player 0 bids, player 1 bids, terminal.
 _DEAL, _FIRST, _SECOND, _OVER = range(4)
 _NEXT_PLAYER = np.array([base.CHANCE, 0, 1, base.TERMINAL])
-# Who won a round: 0, 1, or nobody; and what OpenSpiel's strings have for nobody.
+# Winner of a round: 0, 1, or a tie; and the symbol of ties in OpenSpiel's strings.
 _TIE = 2
 _WINNERS = ("0", "1", str(int(pyspiel.PlayerId.INVALID)))
 _MOST_CARDS = 15
@@ -153,7 +153,7 @@ class BatchedGoofspiel:
             if self._order == "descending":
                 card = self._num_cards - 1 - card
             states[goes_on] = self._deal(some, card)
-        # The last cards of all play by themselves.
+        # The last cards of both players are played automatically.
         last = states[:, _ROUND] == self._num_cards - 1
         last &= ~ended & (self._num_cards > 1)
         if last.any():
@@ -213,7 +213,7 @@ class BatchedGoofspiel:
             np.broadcast_to(players == player, (count, 2)),
             points[:, :, None] == np.arange(most + 1),
             hand == 1,
-            # Entries are one more than what they say, and 0 in rounds to come.
+            # Entries are stored plus one; 0 marks later rounds.
             winners[:, :, None] == 1 + players,
             cards[:, :, None] == 1 + self._cards,
             bids[:, :, None] == 1 + self._cards,

@@ -140,7 +140,7 @@ class BatchedLiarsDice:
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return OpenSpiel's tensors, bool [n, F]: player, its dice in order, bids."""
         held = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
-        # The face of each die in order: as many faces are used up before it.
+        # The face of each die in order is the number of faces exhausted before it.
         used = np.cumsum(held, axis=1)[:, None, :]
         face = (used <= np.arange(self._num_dice)[:, None]).sum(axis=2)
         bids = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)

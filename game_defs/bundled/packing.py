@@ -10,7 +10,7 @@ class Packing:
       width: Number of columns.
     """
 
-    # The sign bit stays free.
+    # The sign bit is not used.
     _BITS = 63
 
     def __init__(self, length: int, most: int) -> None:

@@ -1,11 +1,12 @@
-"""`phantom_ttt` and `dark_hex` on arrays of states.
+"""Batched rules of `phantom_ttt` and `dark_hex`.
 
-Both players put stones on one board and do not see the other's. Who tries a cell that
-the other one holds learns that, and does not get it. In the classical variants the same
-player then tries again; in the abrupt ones the turn is over. With `reveal-numturns` a
-player also sees whenever the other one has tried something.
+Both players place stones on the same board and do not see the opponent's stones. A
+player that tries an occupied cell learns that it is occupied and does not get it. In
+the classical variants the same player then tries another cell; in the abrupt variants
+the turn is over. With `reveal-numturns`, a player also observes when the opponent has
+tried a cell.
 
-Phantom tic-tac-toe is won by three in a row. In dark hex player 0 connects the first
+Phantom tic-tac-toe is won by three in a row. In dark hex, player 0 connects the first
 row with the last one, player 1 the first column with the last one.
 """
 
@@ -18,18 +19,18 @@ import pyspiel
 from game_defs import base
 from game_defs.bundled.packing import Packing
 
-# Cells are bits of one number, and so are the turns of a game that reveals them.
+# Cells are bits of one integer, and so are turns if the game reveals them.
 _MOST_BITS = 62
 # Columns of the states, before those of sequences.
 _PLAYER, _TURN, _WINNER, _STONES, _TRIED, _SEQUENCES = 0, 1, 2, 3, 5, 7
-# In the column _WINNER, beside the players.
+# Values of the column _WINNER other than the players.
 _GOES_ON, _DRAW = -1, 2
 
 _SYMBOLS = "xo"
 
 
 def batched_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
-    """Return the rules of a game `phantom_ttt` on arrays."""
+    """Return the batched rules of a game `phantom_ttt`."""
     params = game.get_parameters()
     turns = params["obstype"] == "reveal-numturns"
     return BatchedPhantomRules(
@@ -37,17 +38,17 @@ def batched_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
         _three_in_a_row,
         abrupt=params["gameversion"] == "abrupt",
         sees_turns=turns,
-        # The string counts the turns only where they are revealed.
+        # The string contains the number of turns only if turns are revealed.
         counts_turns=turns,
         tensor=_View(cell=1, symbol=9, empty=0, stones=(2, 1)),
     )
 
 
 def batched_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
-    """Return the rules of a game `dark_hex` on arrays; None for very large boards.
+    """Return the batched rules of a game `dark_hex`, or None for very large boards.
 
-    Also None for boards of one row or column, where OpenSpiel 2.0.2 does not notice
-    that a single stone touches both sides.
+    The result is also None for boards with one row or column, because OpenSpiel 2.0.2
+    does not detect that a single stone touches both sides.
     """
     params = game.get_parameters()
     rows, columns = params["num_rows"], params["num_cols"]
@@ -61,19 +62,19 @@ def batched_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
         abrupt=params["gameversion"] == "adh",
         sees_turns=turns,
         counts_turns=True,
-        # OpenSpiel leaves room for stones that touch a side, which a view never says.
+        # OpenSpiel reserves symbols for stones at a side; views do not use them.
         tensor=_View(cell=9, symbol=1, empty=4, stones=(5, 3)),
     )
 
 
 class _View(NamedTuple):
-    """Where a tensor says what a player has seen of a cell.
+    """Positions in a tensor of the entries for a player's view of the cells.
 
     Attributes:
-      cell: from one cell's entries to the next one's.
-      symbol: from one symbol's entry to the next one's.
-      empty: the symbol of a cell that nothing is known of.
-      stones: the symbols of both players' stones.
+      cell: Distance between the entries of consecutive cells.
+      symbol: Distance between the entries of consecutive symbols.
+      empty: Symbol of a cell of unknown content.
+      stones: Symbols of both players' stones.
     """
 
     cell: int
@@ -83,17 +84,18 @@ class _View(NamedTuple):
 
     @property
     def symbols(self) -> int:
-        """How many entries a cell has."""
+        """Number of entries of a cell."""
         return self.cell if self.symbol == 1 else max(self.stones) + 1
 
 
 class BatchedPhantomRules:
-    """Many states of a game of hidden stones; the methods are those of `pyspiel.State`.
+    """Batched states of a phantom game; the methods are those of `pyspiel.State`.
 
-    States are int64 [n, 7 + ...]: the player to act; the turns so far; who won; the
-    stones of both players, as bits; the cells that each has tried, as bits. Then, for
-    each player, what it has tried, in order: 2 cell + 1, and one more where the other
-    one was there first. Then the turns of player 1, as bits, where players see turns.
+    States are int64 [n, 7 + ...]: the player to act; the number of turns so far; the
+    winner; the stones of both players, as bits; the cells that each player has tried,
+    as bits. Then follow each player's tries in order, 2 cell + 1 if the try succeeded
+    and 2 cell + 2 if the cell was occupied. If players observe turns, the last column
+    contains the turns of player 1, as bits.
     """
 
     def __init__(
@@ -110,13 +112,14 @@ class BatchedPhantomRules:
         """Use `batched_phantom_ttt` or `batched_dark_hex` instead.
 
         Args:
-          rows: of the board.
-          columns: of the board.
-          wins: tells of stones, int64 [n], and their player where that player has won.
-          abrupt: the turn is over after a cell that is taken, too.
-          sees_turns: players see when the other one tries something.
-          counts_turns: information states have the number of turns.
-          tensor: how their tensors begin.
+          rows: Number of rows of the board.
+          columns: Number of columns of the board.
+          wins: Function of stones, int64 [n], and their player that returns bool [n],
+            whether that player has won.
+          abrupt: Whether the turn is over even if the cell is occupied.
+          sees_turns: Whether players observe when the opponent tries a cell.
+          counts_turns: Whether information states contain the number of turns.
+          tensor: Positions of the player's view in the tensor.
         """
         self._shape = rows, columns
         self._wins = wins
@@ -135,12 +138,12 @@ class BatchedPhantomRules:
         return states
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Return who is to try a cell, or TERMINAL; int64 [n]."""
+        """Return the players to act, or TERMINAL; int64 [n]."""
         goes_on = states[:, _WINNER] == _GOES_ON
         return np.where(goes_on, states[:, _PLAYER], base.TERMINAL)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, cells], those that the player to act has not tried."""
+        """Return bool [n, cells], the cells that the player to act has not tried."""
         tried = _of(states, _TRIED, states[:, _PLAYER])
         return tried[:, None] >> self._cells & 1 == 0
 
@@ -170,11 +173,12 @@ class BatchedPhantomRules:
         return after
 
     def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return which tries would succeed, and 1 where another stone is met.
+        """Return which tries would succeed, and which would meet an occupied cell.
 
-        Both are [n, cells]. None where more is seen than that: where a failed try ends
-        the turn, or turns are revealed. The number of turns in the strings of
-        `dark_hex` is left out: the observation that reveals nothing is meant.
+        Both are [n, cells]; the second is 1 for occupied cells. The result is None if
+        players observe more than that: if a rejected try ends the turn, or turns are
+        revealed. The number of turns in the strings of `dark_hex` is ignored, because
+        this method describes the observation that reveals nothing.
         """
         if self._abrupt or self._sees_turns:
             return None
@@ -184,9 +188,10 @@ class BatchedPhantomRules:
         return (stones[:, None] >> self._cells & 1) + taken == 0, taken
 
     def abrupt_board(self) -> tuple[int, Callable[..., np.ndarray]] | None:
-        """Return the number of cells, and who wins; None of the classical variants.
+        """Return the number of cells, and `wins`; None for classical variants.
 
-        Also None where turns are revealed: players know more then.
+        The result is also None if turns are revealed, because players then have more
+        information.
         """
         if not self._abrupt or self._sees_turns:
             return None
@@ -201,7 +206,7 @@ class BatchedPhantomRules:
         return np.array([1, -1, 0])[states[:, _WINNER]]
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, k]: own tries and what they met, and turns if shown."""
+        """Return int64 [n, k]: the player's tries, results, and turns if revealed."""
         columns = [states[:, self._try_columns(player)]]
         if self._counts_turns:
             columns.append(states[:, _TURN, None])
@@ -210,7 +215,7 @@ class BatchedPhantomRules:
         return np.concatenate(columns, axis=1)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
-        """Return OpenSpiel's strings: own view of the board, turns, own tries."""
+        """Return OpenSpiel's strings: the player's view, turns, and its tries."""
         num_cells = len(self._cells)
         tries = self._tries.unpack(states[:, self._try_columns(player)], num_cells)
         turns = states[:, _TURN].tolist()
@@ -288,7 +293,7 @@ class BatchedPhantomRules:
 
 
 def _of(states: np.ndarray, first: int, player: np.ndarray) -> np.ndarray:
-    """The column of each state's `player`, of the two columns from `first` on."""
+    """Return the column of each state's `player`; `first` is the column of player 0."""
     return np.where(player == 0, states[:, first], states[:, first + 1])
 
 
@@ -304,13 +309,13 @@ _LINES = tuple(
 
 
 def _three_in_a_row(stones: np.ndarray, player: int) -> np.ndarray:
-    """Return bool [n]; the same for both players."""
+    """Return bool [n], whether the stones contain a line; the same for both players."""
     del player
     return np.any([stones & line == line for line in _LINES], axis=0)
 
 
 class _Hex:
-    """Whether stones on a board of hexagons connect two sides."""
+    """Test whether stones on a hexagonal board connect two opposite sides."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self._columns = columns
@@ -322,7 +327,7 @@ class _Hex:
         self._not_last = ~_bits(cells[:, -1])
 
     def connects(self, stones: np.ndarray, player: int) -> np.ndarray:
-        """Return bool [n], of the stones of a player."""
+        """Return bool [n], whether the stones of a player connect its two sides."""
         reached = stones & self._from[player]
         while True:
             left, right = reached & self._not_first, reached & self._not_last

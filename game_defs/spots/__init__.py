@@ -1,4 +1,4 @@
-"""Spots of hold'em as poker players say them: board, pot, stack, ranges, bet sizes."""
+"""Spots of hold'em: games from a flop, turn or river on."""
 
 from game_defs.spots.spot import SpotGame
 

@@ -1,21 +1,22 @@
-"""Bet sizes as poker players write them: "50%,100%,allin; raises 60%,2.5x; cap 4".
+"""Bet sizes in the notation of poker players: "50%,100%,allin; raises 60%,2.5x; cap 4".
 
-Clauses stand between semicolons. A clause is words that say where it holds, then sizes
-with commas or spaces between them; a later clause takes the place of an earlier one
-where both hold.
+Clauses are separated by semicolons. A clause consists of words for its scope, followed
+by sizes that are separated by commas or spaces. If several clauses apply to a decision,
+the last one takes precedence.
 
-  where   flop, turn, river; oop, ip; bets (the first of a street), raises, donks (the
-          first bet of a street by oop, if it has called on the street before; as bets,
-          if no clause names them). What is left out is everything.
-  sizes   50%    of the pot; a raise by so much of the pot after a call
+  scope   flop, turn, river; oop, ip; bets (the first of a street), raises, donks (the
+          first bet of a street by oop, if it called on the street before; if no clause
+          names donks, the sizes of bets apply). A clause without a word for the street,
+          the player or the kind of bet applies to all of them.
+  sizes   50%    of the pot; for a raise, of the pot after a call
           pot    100%
-          120c   chips; a raise by so many
-          2.5x   raise to so many times the bet (behind "raises" only)
-          allin  all chips; allin:150% only if that is at most so much of the pot
-          none   no size
+          120c   chips; for a raise, the amount above a call
+          2.5x   a raise to this multiple of the bet (only after "raises")
+          allin  all chips; allin:150% only if that is at most 150% of the pot
+          none   no bet or raise
 
-"cap 4" allows so many bets and raises on a street. "force 15%" makes bets all-in that
-leave at most so much of the pot, as it is after a call, behind.
+"cap 4" limits the number of bets and raises on a street to 4. "force 15%" turns a bet
+into an all-in if the remaining chips would be at most 15% of the pot after a call.
 """
 
 import itertools
@@ -85,7 +86,7 @@ def _number(words: list[str], pattern: str, example: str) -> float:
     match = re.fullmatch(pattern, words[1]) if len(words) == 2 else None
     if match is None:
         raise ValueError(
-            f"bets: {' '.join(words)!r} is not understood; write {example}"
+            f"bets: {' '.join(words)!r} is invalid; use a clause such as {example}"
         )
     return float(match[1])
 
@@ -114,14 +115,14 @@ def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
 
     Args:
       words: Words of the sizes.
-      clause: The clause, for messages.
+      clause: Text of the clause, for error messages.
       raises: Whether the clause applies to raises only.
     """
     if words == ["none"]:
         return ()
     if words in ([], [""]):
         raise ValueError(
-            f"bets: {clause.strip()!r} has no size; write one, such as 50%, or none"
+            f"bets: {clause.strip()!r} has no size; add one, such as 50%, or none"
         )
     return tuple(_size(word, raises) for word in words)
 
@@ -130,7 +131,7 @@ def _size(word: str, raises: bool) -> Size:
     match = _SIZE.fullmatch("100%" if word == "pot" else word)
     if match is None:
         raise ValueError(
-            f"bets: {word!r} is neither a size nor a place; write words such as "
+            f"bets: {word!r} is neither a size nor a scope; use words such as "
             f"50%, pot, 120c, 2.5x, allin, none, after flop, turn, river, oop, ip, "
             f"bets, raises, donks"
         )
@@ -139,12 +140,12 @@ def _size(word: str, raises: bool) -> Size:
     unit, amount = match[2], float(match[1])
     if unit == "x" and not raises:
         raise ValueError(
-            f"bets: {word!r} multiplies a bet, so it holds for raises alone; write "
-            f"'; raises {word}'"
+            f"bets: {word!r} is a multiple of a bet, so it applies to raises only; "
+            f"use '; raises {word}'"
         )
     if not (1 if unit == "x" else 0) < amount <= _MOST:
-        least = "times more than 1" if unit == "x" else "a number above 0"
+        least = "a factor above 1" if unit == "x" else "a number above 0"
         raise ValueError(
-            f"bets: {word!r} is out of range; give {least}, at most {_MOST:g}"
+            f"bets: {word!r} is out of range; use {least}, at most {_MOST:g}"
         )
     return Size(unit, amount)

@@ -1,4 +1,4 @@
-"""All sequences of bets of a spot, laid out in advance: they do not depend on cards."""
+"""Public tree of a spot, built in advance because bets do not depend on cards."""
 
 import collections
 import math
@@ -12,14 +12,15 @@ FOLD, CALL, FIRST_BET = 0, 1, 2
 
 
 class Stakes(NamedTuple):
-    """What is played for, and how.
+    """Chips, bet sizes and number of streets of a spot.
 
     Attributes:
-      pot: chips in the middle before the first bet, half of them each player's own.
-      stack: chips behind, of each player.
-      bets: the sizes.
-      deal: public cards to come, one per street: from 0 to 2.
-      first: who acts first, 0 or 1; 1: player 0 has checked.
+      pot: Chips in the middle before the first bet; half of them count as each
+        player's.
+      stack: Chips behind, of each player.
+      bets: Allowed bet sizes.
+      deal: Number of public cards to come, one per street: from 0 to 2.
+      first: Player that acts first, 0 or 1; 1: player 0 has checked.
     """
 
     pot: int
@@ -30,17 +31,17 @@ class Stakes(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where the bets stand.
+    """State of the betting at a public node.
 
     Attributes:
-      player: who acts.
-      chips: that each player has bet since the start.
-      before: what both had bet when the street began.
-      step: the last bet or raise of the street: no raise is smaller.
-      raises: bets and raises on the street.
-      checked: the street ends with the next check.
-      caller: who has called on the street before; -1: nobody.
-      round: from 0.
+      player: Player that acts.
+      chips: Chips that each player has bet since the start.
+      before: Chips that each player had bet when the street began.
+      step: Size of the last bet or raise of the street; raises must not be smaller.
+      raises: Number of bets and raises on the street.
+      checked: Whether the next check ends the street.
+      caller: Player that called on the street before; -1 if neither did.
+      round: Index of the street, from 0.
     """
 
     player: int
@@ -57,9 +58,9 @@ class Bets(NamedTuple):
     """The public tree of a spot.
 
     Attributes:
-      tree: as `universal_poker` has it.
-      names: of the action that leads to each node; empty at the root.
-      children: the nodes below each node, by action.
+      tree: Public tree in the format of `universal_poker`.
+      names: Name of the action that leads to each node; empty at the root.
+      children: Child of each node, by action.
     """
 
     tree: PublicTree
@@ -67,7 +68,7 @@ class Bets(NamedTuple):
     children: tuple[dict[int, int], ...]
 
     def path(self, node: int) -> list[int]:
-        """Return the nodes from below the root to this one."""
+        """Return the nodes from the root, which is excluded, to this one."""
         nodes = []
         while node:
             nodes.append(node)
@@ -76,10 +77,10 @@ class Bets(NamedTuple):
 
 
 def lay_out(stakes: Stakes) -> Bets:
-    """Return all bets, breadth first, each node's actions in ascending order.
+    """Build the public tree, breadth first, actions in ascending order.
 
     Raises:
-      ValueError: If there are too many.
+      ValueError: If there are too many nodes.
     """
     start = _Place(stakes.first, (0, 0), 0, 1, 0, bool(stakes.first), -1, 0)
     waiting = collections.deque([(-1, -1, "", start)])
@@ -89,7 +90,7 @@ def lay_out(stakes: Stakes) -> Bets:
     while waiting:
         if len(rows) + len(waiting) > MAX_NODES:
             raise ValueError(
-                f"bets: more than {MAX_NODES} public nodes; give fewer or larger sizes,"
+                f"bets: more than {MAX_NODES} public nodes; use fewer or larger sizes,"
                 f" or fewer raises, such as '; cap 3'"
             )
         above, action, name, place = waiting.popleft()
@@ -117,10 +118,10 @@ def lay_out(stakes: Stakes) -> Bets:
 
 
 def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
-    """Names and places after the actions, in ascending order.
+    """Return names and successors of the actions, in ascending order.
 
-    After a fold the place is that of who folds; after the last street its round is one
-    more than there are.
+    After a fold, the player of the successor is the one that folded. After the last
+    street, the round of the successor is one more than the last one.
     """
     player = place.player
     player_chips, other = place.chips[player], place.chips[1 - player]
@@ -158,7 +159,7 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
 
 
 def _amounts(place: _Place, stakes: Stakes) -> list[int]:
-    """What the player who acts may bet up to, since the start; ascending."""
+    """Return the possible total bets of the player since the start, ascending."""
     player_chips, other = place.chips[place.player], place.chips[1 - place.player]
     if other == stakes.stack or place.raises >= stakes.bets.cap:
         return []
@@ -178,7 +179,7 @@ def _amounts(place: _Place, stakes: Stakes) -> list[int]:
 
 
 def _raise_by(size: Size, place: _Place, stakes: Stakes, other: int) -> int | None:
-    """Return chips that a size is more than a call; None: it does not hold there."""
+    """Return a bet size in chips above a call; None if it is not allowed."""
     pot = stakes.pot + 2 * other  # after a call
     if size.unit == "allin":
         left = stakes.stack - other

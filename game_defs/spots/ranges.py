@@ -15,10 +15,10 @@ import numpy as np
 from game_defs.bundled.holdem.cards import RANKS, SUITS, Deck, Sets
 
 DECK = Deck(len(RANKS), len(SUITS))
-# All hands, in the order of every range.
+# All hands, in the order of the weights of ranges.
 HANDS = Sets(range(len(DECK)), (2,), DECK)
 
-_EXAMPLES = "write such as QQ+, A5s-A2s, KTo, AhKh:0.5 or random"
+_EXAMPLES = "use notation such as QQ+, A5s-A2s, KTo, AhKh:0.5 or random"
 _KIND = rf"([{RANKS}])([{RANKS}])([so]?)"
 _KINDS = re.compile(rf"{_KIND}(?:(\+)|-{_KIND})?")
 _COMBO = re.compile(rf"([{RANKS}][{SUITS}])([{RANKS}][{SUITS}])")
@@ -39,7 +39,7 @@ def read_range(text: str) -> np.ndarray:
         if colon and not (_WEIGHT.fullmatch(weight) and float(weight) <= 1):
             raise ValueError(
                 f"ranges: {piece!r}: the weight after the colon is not a number from 0 "
-                f"to 1; write such as {hands or 'QQ'}:0.5"
+                f"to 1; use notation such as {hands or 'QQ'}:0.5"
             )
         weights[_chosen(hands, piece)] = float(weight) if colon else 1.0
     return weights
@@ -53,7 +53,7 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
         cards = [DECK.cards(card)[0] for card in combo.groups()]
         if cards[0] == cards[1]:
             raise ValueError(
-                f"ranges: {piece!r} has the card {combo[1]} twice; give two cards"
+                f"ranges: {piece!r} has the card {combo[1]} twice; use different cards"
             )
         return np.arange(len(HANDS)) == HANDS.find(np.array([cards]))[0]
     span = _KINDS.fullmatch(hands)
@@ -69,7 +69,9 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
     elif span[5]:
         last = _ranks(span[5], span[6], span[7], piece)
         if span[3] != span[7]:
-            raise ValueError(f"ranges: {piece!r} mixes kinds of hands; {_EXAMPLES}")
+            raise ValueError(
+                f"ranges: {piece!r} mixes suited and offsuit hands; {_EXAMPLES}"
+            )
     chosen = np.zeros(len(HANDS), bool)
     for high, low in _between(first, last, piece):
         chosen |= (_HIGH == high) & (_LOW == low)
@@ -82,7 +84,7 @@ def _ranks(first: str, second: str, suits: str, piece: str) -> tuple[int, int]:
     """Return the higher rank and the lower one."""
     if first == second and suits:
         raise ValueError(
-            f"ranges: {piece!r}: a pair is neither s nor o; write {first}{second}"
+            f"ranges: {piece!r}: a pair is neither s nor o; use {first}{second}"
         )
     low, high = sorted((RANKS.index(first), RANKS.index(second)))
     return high, low
@@ -96,8 +98,8 @@ def _between(
     same_gap, same_high = gaps[0] == gaps[1], first[0] == last[0] and min(gaps) > 0
     if not (same_gap or same_high):
         raise ValueError(
-            f"ranges: {piece!r}: a span has one higher card (A5s-A2s), or steps of "
-            f"both cards (JTs-87s, 77-22); write it as several pieces"
+            f"ranges: {piece!r}: a span has a fixed higher card (A5s-A2s) or a fixed "
+            f"gap (JTs-87s, 77-22); split it into several pieces"
         )
     lows = range(min(first[1], last[1]), max(first[1], last[1]) + 1)
     return [(first[0] if same_high else low + gaps[0], low) for low in lows]

@@ -1,30 +1,31 @@
-"""A spot of hold'em: two players from a flop, turn or river on, ranges, bet sizes.
+"""Two-player spot of hold'em: flop, turn or river, pot, stacks, ranges and bet sizes.
 
-Rules. Some chips lie in the middle, half of which count as each player's own, and both
-players have equally many behind. Each is dealt a hand of its range, so that a pair of
-hands without a common card, or one of the board, is as likely as the product of their
-weights. Player 0, out of position ("oop"), acts first on each street, player 1 ("ip")
-second. Who faces no bet checks or bets; who faces one folds, calls or raises. No raise
-is smaller than the bet or raise before it, unless it is all-in. Once the bets of a
-flop or turn are over, a card is dealt. Payoffs are net chips: who folds at once loses
-half the pot. There is no rake: with it, the game would not be zero-sum.
+Rules. The pot contains chips, half of which count as each player's, and both players
+have equal stacks. Each player is dealt a hand of its range. The probability of a pair
+of hands is proportional to the product of their weights if they share no card with each
+other or with the board. Player 0, out of position ("oop"), acts first on each street,
+player 1 ("ip") second. A player that faces no bet checks or bets; otherwise, it folds,
+calls or raises. A raise must not be smaller than the bet or raise before it, unless it
+is all-in. When the betting on the flop or turn is over, a card is dealt. Payoffs are
+net chips: a player that folds immediately loses half the pot. There is no rake, because
+the game would not be zero-sum with it.
 
 Parameters.
   board: three to five cards, such as 5c9dJs2h.
-  pot: chips in the middle, from 1 to 1 000 000.
-  stack: chips behind, from 1 to 1 000 000.
-  ranges: of player 0 and of player 1 with a semicolon between them, see `ranges`; in
-    game strings, spaces stand for commas.
-  bets: the sizes, see `bets`; likewise.
-  first: who acts first, oop or ip. With ip, oop has checked.
+  pot: chips in the middle, from 1 to 1,000,000.
+  stack: chips behind, from 1 to 1,000,000.
+  ranges: of player 0 and of player 1, separated by a semicolon (see `ranges`); in game
+    strings, spaces replace commas.
+  bets: bet sizes (see `bets`); in game strings, spaces replace commas.
+  first: the player that acts first, oop or ip. With ip, oop has checked.
 
-Actions are 0, fold, 1, check or call, and from 2 on the sizes of a decision from the
-smallest one; their names have chips of the street ("Raise 300": to 300). Sizes are
-whole chips. The outcomes of chance are the hand of player 0 and that of player 1, by
-numbers of `ranges.HANDS`, and the cards of turn and river.
+Actions are 0 (fold), 1 (check or call), and from 2 on the bet sizes of a decision in
+ascending order. Their names contain the player's chips on the street: "Raise 300" is a
+raise to 300. Sizes are whole chips. Chance outcomes are the hands of player 0 and
+player 1, numbered as in `ranges.HANDS`, and the turn and river cards.
 
-Source: spots are what solvers for poker players solve. Where `universal_poker` can say
-one, both are the same game.
+Source: these are the games that solvers for poker players solve. If `universal_poker`
+can express a spot, both games are the same.
 """
 
 import functools
@@ -71,19 +72,19 @@ _ALLOWED: Mapping[str, parameters.Allowed] = {
 
 
 class Spot(base.Shared):
-    """What is dealt and bet, shared by all states.
+    """Deals and bets of a spot, shared by all states.
 
     Attributes:
-      deals: hands and how likely they are.
-      bets: all sequences of bets.
-      stakes: what is played for.
+      deals: Hands and their probabilities.
+      bets: Public tree of all bets.
+      stakes: Chips, bet sizes and number of streets.
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         """Read the parameters of the game.
 
         Raises:
-          ValueError: one cannot be read, or no hands can be dealt.
+          ValueError: If a parameter cannot be parsed, or no hands can be dealt.
         """
         self._params = dict(params)
         board = _read_board(params["board"])
@@ -94,14 +95,14 @@ class Spot(base.Shared):
         for player, weights in enumerate(reaches):
             if not (weights * possible).any():
                 raise ValueError(
-                    f"ranges={params['ranges']!r}: the board {params['board']} leaves "
-                    f"player {player} no hand; give it hands without these cards"
+                    f"ranges={params['ranges']!r}: player {player} has no possible "
+                    f"hand on the board {params['board']}; add other hands"
                 )
         first, second = self.deals.reaches
         if not first.any():
             raise ValueError(
-                f"ranges={params['ranges']!r}: any two hands share a card, so none can "
-                f"be dealt; give a player other hands"
+                f"ranges={params['ranges']!r}: all pairs of hands share a card, so no "
+                f"deal is possible; add other hands"
             )
         pairs = first[:, None] * self.deals.meets * second
         self._first = pairs.sum(axis=1)
@@ -112,14 +113,14 @@ class Spot(base.Shared):
         self.bets = lay_out(self.stakes)
 
     def __reduce__(self) -> tuple[Callable[..., "Spot"], tuple]:
-        """Pickled as the parameters."""
+        """Pickle the parameters."""
         return _spot, tuple(sorted(self._params.items()))
 
     def deal_probabilities(self, dealt: tuple[int, ...]) -> list[tuple[int, float]]:
-        """Return outcomes of the next deal, and their probabilities.
+        """Return the outcomes of the next deal, and their probabilities.
 
         Args:
-          dealt: the outcomes so far.
+          dealt: Chance outcomes so far.
         """
         if len(dealt) >= base.NUM_PLAYERS:
             held = HANDS.cards[[*dealt[: base.NUM_PLAYERS]]].flat
@@ -134,7 +135,7 @@ class Spot(base.Shared):
         return list(zip(hands.tolist(), chances.tolist(), strict=True))
 
     def board_text(self, dealt: tuple[int, ...]) -> str:
-        """Return all public cards."""
+        """Return the names of all public cards."""
         board = self.deals.rules.board
         return str(DECK.text([*board, *dealt[base.NUM_PLAYERS :]]))
 
@@ -149,15 +150,15 @@ def _read_board(text: str) -> tuple[int, ...]:
     pairs = _CARD.findall(text)
     if "".join(pairs) != text.replace(" ", ""):
         raise ValueError(
-            f"board={text!r} is not a list of cards; write ranks of {RANKS} and suits "
-            f"of {SUITS}, such as 5c9dJs2h"
+            f"board={text!r} is not a list of cards; use ranks from {RANKS} and suits "
+            f"from {SUITS}, such as 5c9dJs2h"
         )
     twice = [card for card in pairs if pairs.count(card) > 1]
     if twice or not _FLOP <= len(pairs) <= _RIVER:
         problem = f"{twice[0]} twice" if twice else f"{len(pairs)} cards"
         raise ValueError(
-            f"board={text!r} has {problem}; give 3 different cards (a flop), 4 (a "
-            f"turn) or 5 (a river): before the flop spots are not supported"
+            f"board={text!r} has {problem}; use 3 different cards (a flop), 4 (a "
+            f"turn) or 5 (a river); preflop spots are not supported"
         )
     return tuple(DECK.cards("".join(pairs)))
 
@@ -167,8 +168,8 @@ def _read_ranges(text: str) -> np.ndarray:
     parts = text.split(";")
     if len(parts) != base.NUM_PLAYERS:
         raise ValueError(
-            f"ranges={text!r}: {len(parts)} ranges; give two, of player 0 (oop) and of "
-            f"player 1 (ip), with a semicolon between them, such as 'QQ+,AK;random'"
+            f"ranges={text!r}: {len(parts)} ranges; use two, of player 0 (oop) and "
+            f"player 1 (ip), separated by a semicolon, such as 'QQ+,AK;random'"
         )
     return np.stack([read_range(part) for part in parts])
 
@@ -198,7 +199,7 @@ class SpotGame(base.Game):
         return SpotState(self)
 
     def signal_declaration(self) -> Declaration:
-        """Return the game by public actions and dealt hands."""
+        """Return the declaration of the public-tree form."""
         return declare(self.spot.deals, lambda boards: self.spot.bets.tree, SpotReader)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
@@ -206,34 +207,34 @@ class SpotGame(base.Game):
 
 
 class SpotReader(HandReader):
-    """Finds signals in the states of spots."""
+    """Reader that finds the private states of spots."""
 
     def split(self, dealt: list[int]) -> tuple[list[list[int]], list[int]]:
-        """Both players' hands, and the public cards, from the outcomes of chance."""
+        """Return both players' hands and the public cards of chance outcomes."""
         hands = HANDS.cards[dealt[: base.NUM_PLAYERS]].tolist()
         return hands, dealt[base.NUM_PLAYERS :]
 
     def chosen(self, player: int, round: int, text: str) -> np.ndarray:
-        """Return bool [n], the signals of the hands of a range.
+        """Return bool [n], the private states that contain the hands of a range.
 
         Raises:
-          ValueError: it cannot be read, has weights, or has some of several hands that
-            differ by suits which nobody tells apart.
+          ValueError: If the range cannot be parsed or has weights, or if it contains
+            some but not all of several hands that are equivalent up to suits.
         """
         weights = read_range(text)
         odd = (weights > 0) & (weights < 1)
         if odd.any():
             raise ValueError(
-                f"{text!r} has the weight {weights[odd][0]:g}; leave it out: hands are "
-                f"chosen or not"
+                f"{text!r} has the weight {weights[odd][0]:g}; weights are not "
+                f"supported here, remove it"
             )
         images = weights[self._deals.symmetry.hands]
         if (images != weights).any():
             which, hand = np.argwhere((images != weights) & (weights > 0))[0]
             alike = self._deals.symmetry.hands[which, hand]
             raise ValueError(
-                f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, and on "
-                f"this board with these ranges they are one hand; add it"
+                f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, but on "
+                f"this board with these ranges they are equivalent; add it"
             )
         number = self._signals[player][round].number[:, weights > 0]
         chosen = np.zeros(len(self._signals[player][round].hand), bool)
@@ -245,9 +246,9 @@ class SpotState(base.State):
     """A state of a spot.
 
     Attributes:
-      spot: what is dealt and bet.
-      dealt: the outcomes of chance so far.
-      node: of the public tree.
+      spot: Deals and bets of the game.
+      dealt: Chance outcomes so far.
+      node: Node of the public tree.
     """
 
     def __init__(self, game: SpotGame) -> None:
@@ -268,7 +269,7 @@ class SpotState(base.State):
         return list(self.spot.bets.children[self.node])
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return what can be dealt, with the probabilities."""
+        """Return the outcomes of the next deal, and their probabilities."""
         return self.spot.deal_probabilities(self.dealt)
 
     def _apply_action(self, action: int) -> None:
@@ -311,17 +312,17 @@ class SpotState(base.State):
 
 
 def hand_text(hand: int) -> str:
-    """Return a hand as people write it, the higher card first."""
+    """Return the names of a hand's cards, the higher card first."""
     return str(DECK.text(HANDS.cards[hand][::-1]))
 
 
 class SpotObserver(base.Observer):
-    """Observer: private is the own hand, public are deals, board and bets.
+    """Observer: a player's hand is private; deals, board and bets are public.
 
-    The pieces of the tensor: `hand` [52], private; `deals` [3 + cards to come], how
-    many there were; `board` [cards to come, at least 1, 52], where the first cards and
-    the first one dealt share a row; `bets` [most bets in a game, actions], all actions
-    in order, which are shown without perfect recall, too.
+    Parts of the tensor: `hand` [52], private; `deals` [3 + cards to come], the number
+    of deals so far; `board` [cards to come, at least 1, 52], in which the first cards
+    and the first card dealt share a row; `bets` [most bets in a game, actions], all
+    actions in order, also without perfect recall.
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, game: SpotGame) -> None:

@@ -78,10 +78,10 @@ def test_node_as_a_table_and_from_a_file(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--board", "5c9d"), "board='5c9d' has 2 cards; give 3 different"),
+        (("--board", "5c9d"), "board='5c9d' has 2 cards; use 3 different"),
         (("--pot", 0), "pot=0 must be a whole number from 1"),
         (("--ranges", "QQ;AKx"), "ranges: 'AKx' is neither a hand"),
-        (("--bets", "50%,3x"), "bets: '3x' multiplies a bet"),
+        (("--bets", "50%,3x"), "bets: '3x' is a multiple of a bet"),
         (("--first", "button"), "--first"),
         (
             ("--node", "check raise-7"),

@@ -93,9 +93,9 @@ def test_arrays_make_the_same_buckets():
         np.dtype(np.uint8),
         np.dtype(np.uint16),
     }
-    with pytest.raises(ValueError, match="last_buckets: it must be uint8"):
+    with pytest.raises(ValueError, match="last_buckets must be uint8"):
         made(*game, (4, 7, 200), first.arrays())
-    with pytest.raises(ValueError, match="buckets0: it must be"):
+    with pytest.raises(ValueError, match="buckets0 must be"):
         made(*game, counts, {})
 
 

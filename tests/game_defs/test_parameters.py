@@ -118,7 +118,7 @@ def test_values_of_the_wrong_type_are_refused(game, name, value, right_type):
         GAME_CLASSES[game]({name: value})
     message = str(caught.value)
     assert game in message and f"{name}={value!r}" in message
-    assert f"give {right_type}" in message
+    assert f"use {right_type}" in message
 
 
 @pytest.mark.parametrize("game_string", MALFORMED_STRINGS)

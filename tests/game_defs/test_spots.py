@@ -94,14 +94,14 @@ def test_ranges_as_people_count_them():
     [
         (
             "QQ+,AKx",
-            "ranges: 'AKx' is neither a hand nor a span of hands; write such as QQ",
+            "ranges: 'AKx' is neither a hand nor a span of hands; use notation such as",
         ),
         ("", "'' is neither a hand"),
-        ("AAs", "'AAs': a pair is neither s nor o; write AA"),
+        ("AAs", "'AAs': a pair is neither s nor o; use AA"),
         ("AhAh", "'AhAh' has the card Ah twice"),
         ("AA:2", "'AA:2': the weight after the colon is not a number from 0 to 1"),
-        ("A5s-K2s", "'A5s-K2s': a span has one higher card"),
-        ("A5s-A2o", "'A5s-A2o' mixes kinds"),
+        ("A5s-K2s", "'A5s-K2s': a span has a fixed higher card"),
+        ("A5s-A2o", "'A5s-A2o' mixes suited and offsuit hands"),
     ],
 )
 def test_ranges_that_cannot_be_read(text, said):
@@ -158,14 +158,14 @@ def test_bets_by_definition(parts, cap):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("50%; river 2x", "'2x' multiplies a bet, so it holds for raises alone"),
-        ("big", "'big' is neither a size nor a place; write words such as"),
+        ("50%; river 2x", "'2x' is a multiple of a bet, so it applies to raises only"),
+        ("big", "'big' is neither a size nor a scope; use words such as"),
         ("50%; raises", "'raises' has no size"),
         ("50%;", "'' has no size"),
-        ("raises 1x", "'1x' is out of range; give times more than 1"),
+        ("raises 1x", "'1x' is out of range; use a factor above 1"),
         ("0%", "'0%' is out of range"),
-        ("50%; cap x", "'cap x' is not understood; write cap 4"),
-        ("50%; force 15", "'force 15' is not understood; write force 15%"),
+        ("50%; cap x", "'cap x' is invalid; use a clause such as cap 4"),
+        ("50%; force 15", "'force 15' is invalid; use a clause such as force 15%"),
     ],
 )
 def test_bets_that_cannot_be_read(text, said):
@@ -259,15 +259,15 @@ def test_deals_are_as_likely_as_weights_say():
     ("given", "said"),
     [
         ({"board": "5c9dJs2h5c"}, "board='5c9dJs2h5c' has 5c twice"),
-        ({"board": "5c9d"}, "has 2 cards; give 3 different cards (a flop)"),
-        ({"board": "5c9dJx2h"}, "is not a list of cards; write ranks of"),
+        ({"board": "5c9d"}, "has 2 cards; use 3 different cards (a flop)"),
+        ({"board": "5c9dJx2h"}, "is not a list of cards; use ranks from"),
         ({"pot": 0}, "pot=0 is out of range"),
         ({"stack": -1}, "stack=-1 is out of range"),
         ({"first": "sb"}, "first='sb' is unknown"),
-        ({"ranges": "AA"}, "1 ranges; give two"),
-        ({"ranges": "AA;5c9d"}, "the board 5c9dJs2h3c leaves player 1 no hand"),
-        ({"ranges": "AK:0;AA"}, "leaves player 0 no hand"),
-        ({"ranges": "AhKh;AhQh"}, "any two hands share a card"),
+        ({"ranges": "AA"}, "1 ranges; use two"),
+        ({"ranges": "AA;5c9d"}, "player 1 has no possible hand on the board 5c9d"),
+        ({"ranges": "AK:0;AA"}, "player 0 has no possible hand"),
+        ({"ranges": "AhKh;AhQh"}, "all pairs of hands share a card"),
         ({"ranges": "AA;AKz"}, "ranges: 'AKz' is neither a hand"),
         ({"bets": "huge"}, "bets: 'huge' is neither a size"),
         ({"bets": "1% 2% 3% 5% 7%", "stack": 5000}, "more than 50000 public nodes"),

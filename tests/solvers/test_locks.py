@@ -223,9 +223,9 @@ def test_a_whole_policy_and_hidden_boards(tmp_path):
         ("kuhn", (None, None), "of which one may be None"),
         ("spot", {"jump": [1]}, "no action 'jump'"),
         ("spot", {"": {"JTx": [1, 0, 0]}}, "after 'the deal' with 'JTx'"),
-        ("spot", {"": {"QQ:0.5": [1, 0, 0]}}, "has the weight 0.5; leave it out"),
+        ("spot", {"": {"QQ:0.5": [1, 0, 0]}}, "has the weight 0.5; weights are"),
         ("spot", {"": {"54s": [1, 0, 0]}}, "has no such hand there; choose among"),
-        ("alike", {"": {"AhAd": [1, 0, 0]}}, "AhAd without .*they are one hand"),
+        ("alike", {"": {"AhAd": [1, 0, 0]}}, "AhAd without .*they are equivalent"),
         ("spot", ("policy", None), "a TabularPolicy of .* was given for"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`universal_poker` with two players: public trees; batched rules of limit games."""
+"""Public trees and batched rules of two-player `universal_poker`."""
 
 from game_defs.bundled.holdem.batched_rules import batched_universal_poker
 from game_defs.bundled.holdem.declaration import public_tree_of_universal_poker

@@ -1,7 +1,8 @@
-"""`universal_poker` with limited bets on arrays of states.
+"""Batched rules of `universal_poker` with limited bets.
 
-Bets do not depend on cards: a state is a node of the public tree, and the cards that
-were dealt. The tree is read off OpenSpiel's states, see `betting`.
+Because bets do not depend on cards, a state consists of a node of the public tree and
+the cards that have been dealt. The tree is read from OpenSpiel's states (see
+`betting`).
 """
 
 import functools
@@ -21,18 +22,19 @@ from game_defs.bundled.holdem.rules import MAX_HOLE_CARDS, Rules
 
 # Columns of the states.
 _NODE, _DEALT, _HANDS, _BOARD, _COLUMNS = 0, 1, 2, 4, 5
-# OpenSpiel's numbers of a limit game's actions, and how many there are.
+# OpenSpiel's indices of call and raise in limit games, and the number of actions.
 _CALL, _RAISE, _ACTIONS = 1, 2, 3
-# How strong hands of so many cards are is known.
+# Largest number of cards that `strengths` can evaluate.
 _MOST_CARDS = 7
 
 
 def batched_universal_poker(game: pyspiel.Game) -> "BatchedLimitPoker | None":
-    """Return the rules of a `universal_poker` with limited bets on arrays.
+    """Return the batched rules of a `universal_poker` with limited bets.
 
-    None where bets are not limited, for subgames (`boardCards`, `potSize`,
-    `handReaches`), more than two players, two private or seven cards, and for more
-    public nodes than `betting.MAX_NODES`.
+    The result is None if bets are not limited, and for subgames (`boardCards`,
+    `potSize`, `handReaches`). It is also None for games with more than two players, two
+    private cards or seven cards per hand, and for games with more than
+    `betting.MAX_NODES` public nodes.
     """
     params = game.get_parameters()
     board = [int(cards) for cards in params["numBoardCards"].split()]
@@ -49,7 +51,7 @@ def batched_universal_poker(game: pyspiel.Game) -> "BatchedLimitPoker | None":
 
 @functools.lru_cache(maxsize=4)
 def _make(items: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
-    """Make the rules; cached, because reading the bets off takes a second in hold'em.
+    """Return the rules; cached, because reading the bets takes a second in hold'em.
 
     Args:
       items: Name and value of every parameter of the game.
@@ -71,7 +73,7 @@ def _make(items: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
 
 
 def _deal(rules: Rules) -> Deal:
-    """One that player 0 wins, if anybody can win any."""
+    """Return a deal that player 0 wins, or a tie if no such deal is drawn."""
     cards = np.arange(len(rules.deck))[::-1].tolist()
     hole, random = rules.hole, np.random.default_rng(0)
     for _ in range(1000):
@@ -94,10 +96,10 @@ def _deal(rules: Rules) -> Deal:
 
 
 class BatchedLimitPoker:
-    """Many states of a limit game; the methods are those of `pyspiel.State`.
+    """Batched states of a limit game; the methods are those of `pyspiel.State`.
 
-    States are int64 [n, 5]: the node of the public tree that bets have led to, how many
-    cards were dealt, the cards of each player and those on the board, as sets of
+    States are int64 [n, 5]: the node of the public tree, the number of cards dealt, the
+    cards of each player, and the public cards. The cards are sets of
     `strengths.card_bits`.
     """
 
@@ -105,9 +107,9 @@ class BatchedLimitPoker:
         """Use `batched_universal_poker` instead.
 
         Args:
-          rules: deck and private cards.
-          tree: all bets.
-          features: entries of OpenSpiel's information state tensor.
+          rules: Deck and number of private cards.
+          tree: Public tree of all bets.
+          features: Number of entries of OpenSpiel's information state tensor.
         """
         count, size = len(rules.deck), len(tree.player)
         self._rules, self._hole, self.bets = rules, rules.hole, tree
@@ -118,7 +120,7 @@ class BatchedLimitPoker:
         self._stake, self._showdown = tree.stake, tree.showdown
         self._below = np.full((size, _ACTIONS), -1)
         self._below[tree.parent[1:], tree.action[1:]] = np.arange(1, size)
-        # As wide as there are outcomes of chance or actions.
+        # The width is the larger of the numbers of chance outcomes and actions.
         self._legal = np.zeros((size, max(count, _ACTIONS)), bool)
         self._legal[:, :_ACTIONS] = self._below >= 0
         self._bets = self._sequences(tree, features - 2 - 2 * count)
@@ -126,10 +128,10 @@ class BatchedLimitPoker:
     def _sequences(self, tree: PublicTree, width: int) -> np.ndarray:
         """Return bool [P, width], OpenSpiel's two bits for each move: called, raised.
 
-        Deals take up places, too, and have neither bit.
+        Deals also occupy two bits each, which remain 0.
 
         Raises:
-          ValueError: If there are more moves than OpenSpiel's tensor has places for.
+          ValueError: If there are more moves than places in OpenSpiel's tensor.
         """
         bets = np.zeros((len(tree.player), width), bool)
         num_moves = np.zeros(len(tree.player), np.int64)
@@ -138,7 +140,9 @@ class BatchedLimitPoker:
             num_moves[node] = num_moves[above] + 1
             place = 2 * (self._cards[above] + num_moves[above])
             if place + 1 >= width:
-                raise ValueError("moves have no place in the tensor")
+                raise ValueError(
+                    "the moves do not fit into the information state tensor"
+                )
             bets[node] = bets[above]
             if action in (_CALL, _RAISE):
                 bets[node, place + (action == _RAISE)] = 1
@@ -149,13 +153,13 @@ class BatchedLimitPoker:
         return np.zeros((1, _COLUMNS), np.int64)
 
     def current_player(self, states: np.ndarray) -> np.ndarray:
-        """Return CHANCE while cards are dealt, who bets, or TERMINAL; int64 [n]."""
+        """Return the players to bet, CHANCE or TERMINAL; int64 [n]."""
         node = states[:, _NODE]
         deals = states[:, _DEALT] < self._cards[node]
         return np.where(deals, base.CHANCE, self._player[node])
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, A]: fold, call, raise, or the cards that are left."""
+        """Return bool [n, A]: fold, call and raise, or the remaining cards."""
         node = states[:, _NODE]
         legal = self._legal[node]
         deals = states[:, _DEALT] < self._cards[node]
@@ -165,12 +169,12 @@ class BatchedLimitPoker:
         return legal
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, cards], those that nobody has been dealt."""
+        """Return bool [n, cards], the cards that remain in the deck."""
         dealt = np.bitwise_or.reduce(states[:, _HANDS:], axis=1)
         return dealt[:, None] & self._bits == 0
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], the same for each card that is left."""
+        """Return float64 [n, A], equal for all cards that remain in the deck."""
         probabilities = np.zeros((len(states), self._legal.shape[1]))
         left = self._left(states)
         probabilities[:, : len(self._bits)] = left / left.sum(axis=1, keepdims=True)
@@ -200,14 +204,14 @@ class BatchedLimitPoker:
         return values
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, 3]: the bets, own cards, and the board."""
+        """Return int64 [n, 3]: public node, player's cards, and public cards."""
         return states[:, [_NODE, _HANDS + player, _BOARD]]
 
     def bucket_bytes(self) -> int:
-        """About what `bucketed` takes while hands are compared."""
+        """Return the approximate memory in bytes that `bucketed` needs."""
         rules, deck = self._rules, self._rules.deck
         boards = math.comb(len(deck), sum(rules.deals))
-        # Most boards stand for one of each order of suits.
+        # Most boards represent one board for each order of suits.
         boards = boards * 5 // (4 * math.factorial(deck.num_suits)) + 1
         return 5 * boards * math.comb(len(deck), rules.hole)
 
@@ -217,28 +221,32 @@ class BatchedLimitPoker:
         arrays: Mapping[str, np.ndarray] | None = None,
         tick: Callable[[], object] = lambda: None,
     ) -> "BucketedLimitPoker":
-        """The same game, of which players see bets and the bucket of their cards.
+        """Return the same game with buckets of hands instead of cards.
 
         Args:
-          counts: the most buckets in each round.
-          arrays: of the same buckets, from `bucket_arrays`; None: they are made.
-          tick: called now and then while they are made.
+          counts: Largest number of buckets in each round.
+          arrays: Stored `bucket_arrays` of the same buckets; None: computed from
+            scratch.
+          tick: Function that is called repeatedly during the computation.
 
         Raises:
-          ValueError: If there is not a number from 1 to 65 536 for each round, or the
-            arrays are of other buckets.
+          ValueError: If there is not a number from 1 to 65,536 for each round, or the
+            arrays belong to other buckets.
         """
         rounds = len(self._rules.deals)
         if len(counts) != rounds or not all(0 < each <= 1 << 16 for each in counts):
             text = "-".join(map(str, counts))
             raise ValueError(
-                f"hand_buckets={text}: give a number from 1 to 65536 for each of the "
+                f"hand_buckets={text}: use a number from 1 to 65536 for each of the "
                 f"{rounds} rounds"
             )
         return BucketedLimitPoker(self, tuple(counts), arrays, tick)
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return OpenSpiel's tensors, bool [n, F]: player, its cards, board, bets."""
+        """Return OpenSpiel's tensors, bool [n, F].
+
+        Their parts are the player, its cards, the public cards and the bets.
+        """
         cards = states[:, _HANDS + player, None] & self._bits != 0
         board = states[:, _BOARD, None] & self._bits != 0
         observer = np.broadcast_to(np.arange(2) == player, (len(states), 2))
@@ -248,7 +256,7 @@ class BatchedLimitPoker:
 
 
 class BucketedLimitPoker(BatchedLimitPoker):
-    """A limit game whose players are told the buckets of their cards."""
+    """Limit game in which players see buckets of hands instead of cards."""
 
     def __init__(
         self,
@@ -266,7 +274,7 @@ class BucketedLimitPoker(BatchedLimitPoker):
         self.buckets, self.beats = buckets.on_board, buckets.beats
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, 2]: the bets, and the bucket in this round."""
+        """Return int64 [n, 2]: public node, and the hand's bucket in its round."""
         node = states[:, _NODE]
         hands, boards = states[:, _HANDS + player], states[:, _BOARD]
         bucket = self._buckets(hands, boards, self._round[node])

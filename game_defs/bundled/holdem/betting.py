@@ -1,9 +1,9 @@
-"""The betting of a `universal_poker`, read off OpenSpiel's states.
+"""The betting of a `universal_poker`, read from OpenSpiel's states.
 
-Bets do not depend on cards, so one deal shows all of them. Two are played side by
-side: one that player 0 wins, and the same with hands swapped. That tells folds from
-showdowns, and holds OpenSpiel to what a matrix needs: the winner gets the same either
-way.
+Because bets do not depend on cards, one deal visits all of them. Two deals are played
+in parallel: one that player 0 wins, and the same deal with hands exchanged. The
+comparison distinguishes folds from showdowns. It also checks that a showdown pays the
+winner the same amount in both deals, which a payoff matrix requires.
 """
 
 import collections
@@ -16,25 +16,28 @@ import pyspiel
 from game_defs import base
 from game_defs.bundled.holdem.rules import Rules
 
-# Each of them costs a solver some numbers for each of a thousand hands.
+# A solver stores several numbers per public node for each of about 1000 hands.
 MAX_NODES = 50_000
-# A public node, by the attributes of `PublicTree`.
+# Values of a public node for the fields of `PublicTree`.
 Row = tuple[int, int, int, int, int, float, bool]
 
 
 class PublicTree(NamedTuple):
-    """Public nodes P, the root first; each one's children in order of actions.
+    """All public nodes P of a game, the root first.
+
+    The children of a node are in the order of their actions.
 
     Attributes:
-      player: int8 [P], who acts: 0, 1 or TERMINAL.
-      parent: int32 [P], the node above; -1 at the root.
-      action: int32 [P], OpenSpiel's action that leads here; -1 at the root.
-      round: int8 [P], how often public cards were dealt after bets. An end is in the
-        round of the last bet, even if cards are dealt after it.
-      dealt: int8 [P], public cards that were dealt since the start; at ends, too.
-      stake: float64 [P], at ends: player 0's returns if it wins the showdown, or if
-        somebody folded; else 0.
-      showdown: bool [P].
+      player: int8 [P], the player to act: 0, 1 or TERMINAL.
+      parent: int32 [P], the parent node; -1 at the root.
+      action: int32 [P], OpenSpiel's action that leads to the node; -1 at the root.
+      round: int8 [P], the number of deals of public cards after bets. A terminal node
+        is in the round of the last bet, even if cards are dealt after it.
+      dealt: int8 [P], the number of public cards dealt since the start, also at
+        terminal nodes.
+      stake: float64 [P], player 0's returns at terminal nodes after a fold, or if it
+        wins the showdown; 0 at other nodes.
+      showdown: bool [P], True at terminal nodes where hands are compared.
     """
 
     player: np.ndarray
@@ -47,30 +50,31 @@ class PublicTree(NamedTuple):
 
     @classmethod
     def of_rows(cls, rows: Sequence[Row]) -> "PublicTree":
-        """From nodes, each with the attributes in this order."""
+        """Return the tree of the given nodes."""
         kinds = np.int8, np.int32, np.int32, np.int8, np.int8, float, bool
         columns = zip(zip(*rows, strict=True), kinds, strict=True)
         return cls(*(np.array(column, kind) for column, kind in columns))
 
 
 class Deal(NamedTuple):
-    """One deal: both players' cards, and the public cards that are to come."""
+    """One deal: both players' hands, and the public cards that follow."""
 
     hands: tuple[list[int], list[int]]
     board: list[int]
 
 
 def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
-    """Walk all bets.
+    """Enumerate all bets and return the public tree.
 
     Args:
-      game: a `universal_poker`.
-      rules: its rules.
-      deal: one that player 0 wins; if nobody can win any deal, all showdowns are ties,
-        and the stake at them is 0.
+      game: A `universal_poker`.
+      rules: Rules of the game.
+      deal: A deal that player 0 wins. If no such deal exists, all showdowns are ties
+        and have stake 0.
 
     Raises:
-      ValueError: there are too many nodes, or OpenSpiel's returns have another shape.
+      ValueError: If there are too many nodes, or a showdown does not pay the winner the
+        same amount whichever player wins.
     """
     swapped = Deal((deal.hands[1], deal.hands[0]), deal.board)
     deals = deal, swapped
@@ -80,7 +84,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
     while waiting:
         if len(rows) + len(waiting) > MAX_NODES:
             raise ValueError(
-                f"more than {MAX_NODES} public nodes; give smaller stacks (stack), a"
+                f"more than {MAX_NODES} public nodes; use smaller stacks (stack), a"
                 " larger pot (potSize), fewer raises (maxRaises) or a coarser"
                 " bettingAbstraction, such as fcpa"
             )
@@ -101,7 +105,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
 
 
 def _after_hands(game: pyspiel.Game, rules: Rules, deal: Deal) -> pyspiel.State:
-    """Return the state after the private cards."""
+    """Return the state after the deal of the private cards."""
     state = game.new_initial_state()
     if rules.reaches is None:
         for card in [*deal.hands[0], *deal.hands[1]]:
@@ -112,7 +116,7 @@ def _after_hands(game: pyspiel.Game, rules: Rules, deal: Deal) -> pyspiel.State:
 
 
 def encode(rules: Rules, hands: tuple[list[int], list[int]]) -> int:
-    """OpenSpiel's outcome of chance where there are handReaches: all four cards."""
+    """Return OpenSpiel's chance outcome for both hands if there are `handReaches`."""
     code = 0
     for card in [*hands[0], *hands[1]]:
         code = code * len(rules.deck) + card
@@ -120,7 +124,7 @@ def encode(rules: Rules, hands: tuple[list[int], list[int]]) -> int:
 
 
 def decode(rules: Rules, code: int) -> list[int]:
-    """Return the cards of `encode`."""
+    """Return the private cards that `encode` has combined into a chance outcome."""
     cards = []
     for _ in range(base.NUM_PLAYERS * rules.hole):
         code, card = divmod(code, len(rules.deck))
@@ -129,7 +133,7 @@ def decode(rules: Rules, code: int) -> list[int]:
 
 
 def _deal_board(state: pyspiel.State, deal: Deal, dealt: int) -> int:
-    """Deal public cards as long as the state asks for them; how many there are."""
+    """Deal public cards until a player acts; return the number dealt so far."""
     while state.is_chance_node():
         state.apply_action(deal.board[dealt])
         dealt += 1
@@ -137,7 +141,7 @@ def _deal_board(state: pyspiel.State, deal: Deal, dealt: int) -> int:
 
 
 def _paid(states: list[pyspiel.State]) -> tuple[float, bool]:
-    """Return the stake, and whether there was a showdown."""
+    """Return the stake of a terminal node, and whether it is a showdown."""
     value, other_value = (state.returns()[0] for state in states)
     if value == other_value:  # A fold, or a tie for both assignments of hands.
         return value, False

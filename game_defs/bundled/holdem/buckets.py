@@ -1,15 +1,16 @@
-"""Hands of hold'em in buckets: in each round, how strong they are on the board.
+"""Buckets of hold'em hands of similar strength, for each round and board.
 
-A hand's number is the mean over the boards to come of its squared strength, the share
-of other hands on the last board that it beats, ties counting half (Johanson 2007,
-"Robust strategies and counter-strategies", chapter 2). The square prefers hands that
-may become strong. Other hands are all that the board leaves, also those that share a
-card. A round's hands are cut at percentiles of that number, so that each bucket is as
-likely; where there are no more numbers than buckets, each number is one. What was known
-in earlier rounds is forgotten.
+A hand's score is the mean, over the boards to come, of its squared strength. The
+strength is the share of other hands that it beats on the final board, with ties counted
+half (Johanson 2007, "Robust strategies and counter-strategies", chapter 2). Squaring
+favours hands that may become strong. The other hands are all hands without a card of
+the board, including those that share a card with the hand. Percentiles of the score
+divide the hands of a round into equally likely buckets. If there are no more different
+scores than buckets, each score has a bucket. The abstraction has imperfect recall: a
+player sees only the bucket of the current round.
 
-Boards that differ by the names of suits are one: their suits are put in order. Sets of
-cards are numbers, see `strengths.card_bits`.
+Boards that differ only by the names of suits are stored once, with their suits in
+ascending order. Sets of cards are numbers (see `strengths.card_bits`).
 """
 
 import itertools
@@ -21,18 +22,19 @@ import numpy as np
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.rules import Rules
 
-# Means are rounded, so that hands that differ by the names of suits have equal ones.
+# Means are rounded so that hands that differ only by suits have equal means.
 _LEVELS = 1 << 20
-# Boards that are looked at together.
+# Number of boards that are processed together.
 _TOGETHER = 1 << 8
 
 
 class _Numbers(NamedTuple):
-    """What hands are worth on boards of so many cards.
+    """Scores of hands on all boards with the same number of cards.
 
     Attributes:
-      levels: unsigned integers [boards, hands]; anything where they share a card.
-      values: float32 [levels], the number that each stands for.
+      levels: Index into `values`, unsigned integers [boards, hands]; arbitrary if board
+        and hand share a card.
+      values: float32 [levels], the score of each level.
     """
 
     levels: np.ndarray
@@ -40,7 +42,7 @@ class _Numbers(NamedTuple):
 
 
 class Buckets:
-    """The bucket of each hand on each board of each round."""
+    """Buckets of all hands on all boards of all rounds."""
 
     def __init__(
         self,
@@ -49,23 +51,23 @@ class Buckets:
         arrays: Mapping[str, np.ndarray] | None = None,
         tick: Callable[[], object] = lambda: None,
     ) -> None:
-        """Compares all hands on all boards: a minute or two with a whole deck.
+        """Compare all hands on all boards; this takes 1–2 minutes for a full deck.
 
         Args:
-          rules: what is dealt when.
-          counts: of each round the most buckets, 1 to 65 536.
-          arrays: what `arrays` of the same has given: then nothing is compared but
-            hands on last boards, when they are asked for.
-          tick: called now and then while hands are compared.
+          rules: Deck, private cards and deals.
+          counts: Largest number of buckets in each round, 1 to 65,536.
+          arrays: Result of `arrays` for the same rules and counts. If present, only
+            hands on final boards are compared, when their buckets are first needed.
+          tick: Function that is called repeatedly during the comparison.
 
         Raises:
-          ValueError: If the arrays are of other shapes.
+          ValueError: If the arrays have other shapes, types or buckets.
         """
         deck = rules.deck
         self._cards = strengths.card_bits(deck.num_suits)[: len(deck)]
         chosen = itertools.combinations(range(len(deck)), rules.hole)
         self._hands = np.sort(self._cards[np.array(list(chosen))].sum(axis=1))
-        # Orders that suits may be put in, and which hand a hand becomes in each.
+        # All orders of the suits, and the image of each hand in each order.
         self._orders = np.array(list(itertools.permutations(range(deck.num_suits))))
         masks = strengths.split(self._hands)[:, self._orders]
         self._becomes = np.searchsorted(self._hands, _joined(masks)).T.astype(np.int32)
@@ -92,20 +94,26 @@ class Buckets:
                 array.shape,
                 array.dtype,
             ):
-                raise ValueError(f"{name}: it must be {array.dtype} {array.shape}")
+                raise ValueError(f"{name} must be {array.dtype} {array.shape}")
             if stored.max() >= max(counts):
-                raise ValueError(f"{name} has the bucket {stored.max()}")
+                raise ValueError(f"{name} has an invalid bucket {stored.max()}")
             array[:] = stored
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The buckets of all hands but on last boards, and how hands are put there."""
+        """Return the tables of buckets, to be stored and passed as `arrays`."""
         early = {f"buckets{at}": each for at, each in enumerate(self._labels[:-1])}
         return {**early, "last_buckets": self._last}
 
     def __call__(
         self, hands: np.ndarray, boards: np.ndarray, rounds: np.ndarray
     ) -> np.ndarray:
-        """The buckets int64 [n] of hands on boards, int64 [n] each, in rounds [n]."""
+        """Return the buckets int64 [n] of hands.
+
+        Args:
+          hands: int64 [n], the hands as sets of cards.
+          boards: int64 [n], the public cards as sets of cards.
+          rounds: int [n], the round of each board.
+        """
         buckets = np.zeros(len(hands), np.int64)
         for at, size in enumerate(self._sizes):
             in_round = np.flatnonzero(rounds == at)
@@ -122,11 +130,12 @@ class Buckets:
     def draw_board(
         self, random: np.random.Generator, first: np.ndarray | None = None
     ) -> np.ndarray:
-        """Cards of a whole board, int64 [n], in the order in which they are dealt.
+        """Return the cards of a complete board, int64 [n], in the order of their deals.
 
         Args:
-          random: advanced.
-          first: cards that it begins with; all boards with these are as likely.
+          random: Random generator; it is advanced.
+          first: Cards at the beginning of the board. All boards that begin with these
+            cards are equally likely.
         """
         first = self._cards[:0] if first is None else first
         left = self._cards[~np.isin(self._cards, first)]
@@ -134,11 +143,15 @@ class Buckets:
         return np.concatenate([first, more])
 
     def on_board(self, board: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """int64 [H], buckets of all hands; bool [H], whether the board leaves them.
+        """Return the buckets of all hands on a board, and the mask of possible hands.
 
         Args:
-          board: int64 [n], its cards.
-          number: of the round, from 0.
+          board: int64 [n], cards of the board.
+          number: Index of the round, from 0.
+
+        Returns:
+          int64 [H], the buckets, 0 for impossible hands; and bool [H], whether the hand
+          has no card of the board.
         """
         cards = board.sum()
         left = self._hands & cards == 0
@@ -149,11 +162,11 @@ class Buckets:
         return buckets, left
 
     def beats(self, board: np.ndarray) -> np.ndarray:
-        """Which hands win on a whole board, int64 [n].
+        """Return the outcome of each pair of hands on a complete board, int64 [n].
 
         Returns:
-          float32 [H, H]: 1 where the first hand is stronger, -1 where it is weaker, 0
-          where they are equal, share a card, or the board has one of theirs.
+          float32 [H, H]: 1 if the first hand is stronger, -1 if it is weaker; 0 if they
+          are equal, share a card, or the board has one of their cards.
         """
         cards = board.sum()
         strong = strengths.strengths(strengths.split(self._hands | cards))
@@ -163,22 +176,22 @@ class Buckets:
         return beats.astype(np.float32)
 
     def _grow(self) -> None:
-        """Return boards of one card more, ascending, and how many each stands for."""
+        """Add the boards of one more card, with their multiplicities."""
         boards, weight = self._boards[-1][:, None], self._weights[-1][:, None]
         fits = boards & self._cards == 0
         ordered, _ = self._in_order((boards | self._cards)[fits])
         grown, place = np.unique(ordered, return_inverse=True)
         mass = np.bincount(place, np.broadcast_to(weight, fits.shape)[fits])
         self._boards.append(grown)
-        # Each card of a board may have come last.
+        # Each card of a board may be the last one dealt.
         self._weights.append(mass / np.bitwise_count(grown[0]))
 
     def _compare(self) -> None:
-        """Fill the buckets of all rounds, from the last one to the first."""
+        """Compute the buckets of all rounds, from the last one to the first."""
         levels = np.empty(self._labels[-1].shape, np.uint16)
         for some in self._chunks(-1):
             levels[some] = self._levels(some)
-        # The hands that share a card with the board come first, and a hand ties itself.
+        # Hands that share a card with the board sort first, and each hand ties itself.
         dead = int(np.count_nonzero(self._boards[-1][0] & self._hands))
         twice = np.arange(len(self._last), dtype=np.float32) - 2 * dead - 1
         values = (twice / (2 * max(len(self._hands) - dead - 1, 1))).clip(0) ** 2
@@ -197,13 +210,13 @@ class Buckets:
         self._known[:] = True
 
     def _chunks(self, size: int) -> Iterator[slice]:
-        """Return boards of so many cards that are looked at together."""
+        """Yield slices of the boards with `size` cards that are processed together."""
         for begin in range(0, len(self._boards[size]), _TOGETHER):
             self._tick()
             yield slice(begin, begin + _TOGETHER)
 
     def _levels(self, places: slice | np.ndarray) -> np.ndarray:
-        """How many hands are weaker on last boards, twice, and ties; uint16 [n, H]."""
+        """Return uint16 [n, H], twice the weaker hands plus ties, on final boards."""
         boards = self._boards[-1][places, None]
         levels = np.empty((len(boards), len(self._hands)), np.uint16)
         strong = strengths.strengths(strengths.split(boards | self._hands))
@@ -214,7 +227,7 @@ class Buckets:
         return levels
 
     def _means(self, size: int, numbers: _Numbers) -> _Numbers:
-        """Return means over the next card, on boards of so many cards."""
+        """Return the mean scores over the next card, on boards of `size` cards."""
         boards, grown = self._boards[size], self._boards[size + 1]
         levels = np.empty((len(boards), len(self._hands)), np.int32)
         for some in self._chunks(size):
@@ -234,7 +247,7 @@ class Buckets:
         return _Numbers(levels, np.arange(_LEVELS, dtype=np.float32) / (_LEVELS - 1))
 
     def _percentiles(self, size: int, numbers: _Numbers, count: int) -> np.ndarray:
-        """Return the bucket of each level, int64, by how likely boards are."""
+        """Return the bucket of each level, int64; boards have their probabilities."""
         boards, weight = self._boards[size], self._weights[size]
         mass = np.zeros(len(numbers.values))
         for some in self._chunks(size):

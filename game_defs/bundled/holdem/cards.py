@@ -1,4 +1,4 @@
-"""A deck, hands of it, and what becomes of them when suits change places."""
+"""A deck, sets of its cards, and permutations of suits."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -10,11 +10,11 @@ RANKS, SUITS = "23456789TJQKA", "cdhs"
 
 
 class Deck(NamedTuple):
-    """Cards by numbers: rank times `num_suits` plus suit, OpenSpiel's when it deals.
+    """Deck of cards numbered as OpenSpiel deals them: rank times `num_suits` plus suit.
 
     Attributes:
-      num_ranks: at most 13, from the two.
-      num_suits: at most 4.
+      num_ranks: Number of ranks, starting with the two; at most 13.
+      num_suits: Number of suits; at most 4.
     """
 
     num_ranks: int
@@ -24,12 +24,12 @@ class Deck(NamedTuple):
         return self.num_ranks * self.num_suits
 
     def cards(self, text: str) -> list[int]:
-        """Return the cards of a text such as "5c9dJs"."""
+        """Return the numbers of cards written as a text, such as "5c9dJs"."""
         pairs = zip(text[::2], text[1::2], strict=True)
         return [RANKS.index(r) * self.num_suits + SUITS.index(s) for r, s in pairs]
 
     def text(self, cards: Iterable[int]) -> str:
-        """Return cards as people write them, in the order given."""
+        """Return the names of cards, such as "5c9dJs", in the given order."""
         split = (divmod(int(card), self.num_suits) for card in cards)
         return "".join(RANKS[rank] + SUITS[suit] for rank, suit in split)
 
@@ -39,17 +39,17 @@ class Deck(NamedTuple):
         return rank * self.num_suits + np.array(suits)[suit]
 
     def permutations(self) -> list[tuple[int, ...]]:
-        """Of the suits; the first one changes nothing."""
+        """Return all permutations of the suits, the identity first."""
         return list(itertools.permutations(range(self.num_suits)))
 
 
 class Sets:
-    """All sets of some cards, or all rows of such sets, in lexicographic order.
+    """All sets of some cards, or all rows of disjoint sets, in lexicographic order.
 
     Attributes:
-      sizes: of the sets of a row, which share no card.
-      cards: int64 [n, sum of sizes], ascending in each set.
-      bits: int64 [n], the cards as a mask.
+      sizes: Sizes of the sets in a row.
+      cards: int64 [n, sum of sizes], the cards, ascending in each set.
+      bits: int64 [n], the cards as bit masks.
     """
 
     def __init__(self, cards: Sequence[int], sizes: Sequence[int], deck: Deck) -> None:
@@ -58,7 +58,7 @@ class Sets:
         Args:
           cards: Cards that the sets contain, ascending.
           sizes: Sizes of the sets of a row, such as (2,) for hands.
-          deck: whose cards they are.
+          deck: Deck of the cards.
         """
         every: list[tuple[int, ...]] = [()]
         for size in sizes:
@@ -79,22 +79,25 @@ class Sets:
         return len(self.cards)
 
     def _code(self, ascending: np.ndarray) -> np.ndarray:
-        """Return int64 [n], in lexicographic order; fewer than twelve cards fit."""
+        """Return int64 [n], codes in lexicographic order; up to eleven cards fit."""
         powers = self._base ** np.arange(ascending.shape[1])[::-1]
         code: np.ndarray = ascending @ powers
         return code
 
     def find(self, cards: np.ndarray) -> np.ndarray:
-        """Return the numbers of rows int [m, cards], each set in any order; int64 [m].
+        """Return the indices int64 [m] of rows of cards.
+
+        Args:
+          cards: int [m, cards], the rows; the cards of each set may be in any order.
 
         Raises:
-          KeyError: one is not listed.
+          KeyError: If a row is not listed.
         """
         sets = np.split(cards, np.cumsum(self.sizes)[:-1], axis=1)
         code = self._code(np.concatenate([np.sort(s, axis=1) for s in sets], axis=1))
         number = np.searchsorted(self._codes, code).clip(max=len(self) - 1)
         if (self._codes[number] != code).any():
-            raise KeyError("a set of cards is not there")
+            raise KeyError("a set of cards is not listed")
         return number
 
 

@@ -1,7 +1,7 @@
-"""Declares a `universal_poker` as a signal game: betting, signals, matrices, payoffs.
+"""Declaration of `universal_poker` as a public-tree game.
 
-The classes have the fields of those in `spiel_cr.games.public_tree.game`, which turns
-them into its own; this package does not know it.
+The classes have the fields of the classes in `spiel_cr.games.public_tree.game`, which
+converts them. They are defined here because this package does not import spiel_cr.
 """
 
 from collections.abc import Callable
@@ -20,15 +20,15 @@ from game_defs.bundled.holdem.rules import rules_of
 
 
 class Hands(NamedTuple):
-    """One player's hands, board by board; n of them.
+    """One player's n hands on all boards, ordered by board.
 
     Attributes:
-      signal: int32 [n], that each hand belongs to.
-      board: int32 [n], the canonical board; hands meet hands of their own board only.
+      signal: int32 [n], the private state of each hand.
+      board: int32 [n], the canonical board; only hands on the same board are compared.
       cards: int8 [n, c], the private cards.
-      strength: int32 [n], the higher one wins.
-      weight: float64 [n]; the product of two hands' is the probability of their deal,
-        times the number of boards that the canonical one stands for.
+      strength: int32 [n], the strength of each hand; the higher one wins.
+      weight: float64 [n]; the product of two hands' weights is the probability of their
+        deal, times the number of boards that the canonical board represents.
     """
 
     signal: np.ndarray
@@ -39,13 +39,14 @@ class Hands(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """How hands compare.
+    """Payoff matrix that compares the private states of both players in one round.
 
     Attributes:
-      round: whose signals.
-      shape: how many signals the players have.
-      hands: of both players.
-      showdown: strengths count; else only who can hold what.
+      round: Round of the private states.
+      shape: Number of private states of each player.
+      hands: Hands of both players.
+      showdown: Whether strengths are compared; otherwise an entry is only the
+        probability of the deal.
     """
 
     round: int
@@ -55,11 +56,11 @@ class Kernel(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What is paid at ends: player 0 gets stake times matrix.
+    """Payoffs at terminal nodes: player 0 receives the stake times the payoff matrix.
 
     Attributes:
       leaf: int32 [T], the public node.
-      matrix: int32 [T], number of the matrix.
+      matrix: int32 [T], index of the payoff matrix.
       stake: float64 [T], in chips.
     """
 
@@ -69,14 +70,15 @@ class Terms(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """A signal game.
+    """A game in public-tree form.
 
     Attributes:
-      betting: the public tree.
-      parents: for each player and round int32 [n], the signal of the round before.
-      payoff_matrices: how signals compare.
-      terms: what is paid.
-      reader: finds the signals of states, and names them.
+      betting: The public tree.
+      parents: Parents of private states: for each player and round int32 [n], the
+        private state of the round before.
+      payoff_matrices: Payoff matrices of pairs of private states.
+      terms: Stakes and payoff matrices at terminal nodes.
+      reader: Object that finds and names the private states of OpenSpiel states.
     """
 
     betting: PublicTree
@@ -89,15 +91,16 @@ class Declaration(NamedTuple):
 def public_tree_of_universal_poker(
     game: pyspiel.Game, *, suits: bool = True
 ) -> Declaration:
-    """Declare a game with two players and at most one deal of public cards to come.
+    """Declare a two-player game in which at most one deal of public cards is to come.
 
     Args:
-      game: a `universal_poker`.
-      suits: treat signals that only differ by suits that are alike as one. Without it
-        the game is the same and larger; it is there for comparison.
+      game: A `universal_poker`.
+      suits: Whether to merge private states that differ only by equivalent suits. False
+        gives the same game with more private states, for comparison.
 
     Raises:
-      ValueError: If the game has another shape, or is too large; says what to do.
+      ValueError: If the game is not supported or too large. The message contains a
+        remedy.
     """
     rules = rules_of(game)
     deals = Deals(rules, suits=suits)
@@ -116,12 +119,14 @@ def declare(
     """Declare a game of hands and bets.
 
     Args:
-      deals: what can be dealt.
-      bets: the public tree, given the public cards of the last round.
-      reader: finds signals in the game's states.
+      deals: All possible deals and their probabilities.
+      bets: Function that returns the public tree for the public cards of the last
+        round.
+      reader: Class of the reader of private states.
 
     Raises:
-      ValueError: If there are too many signals or bets; says what to do.
+      ValueError: If there are too many private states or bets. The message contains a
+        remedy.
     """
     rules = deals.rules
     seen = [deals.boards(rules.deals[: r + 1]) for r in range(len(rules.deals))]
@@ -142,7 +147,7 @@ def declare(
             seen[round],
         )
         to_come = sum(rules.deals[round + 1 :]) if showdown else 0
-        if to_come:  # In which order makes no difference any more.
+        if to_come:  # Their order no longer matters.
             boards = deals.boards((*rules.deals[: round + 1], to_come))
         behind = dealing.earlier_board(boards, seen[round])
         payoff_matrices.append(
@@ -161,7 +166,7 @@ def declare(
 
 
 def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
-    """Return int32 [b, H], of all hands on some canonical boards."""
+    """Return int32 [b, H], the strengths of all hands on some canonical boards."""
     suits = deals.rules.deck.num_suits
     public = boards.every.cards[boards.canonical[board]]
     first = np.broadcast_to(
@@ -204,19 +209,20 @@ def _matrix(
     behind: np.ndarray,
     showdown: bool,
 ) -> Kernel:
-    """Compares the signals of a round.
+    """Return the payoff matrix of the private states of a round.
 
     Args:
-      deals: what can be dealt.
-      round: of the signals.
-      signals: each player's signals in that round.
-      boards: that hands meet on: those of the round, or those that are to come.
-      behind: int64 [B], the canonical board of the round behind each canonical one.
-      showdown: strengths count.
+      deals: All possible deals and their probabilities.
+      round: Round of the private states.
+      signals: Private states of each player in that round.
+      boards: Boards on which hands are compared: those of the round, or later ones.
+      behind: int64 [B], the canonical board of the round that precedes each canonical
+        board.
+      showdown: Whether strengths are compared.
     """
     rules = deals.rules
     left = len(rules.deck) - len(rules.board) - 2 * rules.hole
-    # Half of it, as a factor, for each player.
+    # The square root, because the weights of both players are multiplied.
     ways = dealing.num_deals(left, boards.every.sizes)
     scale = np.sqrt(boards.orbit / (deals.total() * ways))
     public = boards.every.bits[boards.canonical]
@@ -224,7 +230,7 @@ def _matrix(
     strength = _strengths(deals, boards, np.arange(len(public)))
     both = []
     for player, player_signals in enumerate(signals):
-        # Signals of a round know nothing of cards to come.
+        # Private states of a round do not depend on later cards.
         number = player_signals.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
         both.append(

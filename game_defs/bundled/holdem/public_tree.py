@@ -1,11 +1,12 @@
-"""Signals of a `universal_poker`: hands and public cards, up to suits that are alike.
+"""Private states of a `universal_poker`, up to equivalent suits.
 
-A permutation of suits that leaves the first public cards and both players' ranges as
-they are makes no difference to anybody. So (public cards, hand) counts as one signal
-with all that such permutations turn it into. That is more than forgetting suits: a hand
-is renamed together with the board, so which cards are suited with which stays known
-(Gilpin & Sandholm 2007, "Lossless abstraction of imperfect information games", section
-5; Waugh 2013, "A fast and optimal hand isomorphism algorithm").
+A permutation of suits that leaves the first public cards and both players' ranges
+unchanged does not change the game. Therefore a pair (public cards, hand) and all its
+images under such permutations form one private state. This keeps more information than
+removing suits, because the hand is permuted together with the board: the player still
+sees which of the cards share a suit (Gilpin & Sandholm 2007, "Lossless abstraction of
+imperfect information games", section 5; Waugh 2013, "A fast and optimal hand
+isomorphism algorithm").
 """
 
 import math
@@ -18,7 +19,7 @@ from game_defs.bundled.holdem import cards as card_sets
 from game_defs.bundled.holdem.cards import Sets
 from game_defs.bundled.holdem.rules import Rules
 
-# Signals of a player in one round; the largest that is of use, a flop, has 1 286 792.
+# Private states per player and round; a flop, the largest in use, has 1,286,792.
 MAX_SIGNALS = 1 << 22
 
 
@@ -26,11 +27,13 @@ class Boards(NamedTuple):
     """Public cards that may be dealt after the first ones.
 
     Attributes:
-      every: all of them, deal by deal; a single empty one if none is dealt.
-      canonical: int64 [B], numbers of those that stand for all.
-      orbit: float64 [B], how many each one stands for.
-      stands_for: int64 [n], for each set the index in `canonical` of its canonical one.
-      by: int64 [n], the permutation of suits (of `Symmetry`) that turns it into that.
+      every: All sets of public cards, deal by deal; one empty set if no card is dealt.
+      canonical: int64 [B], indices of the canonical sets, one for each class of
+        equivalent sets.
+      orbit: float64 [B], the number of sets in each class.
+      stands_for: int64 [n], for each set the index of its class in `canonical`.
+      by: int64 [n], the permutation of suits (index in `Symmetry`) that maps the set to
+        its canonical set.
     """
 
     every: Sets
@@ -41,11 +44,11 @@ class Boards(NamedTuple):
 
 
 class Symmetry(NamedTuple):
-    """Permutations of suits that change nothing.
+    """Permutations of suits that do not change the game.
 
     Attributes:
-      suits: G permutations; the first one is the identity.
-      hands: int64 [G, H], the number of each hand after each permutation.
+      suits: The G permutations; the first one is the identity.
+      hands: int64 [G, H], the index of each hand's image under each permutation.
     """
 
     suits: list[tuple[int, ...]]
@@ -53,12 +56,13 @@ class Symmetry(NamedTuple):
 
 
 class Signals(NamedTuple):
-    """One player's signals in one round.
+    """One player's private states in one round.
 
     Attributes:
-      number: int32 [B, H], the signal of each canonical board and hand; -1: none.
-      board: int32 [n], for each signal a canonical board (index in `canonical`).
-      hand: int32 [n], and a hand.
+      number: int32 [B, H], the private state of each canonical board and hand; -1 if
+        the deal is impossible.
+      board: int32 [n], a canonical board of each private state (index in `canonical`).
+      hand: int32 [n], a hand of each private state.
     """
 
     number: np.ndarray
@@ -67,24 +71,25 @@ class Signals(NamedTuple):
 
 
 class Deals:
-    """All that can be dealt, and how likely.
+    """All possible deals and their probabilities.
 
     Attributes:
-      rules: of the game.
-      hands: Sets, of a player; those that hold a card of the first board included.
-      board_mask: the first public cards as a mask.
-      reaches: float64 [2, H], how likely each hand is, as weights, of which a player's
-        largest is at least 1/2 and less than 1; 0: impossible.
-      meets: bool [H, H], which hands have no card in common.
-      symmetry: of suits.
+      rules: Rules of the game.
+      hands: All hands of a player, including those with a card of the first board.
+      board_mask: The first public cards as a bit mask.
+      reaches: float64 [2, H], weights of both players' hands, scaled so that a player's
+        largest weight is at least 1/2 and less than 1; 0: impossible.
+      meets: bool [H, H], whether two hands have no card in common.
+      symmetry: Permutations of suits that do not change the game.
     """
 
     def __init__(self, rules: Rules, *, suits: bool = True) -> None:
-        """List hands.
+        """List all hands and their weights.
 
         Args:
-          rules: of the game.
-          suits: treat what only differs by suits as one; False is for comparison.
+          rules: Rules of the game.
+          suits: Whether to merge deals that differ only by equivalent suits; False is
+            for comparison.
 
         Raises:
           ValueError: If there are too many deals.
@@ -99,11 +104,11 @@ class Deals:
             reaches = rules.reaches
         self.meets = self.hands.bits[:, None] & self.hands.bits == 0
         possible = self.hands.bits & self.board_mask == 0
-        # A hand that leaves the other player none is never dealt, whatever its weight.
+        # A hand is never dealt if it leaves the opponent no hand, whatever its weight.
         held = (possible & (reaches > 0)).astype(np.float32)
         possible = possible & (held[::-1] @ self.meets.astype(np.float32) > 0)
         reaches = np.where(possible, reaches, 0.0)
-        # Only proportions count. Powers of two keep them exact.
+        # Only proportions matter. Scaling by powers of two keeps them exact.
         _, exponent = np.frexp(reaches.max(axis=1, keepdims=True))
         self.reaches: np.ndarray = np.ldexp(reaches, -exponent)
         self.symmetry = self._symmetry(suits)
@@ -121,7 +126,7 @@ class Deals:
         return Symmetry(kept, np.array(images))
 
     def total(self) -> float:
-        """The sum over both players' hands of their weights, if they share no card.
+        """Return the sum of products of weights over all disjoint pairs of hands.
 
         Raises:
           ValueError: If it is 0.
@@ -134,10 +139,10 @@ class Deals:
         return total
 
     def boards(self, sizes: Sequence[int]) -> Boards:
-        """Return the public cards to come, and those that stand for others.
+        """Return the public cards to come and their classes of equivalent sets.
 
         Args:
-          sizes: cards of each deal.
+          sizes: Number of cards of each deal.
 
         Raises:
           ValueError: If there are too many.
@@ -159,22 +164,22 @@ class Deals:
         return Boards(every, canonical, orbit.astype(float), stands_for, by)
 
     def _refuse_many(self, left: int, sizes: Sequence[int]) -> None:
-        """Before anything large is made."""
+        """Raise ValueError if there are too many private states to list."""
         signals = num_deals(left, sizes) * len(self.hands) / len(self.symmetry.suits)
         if signals > MAX_SIGNALS:
             cards = sum(sizes)
             raise ValueError(
-                f"about {signals:.2g} signals per player after {cards} public cards;"
-                f" at most {MAX_SIGNALS:.2g} are supported. Take a later subgame (give"
-                " potSize and boardCards), or a smaller deck (numRanks, numSuits)"
+                f"about {signals:.2g} private states per player after {cards} public"
+                f" cards; at most {MAX_SIGNALS:.2g} are supported. Choose a later"
+                " subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
             )
 
     def signals(self, player: int, boards: Boards) -> Signals:
-        """What the player can have seen, given these public cards."""
+        """Return the private states that a player can have, given the public cards."""
         player_reach, opponent_reach = self.reaches[player], self.reaches[1 - player]
         on_board = boards.every.bits[boards.canonical]
         free = self.hands.bits & on_board[:, None] == 0
-        # A hand that leaves the other player none is never dealt.
+        # A hand is never dealt if it leaves the opponent no hand.
         others = (free * (opponent_reach > 0)).astype(np.float32)
         possible = (
             free & (player_reach > 0) & (others @ self.meets.astype(np.float32) > 0)
@@ -188,7 +193,7 @@ class Deals:
         return Signals(table, board, hand)
 
     def _least(self, boards: Boards) -> np.ndarray:
-        """int64 [B, H]: on each canonical board, the hand that stands for a hand."""
+        """Return int64 [B, H], the smallest hand equivalent to each on its board."""
         images = self.symmetry.hands
         least = np.repeat(images[:1], len(boards.canonical), axis=0)
         cards = boards.every.cards[boards.canonical]
@@ -200,7 +205,7 @@ class Deals:
 
 
 def num_deals(left: int, sizes: Sequence[int]) -> float:
-    """Return how many deals of sets of these sizes there are, of so many cards."""
+    """Return the number of deals of sets of the given sizes from `left` cards."""
     count = 1.0
     for size in sizes:
         count *= math.comb(left, size)
@@ -209,10 +214,13 @@ def num_deals(left: int, sizes: Sequence[int]) -> float:
 
 
 def earlier_board(boards: Boards, earlier: Boards) -> np.ndarray:
-    """int64 [B], the canonical board of an earlier deal behind each canonical one.
+    """Return the canonical board of an earlier deal that precedes each canonical board.
 
-    The first cards of a board that comes first among its images come first among
-    theirs, so no suits change.
+    A board that is first among its images begins with cards that are first among
+    theirs, so no permutation of suits is necessary.
+
+    Returns:
+      int64 [B], indices in `earlier.canonical`.
     """
     cards = boards.every.cards[boards.canonical]
     places = earlier.every.find(cards[:, : earlier.every.cards.shape[1]])
@@ -222,7 +230,12 @@ def earlier_board(boards: Boards, earlier: Boards) -> np.ndarray:
 def parents_of(
     boards: Sequence[Boards], rounds: Sequence[Signals]
 ) -> tuple[np.ndarray, ...]:
-    """For each round int32 [n], the signal of the round before; zeros in the first."""
+    """Return the parent of each private state of each round.
+
+    Returns:
+      For each round int32 [n], the private state of the round before; zeros in the
+      first round.
+    """
     parents = [np.zeros(len(rounds[0].hand), np.int32)]
     for r, signals in enumerate(rounds[1:]):
         behind = earlier_board(boards[r + 1], boards[r])[signals.board]

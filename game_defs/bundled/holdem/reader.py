@@ -1,4 +1,4 @@
-"""Which signal a state of `universal_poker` shows a player, and what signals mean."""
+"""Private states of OpenSpiel states of `universal_poker`, and their names."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
 
 
 class HandReader:
-    """Reads and names signals."""
+    """Reader that finds and names private states."""
 
     def __init__(
         self,
@@ -19,34 +19,36 @@ class HandReader:
         boards: Sequence[Boards],
         signals: Sequence[Sequence[Signals]],
     ) -> None:
-        """Keep what there is to look up.
+        """Store the tables for the look-ups.
 
         Args:
-          deals: what can be dealt.
-          boards: the public cards that are known in each round.
-          signals: of each player and round.
+          deals: All possible deals and their probabilities.
+          boards: Public cards that are known in each round.
+          signals: Private states of each player and round.
         """
         self._deals, self._boards, self._signals = deals, boards, signals
 
     def signal(self, state: pyspiel.State, player: int) -> int:
-        """Return the player's signal at a decision or an end.
+        """Return the player's private state at a decision or terminal node.
 
-        An end is in the round of the last bet: cards that are dealt after it do not
-        count.
+        A terminal node is in the round of the last bet: cards that are dealt after that
+        bet are ignored.
 
         Raises:
-          ValueError: cards are dealt next, or the deal has probability 0.
+          ValueError: If the state is a chance node, or the deal has probability 0.
         """
         hands, public = self._cards(state)
         return self.find(player, hands[player], public)
 
     def find(self, player: int, hand: Sequence[int], public: Sequence[int]) -> int:
-        """The signal of some cards, in the round that these public cards belong to.
+        """Return the private state of a hand and public cards.
+
+        The number of public cards determines the round.
 
         Args:
-          player: who holds the hand.
-          hand: private cards, in any order; see `cards.Deck` for the numbers.
-          public: those that were dealt after the first ones, deal by deal.
+          player: Player that holds the hand.
+          hand: Private cards, in any order, numbered as in `cards.Deck`.
+          public: Public cards that were dealt after the first ones, deal by deal.
 
         Raises:
           ValueError: If the deal has probability 0.
@@ -61,15 +63,16 @@ class HandReader:
         if signal < 0:
             deck = self._deals.rules.deck
             raise ValueError(
-                f"player {player} is never dealt {deck.text(hand)} where"
-                f" {deck.text([*self._deals.rules.board, *public])} lies there"
+                f"player {player} is never dealt {deck.text(hand)} if the public cards"
+                f" are {deck.text([*self._deals.rules.board, *public])}"
             )
         return signal
 
     def name(self, player: int, round: int, signal: int) -> str:
         """Return the hand and, after a bar, the public cards, such as "KhQd | 5c9dJs".
 
-        Where several differ by suits only, one of them.
+        If a private state contains several deals, which differ by suits only, the name
+        is that of one of them.
         """
         deck = self._deals.rules.deck
         signals, boards = self._signals[player][round], self._boards[round]
@@ -81,12 +84,12 @@ class HandReader:
     def _cards(self, state: pyspiel.State) -> tuple[list[list[int]], list[int]]:
         """Return both players' hands, and the public cards dealt before the last bet.
 
-        At a decision all of them count.
+        At a decision node these are all public cards.
         """
         steps = state.full_history()
         chance = [step.player == base.CHANCE for step in steps]
         if state.is_chance_node():
-            raise ValueError("a signal is asked for where cards are dealt next")
+            raise ValueError("a state where cards are dealt next has no private state")
         if state.is_terminal():
             while chance and chance[-1]:
                 chance.pop()
@@ -94,7 +97,7 @@ class HandReader:
         return self.split(dealt)
 
     def split(self, dealt: list[int]) -> tuple[list[list[int]], list[int]]:
-        """Both players' hands, and the public cards, from the outcomes of chance."""
+        """Return both players' hands and the public cards of chance outcomes."""
         rules = self._deals.rules
         if rules.reaches is not None:
             dealt = [*betting.decode(rules, dealt[0]), *dealt[1:]]
@@ -102,11 +105,11 @@ class HandReader:
         return [dealt[:first], dealt[first:second]], dealt[second:]
 
     def combos(self, player: int, round: int) -> np.ndarray:
-        """Return int64 [n], how many hands each signal stands for, on a board."""
+        """Return int64 [n], the number of deals in each private state's class."""
         number = self._signals[player][round].number
         return np.bincount(number[number >= 0])
 
     def range_weights(self, player: int, round: int) -> np.ndarray:
-        """Return float64 [n], the given weight of each signal's hand."""
+        """Return float64 [n], the range weight of each private state's hand."""
         hands, reaches = self._signals[player][round].hand, self._deals.rules.reaches
         return np.ones(len(hands)) if reaches is None else reaches[player, hands]

@@ -1,4 +1,4 @@
-"""The parameters of a `universal_poker`, and whether it is a signal game."""
+"""The deals of a `universal_poker`, read from its parameters."""
 
 import itertools
 from typing import NamedTuple
@@ -13,15 +13,15 @@ MAX_HOLE_CARDS = 2
 
 
 class Rules(NamedTuple):
-    """What is dealt when. Bets are read off OpenSpiel's states.
+    """Deals of a game; the bets are read from OpenSpiel's states.
 
     Attributes:
-      deck: all cards.
-      hole: private cards of each player.
-      board: public cards that lie there from the start, as the game's string has them.
-      deals: how many public cards are dealt before each round of bets.
-      reaches: float64 [2, n], how likely each player is to hold each hand, in the order
-        of `cards.Sets`; None: all hands are equally likely.
+      deck: Deck of all cards.
+      hole: Number of private cards of each player.
+      board: Public cards at the start, in the order of the game string.
+      deals: Number of public cards dealt before each round of bets.
+      reaches: float64 [2, n], weights of both players' hands, in the order of
+        `cards.Sets`; None: all hands are equally likely.
     """
 
     deck: Deck
@@ -31,21 +31,22 @@ class Rules(NamedTuple):
     reaches: np.ndarray | None
 
     def round_of(self, dealt: int) -> int:
-        """Return the round, from 0, in which so many public cards were dealt."""
+        """Return the round, from 0, in which `dealt` public cards have been dealt."""
         totals = itertools.accumulate(self.deals)
         return max(0, sum(cards <= dealt for cards in totals) - 1)
 
 
 def rules_of(game: pyspiel.Game) -> Rules:
-    """Read the rules from a game's parameters.
+    """Return the rules that a game's parameters describe.
 
     Raises:
-      ValueError: If the game has no supported public-tree form; the message says why.
+      ValueError: If the game has no supported public-tree form. The message gives the
+        reason.
     """
     params = game.get_parameters()
     if params["numPlayers"] != base.NUM_PLAYERS:
         raise ValueError(
-            f"numPlayers={params['numPlayers']}: two players are supported"
+            f"numPlayers={params['numPlayers']}: only two players are supported"
         )
     hole = params["numHoleCards"]
     if not 1 <= hole <= MAX_HOLE_CARDS:
@@ -53,7 +54,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
     if params["betting"] == "limit" and params["bettingAbstraction"] == "fullgame":
         raise ValueError(
             "bettingAbstraction=fullgame with betting=limit: OpenSpiel offers bets that"
-            " a limit game has not; write bettingAbstraction=fcpa for the whole game"
+            " limit games do not have; use bettingAbstraction=fcpa for all limit bets"
         )
     deck = Deck(params["numRanks"], params["numSuits"])
     board = tuple(deck.cards(params["boardCards"]))
@@ -64,21 +65,21 @@ def rules_of(game: pyspiel.Game) -> Rules:
         raise ValueError(
             f"public cards are dealt in several rounds after boardCards"
             f"={params['boardCards']!r} ({shown} at first, then"
-            f" {', '.join(map(str, late))}): OpenSpiel's information states do not say"
-            " which of them came first, and all of hold'em is too large. Take a"
-            " subgame with at most one deal to come, such as a turn or a river: give"
-            " potSize and boardCards; for a flop, spiel-cr spot. Or have the whole game"
-            " sampled, or networks trained on it, without compiling it: algorithm"
-            " os-mccfr or sd-cfr"
+            f" {', '.join(map(str, late))}). OpenSpiel's information states do not"
+            " contain their order, and full hold'em is too large for this form. Use a"
+            " subgame with at most one deal to come, such as a turn or a river (potSize"
+            " and boardCards), or spiel-cr spot for a flop. To solve the full game"
+            " without building a tree, use algorithm os-mccfr or sd-cfr"
         )
     reaches = _reaches(params["handReaches"], deck, hole)
     return Rules(deck, hole, board, (deals[0], *late), reaches)
 
 
 def _deals(params: dict, shown: int) -> list[int]:
-    """Return how many public cards are dealt before each round of bets that is left.
+    """Return the number of public cards dealt before each remaining round of bets.
 
-    As OpenSpiel does, a subgame begins in the round that its last card belongs to.
+    As in OpenSpiel, a subgame begins in the round to which its last public card
+    belongs.
     """
     every = [int(cards) for cards in params["numBoardCards"].split()]
     every = (every + [0] * params["numRounds"])[: params["numRounds"]]
@@ -95,9 +96,10 @@ def _deals(params: dict, shown: int) -> list[int]:
 
 
 def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
-    """In the order of `cards.Sets`.
+    """Return the weights of both players' hands, in the order of `cards.Sets`.
 
-    OpenSpiel orders hands by rank and, within it, by suit backwards ("shdc").
+    OpenSpiel orders hands by rank and, within a rank, by suit in reverse order
+    ("shdc").
     """
     if not text:
         return None
@@ -105,8 +107,8 @@ def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
     low, high = np.triu_indices(len(deck), 1)
     if hole != 2 or len(deck) != 52:
         raise ValueError(
-            "handReaches: OpenSpiel has them for two private cards of 52 only; this"
-            f" game has {hole} of {len(deck)}"
+            "handReaches: OpenSpiel supports two private cards of 52 only; this game"
+            f" has {hole} of {len(deck)}"
         )
     if len(weights) != 2 * len(low):
         raise ValueError(
@@ -116,7 +118,7 @@ def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("handReaches: a number is negative or not finite")
     mirrored = deck.permuted(np.arange(len(deck)), range(deck.num_suits)[::-1])
-    # Place in the triangle of OpenSpiel's order, by two cards of it.
+    # Index of each pair of cards in OpenSpiel's order of hands.
     place = np.zeros((len(deck), len(deck)), int)
     place[low, high] = place[high, low] = np.arange(len(low))
     return weights.reshape(2, -1)[:, place[mirrored[low], mirrored[high]]]

@@ -1,15 +1,14 @@
-"""Which poker hand is stronger, of up to seven cards, for arrays of hands.
+"""Strengths of poker hands of up to seven cards, for arrays of hands.
 
-A set of cards is four masks of ranks, one per suit. Whatever decides (the highest
-cards, a straight) is looked up in tables of all 2^13 masks, so that a hand costs a few
-look-ups.
+A set of cards is stored as four masks of ranks, one per suit. The highest cards and the
+straights of all 2^13 masks are tabulated, so that a hand needs only a few look-ups.
 """
 
 import numpy as np
 
 NUM_RANKS, NUM_SUITS = 13, 4
 
-# Categories, from the weakest; a hand of no category has high cards only.
+# Categories in ascending order; hands without a category have high cards only.
 _PAIR, _TWO_PAIRS, _TRIPS, _STRAIGHT, _FLUSH, _FULL_HOUSE, _QUADS, _STRAIGHT_FLUSH = (
     range(1, 9)
 )
@@ -17,10 +16,10 @@ _MASKS = 1 << NUM_RANKS
 
 
 def _highest(count: int) -> np.ndarray:
-    """int32 [2^13], a mask of the highest ranks of each mask, at most `count`."""
+    """Return int32 [2^13], masks of the up to `count` highest ranks of each mask."""
     left, top = np.arange(_MASKS), np.zeros(_MASKS, np.int32)
     for _ in range(count):
-        # frexp's exponent is one more than the place of the highest bit.
+        # The exponent of frexp is one more than the index of the highest bit.
         bit = np.where(left > 0, 1 << (np.frexp(left)[1] - 1).clip(0), 0)
         top |= bit.astype(np.int32)
         left ^= bit
@@ -28,9 +27,9 @@ def _highest(count: int) -> np.ndarray:
 
 
 def _straights() -> np.ndarray:
-    """int32 [2^13], the highest rank of the best straight as a mask; 0: there is none.
+    """Return int32 [2^13], the top rank of each mask's best straight as a mask, or 0.
 
-    An ace is also below a two.
+    An ace also counts as the rank below a two.
     """
     with_ace_low = np.arange(_MASKS) << 1 | np.arange(_MASKS) >> NUM_RANKS - 1
     best = np.zeros(_MASKS, np.int32)
@@ -42,7 +41,7 @@ def _straights() -> np.ndarray:
 
 _TOP = {count: _highest(count) for count in (1, 2, 3, 5)}
 _STRAIGHTS = _straights()
-# The cards of a flush, and nothing where there are fewer than five.
+# The five highest cards of a flush; 0 for fewer than five cards.
 _FLUSHES = np.where(np.bitwise_count(np.arange(_MASKS)) >= 5, _TOP[5], 0)
 
 
@@ -50,21 +49,21 @@ def suit_masks(cards: np.ndarray, num_suits: int) -> np.ndarray:
     """Return sets of cards as masks of ranks.
 
     Args:
-      cards: integers [..., c], rank times `num_suits` plus suit, all different.
-      num_suits: of the deck, at most four.
+      cards: Different cards, integers [..., c], rank times `num_suits` plus suit.
+      num_suits: Number of suits of the deck, at most four.
 
     Returns:
-      int16 [..., 4], bit r: the card of rank r and this suit is there.
+      int16 [..., 4]; bit r is set if the set has the card of rank r and this suit.
     """
-    # Sums of different bits are unions.
+    # The sum of different bits is their union.
     return split(card_bits(num_suits)[cards].sum(axis=-1, dtype="<i8"))
 
 
 def card_bits(num_suits: int) -> np.ndarray:
-    """int64 [13 num_suits], a bit for each card: four masks side by side in a number.
+    """Return int64 [13 num_suits], the bit of each card in four concatenated masks.
 
     Args:
-      num_suits: as in `suit_masks`.
+      num_suits: Number of suits of the deck, at most four.
     """
     rank, suit = np.divmod(np.arange(num_suits * NUM_RANKS), num_suits)
     return np.left_shift(1, 16 * suit + rank, dtype="<i8")
@@ -77,20 +76,20 @@ def split(sets: np.ndarray) -> np.ndarray:
 
 
 def strengths(masks: np.ndarray) -> np.ndarray:
-    """Return how strong hands are; the best five of up to seven cards count.
+    """Return the strengths of hands, which are those of the best five cards.
 
-    With fewer than five cards there are no straights and no flushes.
+    Hands of fewer than five cards have no straights and no flushes.
 
     Args:
-      masks: int16 [..., 4], see `suit_masks`.
+      masks: int16 [..., 4], the result of `suit_masks`.
 
     Returns:
-      int32 [...], higher is stronger, equal is a tie. Only hands of equally many cards
-      compare.
+      int32 [...]; a higher number wins, and equal numbers tie. Only hands with the same
+      number of cards are comparable.
     """
     c, d, h, s = np.ascontiguousarray(np.moveaxis(masks, -1, 0))
     some, cd, hs = c | d | h | s, c & d, h & s
-    # Ranks of which there are at least two, at least three, four.
+    # Ranks with at least two cards, at least three cards, and four cards.
     pairs = cd | hs | (c | d) & (h | s)
     trips = cd & (h | s) | hs & (c | d)
     quads = cd & hs
@@ -121,7 +120,10 @@ def strengths(masks: np.ndarray) -> np.ndarray:
 def _value(
     category: int | np.ndarray, first: int | np.ndarray, second: int | np.ndarray
 ) -> np.ndarray:
-    """Order by category, then by two masks; of equally many ranks, the higher wins."""
+    """Return the strength that orders by category and then by two masks of ranks.
+
+    The masks of a category have the same numbers of ranks, so the larger mask wins.
+    """
     value: np.ndarray = np.asarray(
         (category << 2 * NUM_RANKS) | (first << NUM_RANKS) | second, np.int32
     )

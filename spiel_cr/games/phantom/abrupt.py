@@ -58,8 +58,8 @@ class Knowledge(NamedTuple):
 
     Attributes:
       outcomes: Outcomes of the player's attempts.
-      rejected_by: For each of k assignments, the numbers of the other player's stones
-        that rejected this player's moves.
+      rejected_by: Numbers of the opponent's stones that rejected this player's moves,
+        for each of k assignments.
       orders: int32 [k, n], the order of the player's attempts.
       reach: float64 [n], the player's reach, summed over the assignments.
     """
@@ -210,9 +210,9 @@ class Leaves:
 
     Attributes:
       game: The game.
-      reach: For each player, by outcomes, float64 [N_(m+1)], reach of its sequences.
-      values: For each player, by outcomes, the utility of its sequences, weighted by
-        the other player's reach.
+      reach: Reach of both players' sequences, by outcomes, float64 [N_(m+1)].
+      values: Utilities of both players' sequences, by outcomes, weighted by the other
+        player's reach.
       flat: The same values in one array.
       iterations: Number of pieces enumerated so far, of C².
       seconds: Time spent on the enumeration.

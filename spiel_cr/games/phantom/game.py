@@ -53,7 +53,7 @@ class PhantomGame:
 
     @property
     def utility(self) -> np.ndarray:
-        """float64 [W], player 0's utility in each terminal world."""
+        """Utility of player 0 in each terminal world, float64 [W]."""
         return self.worlds.utility[self.worlds.player == TERMINAL]
 
     @functools.cached_property

@@ -109,7 +109,7 @@ def build(
 
     Args:
       sides: Both players' public decisions; parents may be in any order.
-      parents: For each player and round, the parents of private states.
+      parents: Parents of private states, for each player and round.
       payoff_matrices: Payoffs of pairs of private states.
       terms: Payoffs that depend on both players' private states.
       constants: Additional payoffs that depend on one player's sequence alone.
@@ -301,7 +301,7 @@ def _level(
       sources: One or more int64 [public sequences], positions of leaf values; -1 if a
         sequence has none.
       zero: Position of the first of the zeros after the leaf values.
-      scales: For each level and block float64 [N], see `_infoset_scales`.
+      scales: Result of `_infoset_scales`, for each level and block float64 [N].
     """
     side, first = plan.side, plan.side.decisions.first_sequence
     source, uniform, tolerance = [], [], []

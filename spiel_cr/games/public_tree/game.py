@@ -51,9 +51,9 @@ class PublicTreeGame:
     Attributes:
       game: The OpenSpiel game.
       betting: The public tree.
-      parents: For each player and round int32 [H], the private state of the round
-        before that each private state refines; zeros in round 0, before which there is
-        one.
+      parents: Parents of private states, for each player and round int32 [H]: the
+        private state of the round before that each one refines. In round 0 they are
+        zeros, because there is one private state before it.
       payoff_matrices: Payoffs of pairs of private states.
       terms: Stakes and payoff matrices at the leaves.
       reader: Function object that finds the private states of OpenSpiel states.

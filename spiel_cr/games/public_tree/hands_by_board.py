@@ -40,8 +40,8 @@ def summed(matrix: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
 
     Args:
       matrix: The payoff matrix.
-      labels: For each player int32 [H], the class of each private state in the round of
-        the matrix.
+      labels: Class of each private state in the round of the matrix, for each player
+        int32 [H].
 
     Returns:
       The matrix of classes. Entries in which wins and losses cancel up to rounding are

@@ -42,7 +42,7 @@ class Betting:
 
     @functools.cached_property
     def num_actions(self) -> np.ndarray:
-        """int32 [P], number of actions at each public node; 0 at leaves."""
+        """Number of actions at each public node, int32 [P]; 0 at leaves."""
         return np.bincount(self.parent[1:], minlength=len(self)).astype(np.int32)
 
     @functools.cached_property

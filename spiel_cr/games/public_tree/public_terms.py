@@ -47,7 +47,7 @@ class PublicSide(NamedTuple):
 
     @property
     def sequence_rounds(self) -> np.ndarray:
-        """int64 [public sequences], round of each one; -1 for the empty one."""
+        """Rounds of the sequences, int64 [public sequences]; -1 for the empty one."""
         rounds = np.repeat(self.round.astype(np.int64), self.num_actions)
         return np.append(np.int64(-1), rounds)
 
@@ -56,12 +56,12 @@ class PublicTerms(NamedTuple):
     """Payoffs as a function of the players' last public sequences: stake · matrix.
 
     Attributes:
-      sequences: For each player int32 [T], public sequences; their rounds are not later
+      sequences: Public sequences, for each player int32 [T]; their rounds are not later
         than that of the matrix.
       matrix: int32 [T], number of the payoff matrix.
       stake: float64 [T], player 0's utility.
-      weights: For each player T arrays [H of the sequence's round], factors of its
-        reach in the computation of the opponent's values, or None. The player's own
+      weights: Factors of a player's reach in the computation of the opponent's values,
+        for each player T arrays [H of the sequence's round], or None. The player's
         values are not affected.
     """
 

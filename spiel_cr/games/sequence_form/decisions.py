@@ -38,13 +38,13 @@ class Decisions:
 
     @property
     def first_sequence(self) -> np.ndarray:
-        """int32 [I], the sequence of each infoset's first action."""
+        """Sequence of each infoset's first action, int32 [I]."""
         ends = np.cumsum(self.num_actions, dtype=np.int32)
         return 1 + ends - self.num_actions.astype(np.int32)
 
     @property
     def owner(self) -> np.ndarray:
-        """int32 [S], the infoset at which a sequence ends; -1 for the empty one."""
+        """Infoset at which each sequence ends, int32 [S]; -1 for the empty sequence."""
         infosets = np.arange(len(self), dtype=np.int32)
         return np.append(np.int32(-1), np.repeat(infosets, self.num_actions))
 

@@ -21,9 +21,9 @@ class Free(NamedTuple):
     Attributes:
       decisions: Each player's decision points with several actions, with new numbers.
       payoffs: Payoffs between the sequences of these decision points.
-      sizes: For each player float64, the sum of the absolute payoffs of each of these
-        sequences before payoffs were added up, which determines rounding errors.
-      numbers: For each player int32 [S], new number of each logical sequence; for
+      sizes: Sums of the absolute payoffs of these sequences before payoffs were added
+        up, for each player float64. They determine rounding errors.
+      numbers: New number of each logical sequence, for each player int32 [S]; for
         forced moves, that of the sequence before them.
     """
 

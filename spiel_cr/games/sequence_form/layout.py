@@ -62,12 +62,12 @@ class PositionMap:
 
     @property
     def sequences(self) -> np.ndarray:
-        """int32 [S], position of each logical sequence."""
+        """Position of each logical sequence, int32 [S]."""
         return self.arrays()[0]
 
     @property
     def infosets(self) -> np.ndarray:
-        """int32 [I], position of each logical infoset in vectors over infosets.
+        """Position of each logical infoset in vectors over infosets, int32 [I].
 
         Raises:
           ValueError: If forced moves were left out, because their infosets have no
@@ -119,8 +119,8 @@ class SequenceForm:
       list_payoffs: Function that lists the coupling in coordinates.
       layouts: Positions of logical numbers, for each player.
       arrays: Arrays of the functions of `treeplex.py`, for each player; numpy.
-      locks: For each player float64 [S], by logical sequence, the probabilities of
-        locked infosets, NaN at free ones (see `locking`); None if all are free.
+      locks: Probabilities of locked infosets by logical sequence, for each player
+        float64 [S], NaN at free ones (see `locking`); None if all are free.
     """
 
     __repr__ = short_repr
@@ -157,7 +157,7 @@ class PaddedShape(NamedTuple):
     """Padded shapes of one player's arrays; games that fit share a compiled function.
 
     Attributes:
-      levels: For each level int [n], numbers of actions of its infosets, descending.
+      levels: Numbers of actions of each level's infosets, int [n], descending.
       rows: int [r], numbers of payoffs of the sequences that have any, descending.
     """
 
@@ -226,7 +226,7 @@ def build(
       capacity: Shapes to pad to, so that games with the same capacity have arrays of
         equal shapes and share a compiled function. If None, the arrays are as small as
         possible.
-      below: For each player float64 [S], the sum of absolute payoffs of each sequence,
+      below: Sum of absolute payoffs of each sequence, for each player float64 [S],
         which determines the size of rounding errors. If None, computed from `payoffs`.
 
     Raises:
@@ -267,9 +267,9 @@ def _level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:
 
 
 def is_deep(levels: Sequence[np.ndarray]) -> bool:
-    """Whether a pass over a tree is a few operations on all infosets at once.
+    """Return whether a pass over a tree is a few operations on all infosets at once.
 
-    If each level has operations of its own, the time to compile them grows with the
+    If each level has separate operations, the time to compile them grows with the
     square of the number of levels. Otherwise the time to run them grows with the number
     of infosets (see `treeplex.expected_values`); 1,000 iterations balance the two.
 

@@ -77,8 +77,8 @@ class LabelledSimulator:
       source: Simulator that lists the children of histories.
       observations: Whether the observations of players who do not act have been
         available everywhere so far.
-      acting_labels, other_labels: For each player the labels of its information at its
-        decisions, and at other histories.
+      acting_labels, other_labels: Labels of each player's information at its decisions,
+        and at other histories.
     """
 
     def __init__(self, source: Listing, *, observations: bool) -> None:

@@ -28,8 +28,7 @@ class Numbered(NamedTuple):
     Attributes:
       histories: All N histories.
       infosets: Infosets of each player, without keys.
-      labels: For each player int64 [I], the label that the walk assigned to each
-        infoset.
+      labels: Labels that the walk assigned to infosets, for each player int64 [I].
     """
 
     histories: Histories

@@ -30,8 +30,8 @@ def check(
     Args:
       opened: The game.
       walked: All histories as a walk returns them.
-      strings: For each player, the information-state string of each label in
-        `walked.infoset`. They are compared for games written in Python only, because
+      strings: Information-state strings of the labels in `walked.infoset`, for each
+        player. They are compared for games written in Python only, because
         the first string of a new game in C++ is slow. None if batched rules enumerated
         the game.
 

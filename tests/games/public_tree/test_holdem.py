@@ -502,9 +502,9 @@ def test_ends_after_which_cards_are_dealt():
 NOT_THIS_SHAPE = (
     ("numPlayers=3,stack=9 9 9,blind=1 1 1", "two players"),
     ("numHoleCards=3", "one or two private cards"),
-    ("betting=limit,bettingAbstraction=fullgame", "write bettingAbstraction=fcpa for"),
+    ("betting=limit,bettingAbstraction=fullgame", "use bettingAbstraction=fcpa for"),
     ("numRounds=3,numBoardCards=0 1 1,firstPlayer=1 1 1", "in several rounds"),
-    ("numRanks=13,numBoardCards=0 4,numHoleCards=2", "signals per player"),
+    ("numRanks=13,numBoardCards=0 4,numHoleCards=2", "private states per player"),
     ("boardCards=2c3c", "more cards than"),
     ("handReaches=1 1", "two private cards of 52"),
 )
@@ -513,7 +513,7 @@ NOT_THIS_SHAPE = (
 @pytest.mark.parametrize(("parameters", "reason"), NOT_THIS_SHAPE)
 def test_what_is_refused(parameters, reason):
     game = pyspiel.load_game(f"universal_poker({parameters})")
-    with pytest.raises(ValueError, match="universal_poker as a .*" + reason):
+    with pytest.raises(ValueError, match="in public-tree form: .*" + reason):
         public_tree_loading.of_bundled(game)
 
 

@@ -271,7 +271,7 @@ def test_files_with_other_buckets_are_damaged(tmp_path):
     arrays, metadata = storage.load(path)
     arrays["buckets0"] = np.full_like(arrays["buckets0"], 7)
     storage.save(path, arrays, metadata)
-    with pytest.raises(CorruptFileError, match="buckets0 has the bucket 7"):
+    with pytest.raises(CorruptFileError, match="buckets0 has an invalid bucket 7"):
         spiel_cr.load_policy(path)
 
 

@@ -104,10 +104,9 @@ class Dealt(NamedTuple):
 
     Attributes:
       parents: Parents of private states; see `PublicTreeGame`.
-      keys: For each player and round int64 [H, k], the key of each private state in the
-        game.
-      examples: For each player and round int32 [H, c], a deal that leads to each
-        private state.
+      keys: Keys of private states in the game, for each player and round int64 [H, k].
+      examples: A deal that leads to each private state, for each player and round int32
+        [H, c].
       payoff_matrices: Payoff matrices in the order of the stakes.
       num_deals: Number of deals in each round.
     """

@@ -59,7 +59,7 @@ class Deals(NamedTuple):
     Attributes:
       outcomes: int64 [n, C], the outcome of each chance node.
       probabilities: float64 [n, C], the probabilities of the outcomes.
-      signals: For each round and player the private states, integers [n, k].
+      signals: Private states for each round and player, integers [n, k].
     """
 
     outcomes: np.ndarray

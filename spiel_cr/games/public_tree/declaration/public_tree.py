@@ -40,7 +40,7 @@ class PublicTree(NamedTuple):
 
     @property
     def leaves(self) -> np.ndarray:
-        """int64 [leaves], the terminal nodes."""
+        """Indices of the terminal nodes, int64 [leaves]."""
         return np.flatnonzero(self.betting.player == TERMINAL)
 
     @property
