@@ -9,8 +9,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 	bench-deep fuzz-moves help-pages clean
 
 help:
-	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
-	@echo "make test       format, lint, types, layers, tests (6 minutes on two cores)"
+	@echo "make demo       re-solve a game and print NashConv next to bundled baselines"
+	@echo "make test       format, lint, prose, types, import rules, quick tests (about 10 minutes on two cores)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make test-compiler   the tests of make test, compiled as users' programs are (6 minutes)"
 	@echo "make docs       the documentation site, into build/site (needs the network once)"
@@ -44,6 +44,7 @@ demo: $(VENV)/.installed
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m tests.project.prose
 
 # The folder eval/ is installed as spiel_cr.eval; for programs that read it as files
 # (mypy, the documentation site), links put it there.
