@@ -163,7 +163,7 @@ class GeneralOptions:
         games and define what module:name refers to; may be repeated.
       no_function_cache: Do not keep compiled functions in the user's cache folder.
       json: End with one line of JSON on stdout.
-      traceback: On errors, print the traceback of your own game, policy or bot as well.
+      traceback: Print the complete traceback of an error in your game, policy or bot.
     """
 
     imports: list[str] | None = None

@@ -98,7 +98,7 @@ class OOSConfig:
       init_ms: Milliseconds before the first match; None for the time of a move.
       target: Histories that trajectories are targeted at: "infoset" for those of the
         player's infoset, "subgame" for those of its subgame.
-      forget_matches: Whether `restart` restores the strategy that was learned when the
+      reset_matches: Whether `restart` restores the strategy that was learned when the
         bot was made. Random numbers continue, so that matches differ.
 
     Raises:
@@ -111,16 +111,16 @@ class OOSConfig:
     move_ms: float | None = 100.0
     init_ms: float | None = None
     target: str = "infoset"
-    forget_matches: bool = False
+    reset_matches: bool = False
 
     def __post_init__(self) -> None:
         choice.visits_only(
             find(self.solver, "solver", (MCCFR,)).config, 0, targets=True
         )
         check_choice(self.target, "target", ("infoset", "subgame"))
-        if not isinstance(self.forget_matches, bool):
+        if not isinstance(self.reset_matches, bool):
             raise ValueError(
-                f"forget_matches={self.forget_matches!r}: must be True or False"
+                f"reset_matches={self.reset_matches!r}: must be True or False"
             )
         times = self.move_ms, self.init_ms
         check_budget("resolving", "iterations", self.iterations, *times)
@@ -130,7 +130,7 @@ class OOSBot(PolicyPlayer):
     """A bot that samples the full game during matches, targeted at the current state.
 
     It plays online outcome sampling (Lisý et al. 2015). The learned strategy is kept
-    from match to match until `forget` is called. With `forget_matches`, each match
+    from match to match until `forget` is called. With `reset_matches`, each match
     begins with the strategy that was learned when the bot was made.
     """
 
@@ -181,7 +181,7 @@ class OOSBot(PolicyPlayer):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()
         self._first = self.memory
-        self._forgets = config.forget_matches
+        self._forgets = config.reset_matches
         self._matches = np.random.default_rng((seed, player))
 
     @property

@@ -286,7 +286,7 @@ PLAYERS: dict[str, _Kind] = {
     "honest": _Kind(
         _honest,
         {"rollouts": int},
-        "poker: calls if it wins half of its rollouts, else folds",
+        "poker: calls if it wins half of its rollouts, otherwise folds",
     ),
     "deep": _Kind(_file, {"path": str}, "plays networks from a file"),
     "uniform": _Kind(_uniform, {}, "plays all actions alike"),
@@ -299,7 +299,7 @@ def describe_players() -> str:
         f"  {name}({', '.join(kind.parameters)}): {kind.text}"
         for name, kind in PLAYERS.items()
     ]
-    lines.append("  module:name(...): one of your own, see --import")
+    lines.append("  module:name(...): your own bot or policy, see --import")
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ def kuhn(player=0):
     [
         ("resolving(iterations=5)", bots.ResolvingBot),
         (
-            "oos(iterations=2,solver=os-mccfr(batch=64),forget_matches=true)",
+            "oos(iterations=2,solver=os-mccfr(batch=64),reset_matches=true)",
             bots.OOSBot,
         ),
         ("solved(iterations=5)", bots.PolicyBot),

@@ -377,7 +377,7 @@ def test_a_restart_keeps_the_tables():
 def test_matches_that_are_forgotten():
     """Each begins as the first did, and is sampled with random numbers of its own."""
     tree = games.compiled("kuhn")
-    config = bots.OOSConfig(SMALL_BATCH, 5, None, forget_matches=True)
+    config = bots.OOSConfig(SMALL_BATCH, 5, None, reset_matches=True)
     state = tree.state_at(tree.infosets[0].history[0])
     found = []
     for _ in range(2):
@@ -450,7 +450,7 @@ def test_a_state_of_another_game_is_refused(kind):
         ({"move_ms": -1}, "move_ms=-1"),
         ({"init_ms": 0}, "init_ms=0"),
         ({"target": "hand"}, "target='hand' must be one of infoset, subgame"),
-        ({"forget_matches": 1}, "forget_matches=1: must be True or False"),
+        ({"reset_matches": 1}, "reset_matches=1: must be True or False"),
     ],
     ids=str,
 )
