@@ -228,7 +228,7 @@ class BatchedPoker:
         self._after[deals] = self._after[deals, :1]
         place = 1 << (poker_deck.CARD_BITS * self._num_deals)
         self._place = np.where(deals, place, 0)
-        # The mask of packed cards that a player sees, and the shift of the row.
+        # The mask of packed cards that a player sees, and the factor of the row.
         seen = [
             sum(poker_deck.add_card(0, i, poker_deck.MAX_CARDS - 1) for i in numbers)
             for numbers in (_seen_by(p, deck) for p in range(base.NUM_PLAYERS))

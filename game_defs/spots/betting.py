@@ -121,7 +121,7 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
     """Return names and successors of the actions, in ascending order.
 
     After a fold, the player of the successor is the one that folded. After the last
-    street, the round of the successor is one more than the last one.
+    street or an all-in call, its round is one more than that of the last street.
     """
     player = place.player
     player_chips, other = place.chips[player], place.chips[1 - player]

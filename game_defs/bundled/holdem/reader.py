@@ -105,7 +105,7 @@ class HandReader:
         return [dealt[:first], dealt[first:second]], dealt[second:]
 
     def combos(self, player: int, round: int) -> np.ndarray:
-        """Return int64 [n], the number of deals in each private state's class."""
+        """Return int64 [n], the number of hands per private state on its board."""
         number = self._signals[player][round].number
         return np.bincount(number[number >= 0])
 
