@@ -132,7 +132,10 @@ ROWS = {
         ("resolving(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("solved(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("oos(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
-        ("oos(solver=cfr+)", r"solver='cfr\+' is full-width, and must be sampled: "),
+        (
+            "oos(solver=cfr+)",
+            r"solver='cfr\+' : the algorithm is full-width, but must be sampled; ",
+        ),
         (
             "oos(iterations=2,target=hand)",
             "target='hand' must be one of infoset, subgame",

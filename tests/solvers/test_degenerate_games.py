@@ -26,12 +26,13 @@ TINY = {
 }
 # What cannot be done on such games at all, or in a form, and what the error says.
 REFUSED = (
-    "give hand_buckets",
+    "set hand_buckets",
     "declared its signals",
-    "looks at the whole game",
+    "visits the whole game",
     "needs the compiled game",
+    "needs the game tree",
     "nobody decides anything",
-    "which are known of games",
+    "which only the public-tree form",
 )
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

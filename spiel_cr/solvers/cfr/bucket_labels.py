@@ -59,11 +59,11 @@ def labels_of(
     """
     if imperfect_recall and buckets is not None:
         raise ValueError(
-            "imperfect_recall=True takes the game's own buckets; leave out buckets"
+            "imperfect_recall=True uses the game's own buckets; leave out buckets"
         )
     maps = (None, None) if buckets is None else buckets
     if len(maps) != 2:
-        raise ValueError(f"buckets has {len(maps)} entries; give one for each player")
+        raise ValueError(f"buckets: {len(maps)} entries; use one for each player")
     labels: list[np.ndarray | None] = [None, None]
     for player in range(2):
         tree: Any = form  # if the labels depend on information-state strings
@@ -94,8 +94,8 @@ def _of_mapping(tree: GameTree, buckets: Any, player: int) -> np.ndarray:
     keys = tree.infosets[player].keys
     if unknown := set(buckets) - set(keys):
         raise ValueError(
-            f"buckets[{player}] names {min(unknown)!r}, which is no information "
-            f"state of player {player} in {tree.game}"
+            f"buckets[{player}]: {min(unknown)!r} is not an information state string "
+            f"of player {player} in {tree.game}"
         )
     # Tuples, so that no bucket has the name of an infoset that is left out.
     return _number((0, buckets[key]) if key in buckets else (1, key) for key in keys)
@@ -107,7 +107,7 @@ def _of_numbers(form: GameForm, buckets: Any, player: int) -> np.ndarray:
     is_integer = numbers.dtype.kind in "iu" or not numbers.size
     if numbers.shape != (infosets,) or not is_integer:
         raise ValueError(
-            f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
+            f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; use "
             f"integers [{infosets}], one for each infoset of player {player}, or, for "
             f"a game tree, a mapping from information-state strings"
         )
@@ -129,8 +129,8 @@ def _of_game(tree: GameTree, player: int) -> np.ndarray:
         key = getattr(state, "bucket_key", None)
         if not callable(key):
             raise ValueError(
-                f"{game} does not say what its players forget: its states have no "
-                f"method bucket_key; give buckets instead of imperfect_recall=True"
+                f"imperfect_recall=True: the states of {game} have no method "
+                f"bucket_key; use buckets instead"
             )
         keys[number] = key(player)
     return _number(keys)
@@ -162,7 +162,7 @@ def _check_actions(form: BucketedForm, labels: np.ndarray, player: int) -> None:
     ]
     raise ValueError(
         f"{form.game}: infosets of player {player} with different legal actions are in "
-        f"one bucket: {pair[0]} and {pair[1]}; put them into buckets of their own"
+        f"one bucket: {pair[0]} and {pair[1]}; put them into separate buckets"
     )
 
 

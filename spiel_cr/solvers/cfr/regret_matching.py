@@ -121,16 +121,16 @@ class Rule:
     def __post_init__(self) -> None:
         if math.isnan(self.alpha) or self.alpha == -math.inf:
             raise ValueError(
-                f"alpha={self.alpha}: give a number, or inf for no discount"
+                f"alpha={self.alpha}: use a number, or inf for no discount"
             )
         if math.isnan(self.beta):
             raise ValueError(
-                f"beta={self.beta}: give a number, inf to keep negative regrets, or "
+                f"beta={self.beta}: use a number, inf to keep negative regrets, or "
                 f"-inf to set them to zero"
             )
         check_number(self.ramp, "ramp", "[0, inf)")
         if self.ramp and (math.isinf(self.alpha) or math.isinf(self.beta)):
-            raise ValueError(f"ramp={self.ramp}: give finite alpha and beta, or ramp=0")
+            raise ValueError(f"ramp={self.ramp}: use finite alpha and beta, or ramp=0")
         check_number(self.prediction, "prediction", "(0, 1]")
         check_number(self.exploration, "exploration", "[0, 1]")
 

@@ -171,9 +171,9 @@ def jitted_loop(
 def _check_state(state: Any, reader: Reader | None) -> None:
     """Raises ValueError where a state of numpy arrays holds what no solve leaves."""
     if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
-        raise ValueError("the state holds numbers that are not finite")
+        raise ValueError("the state contains values that are not finite")
     if state.iteration < 0:
-        raise ValueError(f"the state has iteration={int(state.iteration)}")
+        raise ValueError(f"the state has the invalid iteration={int(state.iteration)}")
     if reader is not None:
         reader.check(state)
         return
@@ -181,7 +181,7 @@ def _check_state(state: Any, reader: Reader | None) -> None:
         played = (*jax.tree.leaves(player.strategy), player.reach)
         # Sums of rounded shares may be above 1 by a few units in the last place.
         if any((part < 0).any() or (part > 1 + 1e-3).any() for part in played):
-            raise ValueError("the state has probabilities outside of [0, 1]")
+            raise ValueError("the state has probabilities outside [0, 1]")
         # Running means of what is not negative, but for rounding.
         if (player.average < -1e-3).any():
             raise ValueError("the state has a negative average strategy")
@@ -294,14 +294,14 @@ class Solver(IterativeSolver):
         old_leaves, structure = jax.tree.flatten(self._state)
         names = [f"leaf{i}" for i in range(len(arrays))]
         if set(names) != set(arrays):
-            raise ValueError("its arrays have other names")
+            raise ValueError("the names of its arrays are invalid")
         leaves = [arrays[name] for name in names]
         shapes = [(leaf.shape, leaf.dtype) for leaf in old_leaves]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
-            raise ValueError("the state is one of another game, dtype or solver option")
+            raise ValueError("the state is of another game, dtype or solver option")
         _check_state(jax.tree.unflatten(structure, leaves), self._reader)
         with precision(self.dtype):
-            # Who consumes arrays must not get a file's.
+            # A function that overwrites its arguments must not do so in a file's arrays.
             device_leaves = jax.device_put(leaves, may_alias=not self._program.consumes)
         self._state = jax.tree.unflatten(structure, device_leaves)
         self._lent = False
@@ -324,9 +324,9 @@ class Solver(IterativeSolver):
         """
         if iterations > MOST_ITERATIONS - self.iterations:
             raise ValueError(
-                f"iterations={iterations} after {self.iterations}: a solver counts up "
-                f"to {MOST_ITERATIONS}; give fewer, or draw more per iteration with a "
-                f"larger batch"
+                f"iterations={iterations} after {self.iterations}: the maximum is "
+                f"{MOST_ITERATIONS} in total; use fewer, or sample more per iteration "
+                f"with a larger batch"
             )
         done, until = 0, self.seconds + (seconds or 0.0)
         while done < iterations:
@@ -482,7 +482,7 @@ class Solver(IterativeSolver):
         values = None if self._reader is not None else self._player(player).values
         if values is None:
             raise ValueError(
-                "infoset values were not kept; ask make_solver for values=True"
+                "infoset values were not kept; call make_solver with values=True"
             )
         by_position = np.ldexp(np.asarray(values, np.float64), self.exponent)
         return by_position[self.form.layouts[player].infosets]
@@ -533,8 +533,8 @@ class Solver(IterativeSolver):
             state = self._state
             if self._program.consumes and self._lent:
                 state = jax.tree.map(jnp.copy, state)
-            # What a program consumes is gone: until its result has taken its place,
-            # nobody may interrupt.
+            # The function deletes the arrays that it consumes, so it must not be
+            # interrupted before its result has replaced them.
             with interrupts.Steps() as steps, steps.step():
                 self._state = self._program.advance(
                     self.problem, state, count, config=self.config

@@ -14,7 +14,7 @@ def test_other_modules_know_the_names():
 
 
 def test_where_they_do_not_belong():
-    with pytest.raises(ValueError, match="is first-order, and must be full-width"):
+    with pytest.raises(ValueError, match="is first-order, but must be full-width"):
         find("pdhg", families=(CFR,))
     with pytest.raises(ValueError, match="unknown parameter 'gamma'; pdhg takes none"):
         find("pdhg(gamma=1)")
