@@ -53,10 +53,10 @@ class GameOptions:
         no limit; None: 70% of the memory available to the process, at least 1 GB (see
         `memory.default_limit`), or the limit of the checkpoint that is resumed.
       cache: Folder in which game trees are kept for later runs.
-      buckets: Sets of infosets that share one row of regrets and one strategy, for
-        each player: None, numbers [I] by logical infoset, or a mapping from information state
-        strings to anything hashable (strings that are left out are not shared). In
-        public-tree form, infosets are numbered after private states with equal
+      buckets: Sets of infosets that share one row of regrets and one strategy, for each
+        player: None, numbers [I] by logical infoset, or a mapping from information
+        state strings to anything hashable (strings that are left out are not shared).
+        In public-tree form, infosets are numbered after private states with equal
         strategies were merged, as in the result's `form.decisions`; a `PublicTreeGame`
         is solved as it is, so its own infosets are numbered. The result is a strategy
         of the full game, and so is its NashConv.
