@@ -182,7 +182,7 @@ LP = Family(
     dict.fromkeys(_BUILT, tabular_makers.linear),
     {SIMULATOR: _FULL_WIDTH},
     without="seconds until eval_every checkpoint buckets imperfect_recall",
-    limitation="is exact and does not iterate",
+    limitation="is exact: it has no iterations and no regrets",
     iterates=False,
 )
 AUTO = Family(

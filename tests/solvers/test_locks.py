@@ -157,7 +157,7 @@ def test_resolving_refuses_other_forms_and_lookaheads(capsys):
     game, locks = "kuhn_poker", {"0pb": {"pass": 1}}
     for form, depth in (("public-tree", None), ("auto", 2)):
         config = spiel_cr.ResolvingConfig("cfr+", 10, depth=depth)
-        with pytest.raises(ValueError, match="locks: games are resolved with them"):
+        with pytest.raises(ValueError, match="locks: re-solving with node locks"):
             spiel_cr.resolve(game, config, options=GameOptions(form, locks=locks))
     said = report(
         *(capsys, "resolve", "--game", game, "--iterations", 50),
@@ -219,8 +219,8 @@ def test_a_whole_policy_and_hidden_boards(tmp_path):
             "invalid strategy {'jump': 1}; use nonnegative probabilities of pass, bet",
         ),
         ("kuhn", {}, "no infoset is locked"),
-        ("kuhn", (None,), "of which one may be None"),
-        ("kuhn", (None, None), "of which one may be None"),
+        ("kuhn", (None,), "expected a policy for each player"),
+        ("kuhn", (None, None), "expected a policy for each player"),
         ("spot", {"jump": [1]}, "no action 'jump'"),
         ("spot", {"": {"JTx": [1, 0, 0]}}, "after 'the deal' with 'JTx'"),
         ("spot", {"": {"QQ:0.5": [1, 0, 0]}}, "has the weight 0.5; leave it out"),

@@ -365,7 +365,7 @@ def test_small_batches_that_were_given_are_warned_of(caplog):
     sample(algorithm="os-mccfr(batch=64)", iterations=1)
     assert not caplog.records
     sample(algorithm="os-mccfr(batch=1)", iterations=1)
-    assert "batch=1 leaves most of them unused" in caplog.text
+    assert "batch=1 wastes most of that time" in caplog.text
 
 
 def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):

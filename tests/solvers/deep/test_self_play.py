@@ -442,7 +442,7 @@ def test_same_seed_same_bits(kuhn):
     assert first.decisions == other.decisions
     for name, one in first.arrays().items():
         np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
-    with pytest.raises(ValueError, match="its learner0"):
+    with pytest.raises(ValueError, match="its array learner0"):
         SelfPlay(kuhn, "mmd(hidden=3)").restore(first.arrays())
 
 

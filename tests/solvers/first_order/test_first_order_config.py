@@ -22,5 +22,5 @@ def test_where_they_do_not_belong():
         find("egt(prox=l1)")
     with pytest.raises(ValueError, match="pdhg takes none|smoothing takes none"):
         find("iterated-smoothing(prox=entropy)")
-    with pytest.raises(ValueError, match="no regrets"):
+    with pytest.raises(ValueError, match="neither shared regrets"):
         solve_with("kuhn_poker", "pdhg", 1, buckets=(None, None))

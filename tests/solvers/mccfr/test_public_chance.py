@@ -229,9 +229,9 @@ def test_a_checkpoint_that_no_run_leaves_is_refused():
     ("game", "options", "said"),
     [
         (ONE_CARD, {"buckets": None}, "set hand_buckets .*'169-200-200-200'"),
-        (ONE_CARD, {"algorithm": "os-mccfr"}, "not exact; choose 'pcs'"),
-        (ONE_CARD, {"algorithm": "auto"}, "not exact; choose 'pcs'"),
-        (ONE_CARD, {"algorithm": "cfr+"}, "hand_buckets='3-4': .* that samples"),
+        (ONE_CARD, {"algorithm": "os-mccfr"}, "not exact .*; use 'pcs'"),
+        (ONE_CARD, {"algorithm": "auto"}, "not exact .*; use 'pcs'"),
+        (ONE_CARD, {"algorithm": "cfr+"}, "hand_buckets='3-4': .* use a sampling"),
         (ONE_CARD, {"buckets": "3"}, "hand_buckets=3: .* each of the 2 rounds"),
         (ONE_CARD, {"buckets": "3-x"}, "hand_buckets='3-x' must be whole numbers"),
         (ONE_CARD, {"buckets": "3-99999"}, "from 1 to 65536 .* of the 2 rounds"),
