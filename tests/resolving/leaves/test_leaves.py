@@ -34,7 +34,7 @@ def test_all_that_is_listed_is_read():
 
 def test_a_leaf_without_a_depth_is_refused():
     for settings in ({"leaf": "uniform"}, {"depth_unit": "rounds"}):
-        with pytest.raises(ValueError, match="give depth=N, too, or leave"):
+        with pytest.raises(ValueError, match="set depth=N, or leave"):
             ResolvingConfig(iterations=1, **settings)
     with pytest.raises(
         ValueError, match=r"leaf=3: not a leaf value; use continuations"
