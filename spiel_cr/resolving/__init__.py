@@ -1,4 +1,4 @@
-"""Continual resolving: gadget games of all subgames, or of the one a match is in."""
+"""Continual re-solving of complete games, and of single subgames during a match."""
 
 from spiel_cr.policies.leaf_values import LeafValue
 from spiel_cr.resolving.continual import resolve

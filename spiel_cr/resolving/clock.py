@@ -1,4 +1,4 @@
-"""Play against the clock: when solves end, what they cost, and the record of it."""
+"""Time limits of re-solving players: deadlines of solves, their costs, statistics."""
 
 import contextlib
 import dataclasses
@@ -12,32 +12,32 @@ import numpy as np
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.solvers.cfr.solver import Solver
 
-# Of a move's time, this share is never planned for: machines are not exact.
+# Share of a move's time that is kept in reserve, because times vary.
 _RESERVE = 0.15
-# Of time once lost, this much is kept free a move later; but not more than this share
-# of a solve for what its iterations lose to other work of the machine.
+# Share of an earlier delay that the next move still allows for; and the largest share
+# of a solve that is kept in reserve because other processes delay its iterations.
 _KEPT, _MOST_LOST = 0.95, 0.6
-# Measurements that `Cost` remembers.
+# Maximum number of measurements that `Cost` keeps.
 _REMEMBERED = 24
-# A plan holds for such a share of what was measured before.
+# Quantile of the measurements that an estimate covers.
 _CAUTION = 0.8
-# What there was no time for is thought to cost so much of that the next time. So a
-# machine that was busy is found idle again, and one that is slow is late once in
-# hundreds of moves.
+# Factor of an estimate each time that it exceeds the time left. Estimates from periods
+# of high background load are therefore tried again, and a slow machine misses a
+# deadline only once in hundreds of moves.
 _FADE = 0.998
 
 
 @dataclasses.dataclass
 class Statistics:
-    """What a player did since it was made.
+    """Statistics of a player since its construction.
 
     Attributes:
-      moves: decisions asked for.
-      solves: solves, of a subgame or of what a sampled solver aimed at.
-      iterations: of all solves.
-      late_moves: answers after more than `move_ms`.
-      max_ms: the longest that an answer took.
-      programs_compiled: JAX programs compiled since warming up.
+      moves: Number of decisions.
+      solves: Number of solves of subgames, or of targets of a sampling solver.
+      iterations: Number of iterations of all solves.
+      late_moves: Number of moves that took longer than `move_ms`.
+      max_ms: Time of the longest move in milliseconds.
+      programs_compiled: Number of JAX functions compiled since the warm-up.
     """
 
     moves: int = 0
@@ -55,44 +55,45 @@ def check_budget(
     move_ms: float | None,
     init_ms: float | None,
 ) -> None:
-    """Refuses a budget that is none, and times that are out of range.
+    """Raise ValueError if a player has no budget, or a time is out of range.
 
     Args:
-      player: whose, for the error.
-      name: of the count, for the error.
-      count: of iterations, or of what the player has in their place; None: no limit.
-      move_ms, init_ms: milliseconds per move and before the first one; None: no clock.
+      player: Kind of the player, for the error message.
+      name: Name of the count, for the error message.
+      count: Number of iterations, or of the player's equivalent; None: no limit.
+      move_ms: Time limit per move in milliseconds; None: no limit.
+      init_ms: Time limit before the first move in milliseconds; None: no limit.
 
     Raises:
-      ValueError: a number is out of range, or there is neither a count nor a clock.
+      ValueError: If a number is out of range, or count and time limit are both missing.
     """
     if count is not None:
         check_iterations(count, name=name)
     for name_of_time, milliseconds in (("move_ms", move_ms), ("init_ms", init_ms)):
         if milliseconds is not None:
-            remedy = "leave it out for no clock"
+            remedy = "leave it out for no limit"
             check_number(milliseconds, name_of_time, "(0, inf)", remedy=remedy)
     if count is None and move_ms is None:
         raise ValueError(
-            f"a {player} player needs a budget: give {name}, move_ms, or both"
+            f"a {player} player needs a budget: set {name}, move_ms, or both"
         )
 
 
 @runtime_checkable
 class KeepsStatistics(Protocol):
-    """A bot that records what it did."""
+    """Bot that records statistics."""
 
     @property
     def statistics(self) -> Statistics: ...
 
 
 class Clock:
-    """A player's time: milliseconds per move, iterations per solve, or both.
+    """Budget of a player: milliseconds per move, iterations per solve, or both.
 
     Attributes:
-      statistics: so far.
-      stretch: a move takes so many times its time, 1 but for a player that warms up.
-      after: seconds that a solve takes after iterating before it can answer.
+      statistics: Statistics so far.
+      stretch: Factor of the time of a move, 1 except during the warm-up.
+      after: Time in seconds that a solve needs after its last iteration.
     """
 
     def __init__(self, move_ms: float | None, iterations: int | None) -> None:
@@ -102,18 +103,18 @@ class Clock:
         self._iterations = iterations
         self._move_started = 0.0
         self.after = 0.0
-        # How much later than asked iterating ends, beside other work.
+        # Delay in seconds with which iterating ends, because of other processes.
         self._lost = 0.0
-        # What an answer takes after its last solve, and when that ended.
+        # Time that an answer needs after its last solve, and the end of that solve.
         self._tail = 0.0
         self._solved: float | None = None
 
     @contextlib.contextmanager
     def move(self) -> Iterator[None]:
-        """Around everything that an answer needs.
+        """Measure a move; the block contains everything that the answer needs.
 
-        Under a clock, Python's search for garbage waits until the answer is there: with
-        the many objects that JAX makes it takes a tenth of a second.
+        With a time limit, Python's cyclic garbage collection is postponed until the
+        end: with the many objects that JAX creates it takes a tenth of a second.
         """
         self._move_started, self._solved = time.perf_counter(), None
         with _garbage_waits() if self._move_ms is not None else _NOTHING:
@@ -128,7 +129,11 @@ class Clock:
             self.statistics.late_moves += 1
 
     def deadline(self, solves: int = 1) -> float | None:
-        """When the next of N solves of this move must be done; None: no clock."""
+        """Return the deadline of the next of some solves of this move; None: no limit.
+
+        Args:
+          solves: Number of solves that this move still needs.
+        """
         if self._move_ms is None:
             return None
         now = time.perf_counter()
@@ -137,11 +142,11 @@ class Clock:
         return now + (end - now) / solves
 
     def init_deadline(self, init_ms: float | None) -> float | None:
-        """When the solve before the first move must be done; None: no clock.
+        """Return the deadline of the solve before the first move; None: no limit.
 
         Args:
-          init_ms: milliseconds for it; None: as long as the iterations take, or ten
-            moves' time where only a move's time is given.
+          init_ms: Time limit in milliseconds; None: as long as the iterations take, or
+            ten times the time of a move if there is no limit on iterations.
         """
         if init_ms is None and self._iterations is None and self._move_ms is not None:
             init_ms = 10 * self._move_ms
@@ -151,15 +156,16 @@ class Clock:
     def solve(
         self, solver: Solver, deadline: float | None, most: int | None = None
     ) -> Iterator[None]:
-        """Iterates; the block under it is the rest of the solve.
+        """Iterate; the block does the rest of the solve.
 
-        Beside other work a process gets a part of the time, in pieces. Where iterating
-        ended too late for that, the next solves stop earlier.
+        If other processes use the processor, iterating may end later than planned. The
+        next solves then stop earlier.
 
         Args:
-          solver: to run.
-          deadline: by `time.perf_counter`, for iterating and the block; None: none.
-          most: iterations at most; None: as many as the player has.
+          solver: Solver that iterates.
+          deadline: Deadline of iterations and block, by `time.perf_counter`; None: no
+            limit.
+          most: Maximum number of iterations; None: the player's.
         """
         before = solver.iterations
         if most is None:
@@ -180,7 +186,7 @@ class Clock:
         self.statistics.iterations += solver.iterations - before
 
     def restart_statistics(self) -> None:
-        """Forgets what was recorded while warming up, but not what solves take."""
+        """Reset the statistics after a warm-up; measured costs are kept."""
         self.statistics = Statistics()
 
 
@@ -189,7 +195,7 @@ _NOTHING = contextlib.nullcontext()
 
 @contextlib.contextmanager
 def _garbage_waits() -> Iterator[None]:
-    """No garbage is searched for meanwhile; reference counts free as ever."""
+    """Postpone cyclic garbage collection; reference counting stays on."""
     if not gc.isenabled():
         yield
         return
@@ -197,36 +203,36 @@ def _garbage_waits() -> Iterator[None]:
     try:
         yield
     finally:
-        # What was made meanwhile is looked through now, which takes a millisecond. Else
-        # the next object made would set off a search, of all objects now and then, and
-        # the answer is not with the opponent yet.
+        # Collecting the youngest generation takes a millisecond. Otherwise the next new
+        # object would start a collection, sometimes of all objects, before the answer
+        # reaches the opponent.
         gc.collect(0)
         gc.enable()
 
 
 class Cost:
-    """Seconds for work on n histories, a + b n, fitted to what was measured."""
+    """Time in seconds for work on n histories, a + b n, fitted to measurements."""
 
     def __init__(self) -> None:
-        """Nothing was measured."""
-        # The first one stays: it is of a large part.
+        """Start without measurements."""
+        # The first measurement is kept, because it is of a large part.
         self._known: list[tuple[int, float]] = []
         self._line = np.zeros(2)
         self._faded = 1.0
 
     def add(self, histories: int, seconds: float) -> None:
-        """Takes a measurement in."""
+        """Add a measurement."""
         self._known.append((histories, seconds))
         del self._known[1:-_REMEMBERED]
         self._line, self._faded = self._fitted(), 1.0
 
     def fade(self) -> None:
-        """Doubts what was measured, for which there was no time."""
+        """Reduce the estimate, because there was not enough time to measure again."""
         self._faded *= _FADE
 
     @property
     def line(self) -> tuple[float, float]:
-        """a and b, in seconds; zeros as long as nothing is known."""
+        """The numbers a and b, in seconds; zeros without measurements."""
         a, b = self._faded * self._line
         return float(a), float(b)
 
@@ -236,7 +242,7 @@ class Cost:
         spread = ((n - n.mean()) ** 2).sum()
         if spread > 0:
             fitted = ((n - n.mean()) * (seconds - seconds.mean())).sum() / spread
-            # No line through few points must promise that more costs less.
+            # With few points, the fitted slope might be negative.
             slope = np.clip(fitted, slope / 4, slope)
         rest = seconds - slope * n
         return np.array([max(0.0, np.quantile(rest, _CAUTION)), slope])

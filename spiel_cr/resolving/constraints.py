@@ -23,7 +23,7 @@ from spiel_cr.policies.best_responses import best_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition
 
-# Values may rise by this share of the largest payoff: rounding.
+# Share of the largest payoff by which values may rise because of rounding.
 _ROUNDING = 1e-12
 
 

@@ -29,12 +29,12 @@ from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.locks import solved_form
 
 _PHANTOM = (
-    "form='phantom': resolving phantom games needs the game tree; leave the form out, "
-    "or give form='tree'"
+    "form='phantom': re-solving a phantom game needs its game tree; leave form out, "
+    "or use form='tree'"
 )
 _LOCKS = (
-    "locks: games are resolved with them when they are compiled, and to their end; "
-    "give form='tree' and no depth, or use solve"
+    "locks: re-solving with node locks needs the game tree and no depth limit; use "
+    "form='tree' and no depth, or use solve"
 )
 
 
@@ -49,10 +49,10 @@ def resolve(
 ) -> Result:
     """Re-solve a complete game continually, for both players.
 
-    Every infoset gets the strategy that a continually re-solving player has there, with
+    Every infoset gets the strategy that a continual re-solving player has there, with
     `iterations` at each of its decisions. The strategies agree up to rounding: a
-    `Resolver` adds in another order, and where regrets are as small as rounding errors
-    that can change the chosen action (docs/explanation/resolving.md). The run is
+    `Resolver` sums in another order, and if regrets are as small as rounding errors,
+    this can change the chosen action (docs/explanation/resolving.md). The run is
     deterministic.
 
     Args:
@@ -89,7 +89,7 @@ def resolve(
     check_choice(options.form, "form", representation.BUILT)
     if options.buckets is not None or options.imperfect_recall:
         raise ValueError(
-            "buckets: games are resolved without them; leave them out, or use solve"
+            "buckets: re-solving does not support buckets; leave them out, or use solve"
         )
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
@@ -126,11 +126,12 @@ def resolve(
 
 
 def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.Need:
-    """What resolving needs of the form of a game.
+    """Return the requirements of re-solving on the form of a game.
 
     Args:
-      wanted: settings; with some of them (a depth, say) no signal game is resolved.
-      locks: whether strategies are kept as they are; nor is one then.
+      wanted: Settings of re-solving; some of them, such as a depth, are not supported
+        in public-tree form.
+      locks: Whether strategies are locked, which public-tree form does not support.
     """
     rejected = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
     if refusal := wanted.public_tree_error or (_LOCKS if locks else None):
@@ -157,14 +158,14 @@ def _resolve_roles(
 
         def solver_of(d: LayeredGame, forest: Any) -> Solver:
             # The player updates first. Its opponent's mean values are then against
-            # strategies one iteration newer than the average's, yet measured over many
-            # games this order is the better one as often as not, and by more. With the
-            # max-margin gadget it is the other way round, see `Front.other_first`.
+            # strategies one iteration newer than those of the average. Measured over
+            # many games, this order is better as often as worse, and by more. With the
+            # max-margin gadget the opponent updates first: `GadgetFront.other_first`.
             number = len(timings) + 1
             form = forest.form
             if any(rows is not None for rows in locks):
                 form = locked(form, forest.rows_of(d, locks))
-            bar.set_description(f"compiling program {number} of {layers}")
+            bar.set_description(f"compiling function {number} of {layers}")
             solver = cfr.make_solver(
                 form,
                 config=config,

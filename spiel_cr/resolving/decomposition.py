@@ -1,10 +1,11 @@
-"""Which histories form a subgame: layers, augmented infosets and subgames of a game.
+"""Layers, augmented infosets and subgames of a game tree.
 
-Resolving player i against opponent o, the game is cut at i's decisions. A *layer* holds
-what lies between two consecutive cuts on the way down; histories at the top of layer l
-are its roots. At its roots the opponent has *augmented infosets* (Burch, Johanson &
-Bowling 2014, "Solving imperfect information games using decomposition"): its last own
-sequence, refined by what it observes there where the game says so.
+To re-solve for player i against opponent o, the game is cut at i's decisions. A *layer*
+consists of the histories between two consecutive cuts; the histories at the top of
+layer l are its roots. At the roots the opponent has *augmented infosets* (Burch,
+Johanson & Bowling 2014, "Solving imperfect information games using decomposition"),
+which combine its last own sequence with its observation there, if the game has
+observations.
 """
 
 import dataclasses
@@ -20,29 +21,29 @@ from spiel_cr.games.tree.tree import GameTree
 
 @dataclasses.dataclass(frozen=True)
 class Decomposition:
-    """Layers and augmented infosets of a game for one resolving player.
+    """Layers and augmented infosets of a game for one re-solving player.
 
-    Extended sequences of the opponent are its S own ones, then S + g for augmented
-    infoset g: having passed g without having acted since.
+    Extended sequences of the opponent are its own sequences 0 .. S - 1, and then S + g
+    for augmented infoset g: the opponent has passed g and has not acted since.
 
     Attributes:
-      tree: the game.
-      player: i, the resolving player.
-      player_layer: int32 [I of i], layer of each of i's infosets, from 1.
-      opens: bool [I of i], whether an infoset's histories are roots of its layer.
-      other_layer: int32 [I of o], layer of each of o's infosets; 0 above i's first
+      tree: The game tree.
+      player: i, the re-solving player.
+      player_layer: Layer of each of i's infosets, from 1, int32 [I of i].
+      opens: Whether an infoset's histories are roots of its layer, bool [I of i].
+      other_layer: Layer of each of o's infosets, int32 [I of o]; 0 above i's first
         decision.
-      other_parent: int32 [I of o], extended parent sequence.
-      augmented_layer: int32 [G], layer whose roots the augmented infoset belongs to.
-      augmented_parent: int32 [G], extended parent sequence of each.
-      augmented_subgame: int32 [G], subgame of the layer's roots that it leads to.
-      player_subgame: int32 [I of i], subgame of each opening infoset, -1 elsewhere.
+      other_parent: Extended parent sequence of each of o's infosets, int32 [I of o].
+      augmented_layer: Layer to whose roots each augmented infoset belongs, int32 [G].
+      augmented_parent: Extended parent sequence of each augmented infoset, int32 [G].
+      augmented_subgame: Subgame of the roots of each augmented infoset, int32 [G].
+      player_subgame: Subgame of each opening infoset, int32 [I of i]; -1 at others.
         Subgames are numbered through all layers.
-      terminals: int64 [T], the terminal histories.
-      layer: int32 [N], layer of each history, 0 above i's first decision.
-      extended: int32 [N], o's extended sequence at each history.
-      roots: int64 [R], the histories at the top of layers.
-      root_augmented: int32 [R], the augmented infoset that each belongs to.
+      terminals: Terminal histories, int64 [T].
+      layer: Layer of each history, 0 above i's first decision, int32 [N].
+      extended: Extended sequence of o at each history, int32 [N].
+      roots: Histories at the top of layers, int64 [R].
+      root_augmented: Augmented infoset of each root, int32 [R].
     """
 
     tree: GameTree
@@ -63,7 +64,7 @@ class Decomposition:
 
     @property
     def decisions(self) -> Decisions:
-        """i's decision points."""
+        """Decision points of i."""
         return self.tree.infosets[self.player].decisions
 
     @property
@@ -72,18 +73,19 @@ class Decomposition:
 
 
 def decompose(tree: GameTree, player: int) -> Decomposition:
-    """Cuts the game at every decision of `player`, or at every turn.
+    """Cut a game tree at every decision of a player, or at every turn.
 
-    Where the opponent cannot tell how many decisions the player has made (it may try
-    again after a hidden failure, say), only the first decision after one of the
-    opponent's opens a layer.
+    If the opponent does not observe how many decisions the player has made (for
+    example, because the player may retry after a rejected move), a layer starts only at
+    the first of the player's decisions after a decision of the opponent.
 
     Args:
-      tree: the game.
-      player: i, the resolving player.
+      tree: The game tree.
+      player: i, the re-solving player.
 
     Raises:
-      UncountableTurnsError: the opponent cannot even tell the player's turns apart.
+      UncountableTurnsError: If the opponent does not observe the number of turns,
+        either.
     """
     acts = tree.histories.player == player
     previous = _last_decider(tree.histories)
@@ -92,13 +94,13 @@ def decompose(tree: GameTree, player: int) -> Decomposition:
         if _layers_are_observable(tree, layer, opening):
             return _decompose(tree, player, opening, layer, anchor)
     raise UncountableTurnsError(
-        f"{tree.game}: player {1 - player} cannot tell how many turns player {player} "
-        f"has had, so the game has no layers to resolve; use solve instead"
+        f"{tree.game}: player {1 - player} does not observe the number of turns of "
+        f"player {player}, so the game has no layers to re-solve; use solve instead"
     )
 
 
 def _last_decider(histories: Histories) -> np.ndarray:
-    """int8 [N], who decided last before each history; CHANCE if nobody has."""
+    """Return the last player that decided before each history, or CHANCE, int8 [N]."""
     last = np.full(len(histories), CHANCE, np.int8)
     for level in histories.by_depth[1:]:
         parent = histories.parent[level]
@@ -108,7 +110,16 @@ def _last_decider(histories: Histories) -> np.ndarray:
 
 
 def _layers(histories: Histories, opening: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """int32 [N]: openings at or above each history; int64 [N]: the last one, or -1."""
+    """Return layers and roots of histories.
+
+    Args:
+      histories: Histories of the game tree.
+      opening: Whether a history is the root of a layer, bool [N].
+
+    Returns:
+      The number of roots at or above each history, int32 [N]; and the last of these
+      roots, or -1, int64 [N].
+    """
     layer = opening.astype(np.int32)
     anchor = np.where(opening, np.arange(len(histories)), -1)
     for level in histories.by_depth[1:]:
@@ -121,7 +132,7 @@ def _layers(histories: Histories, opening: np.ndarray) -> tuple[np.ndarray, np.n
 def _layers_are_observable(
     tree: GameTree, layer: np.ndarray, opening: np.ndarray
 ) -> bool:
-    """Whether both players know at each infoset which layer they are in."""
+    """Return whether both players know their layer at each infoset."""
     histories = tree.histories
     for p, infosets in enumerate(tree.infosets):
         decisions = np.flatnonzero(histories.player == p)
@@ -152,7 +163,7 @@ def _decompose(
     num_opponent_sequences = tree.infosets[other].decisions.num_sequences
 
     def extend(at: np.ndarray, anchor: np.ndarray) -> np.ndarray:
-        """o's extended sequences at histories `at` whose last roots are `anchor`."""
+        """Return o's extended sequences at histories `at` with last roots `anchor`."""
         unmoved = (anchor >= 0) & (sequence[at] == sequence[anchor])
         passed = num_opponent_sequences + augmented_at[anchor]
         return np.where(unmoved, passed, sequence[at]).astype(np.int32)
@@ -161,7 +172,7 @@ def _decompose(
     augmented_layer, augmented_parent = np.zeros((2, count), np.int32)
     augmented_layer[root_augmented] = layer[roots]
     augmented_parent[root_augmented] = extend(roots, above)
-    # Subgames: roots that share i's or o's information belong together.
+    # Roots that share i's or o's information belong to the same subgame.
     infoset = histories.infoset[roots]
     subgame = _components(root_augmented, infoset, count)
     player_subgame = np.full(len(infosets), -1, np.int32)
@@ -193,11 +204,12 @@ def _augmented_infosets(
     layer: np.ndarray,
     anchor: np.ndarray,
 ) -> np.ndarray:
-    """int32 [roots], the augmented infoset of every root.
+    """Return the augmented infoset of every root, int32 [roots].
 
-    Starts from (layer, o's sequence, o's observation), and joins what o cannot tell
-    apart at its next own decision or at the next augmented infoset: some games tell a
-    player who does not act more than it remembers later.
+    At first, augmented infosets are the combinations of layer, o's sequence and o's
+    observation. Those that o does not distinguish at its next own decision, or at the
+    next augmented infoset, are then merged: in some games a player that does not act
+    observes more than it remembers later.
     """
     histories = tree.histories
     sequence = histories.sequence[1 - player]
@@ -210,7 +222,7 @@ def _augmented_infosets(
     root_index[roots] = np.arange(len(roots))
     decisions = np.flatnonzero(histories.player == 1 - player)
     for number in range(int(layer.max(initial=0)), 0, -1):
-        # What o meets next below a root of this layer: own infosets, further roots.
+        # The next own infosets of o, or further roots, below a root of this layer.
         meets = decisions[layer[decisions] == number]
         meets = meets[sequence[meets] == sequence[anchor[meets]]]
         further = np.flatnonzero((layer[roots] == number + 1) & (above >= 0))
@@ -225,11 +237,12 @@ def _augmented_infosets(
 
 
 def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
-    """int32 [count], numbers 0 .. count - 1, those with a common `right` made one.
+    """Return numbers in which elements with a common partner are merged, int32 [count].
 
     Args:
-      left, right: int [n], pairs; left from 0 to count - 1.
-      count: how many there are on the left.
+      left: Left elements of pairs, from 0 to count - 1, int [n].
+      right: Right elements of pairs, int [n].
+      count: Number of left elements.
     """
     _, right = np.unique(right, return_inverse=True)
     joined = joint_components(left, right, (count, int(right.max(initial=-1)) + 1)).rows

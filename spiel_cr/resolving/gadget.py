@@ -1,11 +1,11 @@
-"""Gadget game of a layer's subgames, all at once: a forest in sequence form.
+"""Gadget game of all subgames of a layer: a forest in sequence form.
 
   - Infosets of i in the layer follow its empty sequence; payoffs include the reach of
     the root by i and chance.
   - The opponent o first reaches the roots of an augmented infoset through the gadget,
     see `gadget_fronts.py` (augmented infosets: `decomposition.py`).
   - Augmented infosets of the next layer are further infosets of o with a single action:
-    nothing is decided there, but solvers report values at infosets, and the next
+    they are not decisions, but solvers report values at infosets, and the next
     layer's gadget needs values there.
   - If leaves have several values per history, o has one more decision at each augmented
     infoset there: the choice of a value.
@@ -46,7 +46,7 @@ class Truncation(NamedTuple):
         `choices`, int64 [L].
       values: Player 0's utility there, float64 [L].
       kept: For each player the infosets that are not cut off, bool [I].
-      choices: Histories at the cut where o chooses a value. None: none.
+      choices: Histories at the cut where o chooses a value, if any.
     """
 
     histories: np.ndarray
@@ -83,12 +83,12 @@ class Forest:
 
     @property
     def other_first(self) -> bool:
-        """Return whether o updates before i."""
+        """Whether o updates before i."""
         return self.front.other_first
 
     @functools.cached_property
     def form(self) -> SequenceForm:
-        """Return the game that a solver solves, built at the first access."""
+        """Game for the solver, built at the first access."""
         return build(self.decisions, self.payoffs)
 
     def rows_of(self, d: Decomposition, rows: Rows) -> Rows:
@@ -130,9 +130,10 @@ def build_forest(
       player_reach: Average strategy of i in sequence form, float64 [S of i]. Only
         entries above the layer are used. In subgames that i never reaches, all roots
         have equal weight, so that their strategy is a sensible one.
-      opponent_values: o's counterfactual value at each augmented infoset, float64 [G].
+      opponent_values: Counterfactual value of o at each augmented infoset, float64 [G].
         Only those of the layer are used.
-      truncation: Where the game is cut off, with values there. None: nowhere.
+      truncation: Leaves at which the game is cut off, with values. None: the game is
+        not cut off.
       gadget: Kind of the gadget.
       full_game: Whether to build the complete game without gadget. None: for layer 1.
     """
@@ -155,7 +156,7 @@ def build_forest(
     weights = d.tree.histories.chance[ends]
     if not full_game:
         root_reach = player_reach[all_ends]
-        # Where i has acted below the root.
+        # At these histories i has acted below the root.
         acted = player_ends > 0
         tops = top_infosets(player_side)[player_side.owner[player_ends[acted]]]
         root_reach[acted] = reach_above(d, infosets, player_reach)[tops]
@@ -183,7 +184,7 @@ def _inside(
     d: Decomposition, layer: int, full_game: bool, truncation: Truncation | None
 ) -> _Inside:
     """Return the infosets of a forest."""
-    # The whole game has all that comes before its first layer.
+    # The complete game includes the histories above its first layer.
     player, other = (
         d.player_layer >= layer,
         d.other_layer >= (0 if full_game else layer),
@@ -206,7 +207,7 @@ def _opponent_side(
     front: GadgetFront,
     truncation: Truncation | None,
 ) -> tuple[Decisions, np.ndarray, np.ndarray, np.ndarray]:
-    """Return o's side of a forest, and where it pays.
+    """Return o's side of a forest, and its histories with payoffs.
 
     Returns:
       o's decisions: those of the gadget, o's decisions in the game, its choices of a
@@ -229,8 +230,8 @@ def _opponent_side(
     first_choice = 1 + before + int(decisions.num_actions[other].sum())
     last = first_choice + k * len(points)
     extended[count + next_augmented] = last + np.arange(len(next_augmented))
-    # All further augmented infosets are passed through: they stand for what o did
-    # before. Upper layers come first: a parent may be one of the layer above.
+    # All further augmented infosets have no effect: o's sequence there is the one
+    # before. Upper layers come first, because a parent may be in the layer above.
     for passed_layer in range(layer, d.num_layers + 1):
         if passed_layer != layer + 1 and not (passed_layer == layer and before):
             passed = np.flatnonzero(d.augmented_layer == passed_layer)
@@ -258,8 +259,8 @@ def _opponent_side(
         ends = np.append(ends, np.repeat(choices.histories, k))
         utility = np.append(utility, choices.values)
         columns = np.append(columns, chosen).astype(np.int32)
-    # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
-    # must not depend on strategies, or its program would be compiled anew.
+    # Leaves with utility 0 are left out, but leaves with weight 0 are not: the shapes
+    # of a forest must not depend on strategies, or it would be compiled again.
     used = (d.layer[ends] >= (layer if len(augmented) else 0)) & (utility != 0)
     return side, ends[used], utility[used], columns[used]
 
@@ -283,7 +284,7 @@ def _in_order(
     )
     payoffs = sum_payoffs(rows, columns, values)
     if not len(payoffs.values):
-        # Solvers need a payoff, also where all ends are worth nothing.
+        # Solvers need at least one payoff, even if the utility of all leaves is 0.
         nothing = np.zeros(1, np.int32)
         payoffs = Payoffs(nothing, nothing, np.zeros(1))
     return (first, second), payoffs

@@ -1,15 +1,15 @@
-"""What gadgets put in front of subgames: the opponent's decisions, and its old values.
+"""Gadgets in front of subgames: first decisions of the opponent, with its old values.
 
-cfrd       at each augmented infoset (see `decomposition.py`) the opponent chooses to
-           *terminate*, worth what it would have had, or to *follow* into the roots
-           (Burch, Johanson & Bowling 2014, "Solving imperfect information games using
+cfrd       At each augmented infoset (see `decomposition.py`) the opponent chooses to
+           *terminate* with its old value, or to *follow* into the roots (Burch,
+           Johanson & Bowling 2014, "Solving imperfect information games using
            decomposition").
-maxmargin  at each subgame the opponent chooses among its augmented infosets, and is
-           charged what it would have got there, so the player maximises the least
-           margin (Moravčík et al. 2016, "Refining subgames in large imperfect
-           information games"). Margins are differences of counterfactual values: what
-           the opponent gains by coming that way, weighted by the player's and
-           chance's reach.
+maxmargin  At each subgame the opponent chooses one of its augmented infosets and pays
+           its old value there, so the player maximises the least margin (Moravčík et
+           al. 2016, "Refining subgames in large imperfect information games"). Margins
+           are differences of counterfactual values: the opponent's gain from reaching
+           the subgame through that infoset, weighted by the reach of the player and
+           chance.
 """
 
 from typing import Literal, NamedTuple
@@ -20,22 +20,24 @@ Gadget = Literal["cfrd", "maxmargin"]
 
 
 class GadgetFront(NamedTuple):
-    """A gadget in front of g augmented infosets, as the opponent o's first infosets.
+    """A gadget in front of g augmented infosets, as o's first infosets.
 
     Attributes:
-      num_actions: int32 [c], actions of each of these infosets, which hang under o's
-        empty sequence.
-      subgames: int32 [c], the subgame of each.
-      entering: int32 [g], o's sequence that leads to the roots of each augmented
-        infoset.
-      paying: int32 [g], o's sequence at which its old value is paid.
-      sign: 1 where o gets that value, -1 where it pays it.
-      other_first: whether o updates first where updates alternate. The mean values of
-        who does belong exactly to the average strategy of the other (`cfr.step`). In
-        the max-margin gadget that is o, whose values the next layer needs: its NashConv
-        after 2000 iterations is lower or the same on five of six games, by up to a
-        factor of 100 (docs/measurements/players.md). Elsewhere it is the player, as
-        good as o or better.
+      num_actions: Number of actions of each of these infosets, which follow o's empty
+        sequence, int32 [c].
+      subgames: Subgame of each of these infosets, int32 [c].
+      entering: Sequence of o that leads to the roots of each augmented infoset, int32
+        [g].
+      paying: Sequence of o at which the old value of each augmented infoset is paid,
+        int32 [g].
+      sign: Sign of the old values in o's utility: 1 if o receives them, -1 if it pays.
+      other_first: Whether o updates first in alternating updates. The mean values of
+        the player that updates first belong exactly to the average strategy of the
+        other one (`cfr.step`). With the max-margin gadget o updates first, because the
+        next layer needs its values: NashConv after 2,000 iterations is lower or equal
+        on five of six games, by up to a factor of 100
+        (docs/benchmarks/resolving-and-players.md). With the CFR-D gadget the re-solving
+        player updates first, which is at least as good.
     """
 
     num_actions: np.ndarray
@@ -47,16 +49,16 @@ class GadgetFront(NamedTuple):
 
     @property
     def num_sequences(self) -> int:
-        """How many sequences of o the gadget has, without the empty one."""
+        """Number of sequences of o in the gadget, without the empty one."""
         return int(self.num_actions.sum())
 
 
 def make_front(gadget: Gadget, subgames: np.ndarray) -> GadgetFront:
-    """A gadget in front of augmented infosets.
+    """Make a gadget in front of augmented infosets.
 
     Args:
-      gadget: which.
-      subgames: int32 [g], the subgame of each augmented infoset; none: no gadget.
+      gadget: Kind of the gadget.
+      subgames: Subgame of each augmented infoset, int32 [g]; empty: no gadget.
     """
     count = len(subgames)
     each = np.arange(count, dtype=np.int32)

@@ -1,9 +1,9 @@
-"""Subgames of one layer, each ready to be solved separately, in one shape.
+"""Subgames of one layer in a common shape, each of which can be solved separately.
 
-A forest (`gadget.py`) holds all subgames of a layer. A player in a match meets one of
-them, so a `Layer` divides the forest once, and `Layer.game` fills in what depends on
-the match: the player's own reach of the roots and the opponent's values at augmented
-infosets. All games of a layer have the same shape, so they share one compiled function.
+A forest (`gadget.py`) holds all subgames of a layer. A player in a match reaches one of
+them, so a `Layer` divides the forest once, and `Layer.game` adds the data of the match:
+the player's reach of the roots and the opponent's values at augmented infosets. All
+games of a layer have the same shape, so they share one compiled function.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,23 +23,24 @@ from spiel_cr.resolving.gadget_fronts import Gadget
 
 
 class Subgame(NamedTuple):
-    """One subgame of a layer in logical numbers of its own.
+    """One subgame of a layer with its own logical numbers.
 
     Attributes:
-      decisions: each player's decision points, in the order of players.
-      rows, columns: int32 [P], the payoffs' sequences of player 0 and 1.
-      base: float64 [P], player 0's utility times chance; at the gadget's own payoffs
-        the sign of the opponent's utility.
-      root: int32 [P], index into `roots` whose reach weighs a payoff; -1 at the
-        gadget's own.
-      paid_at: int32, for each of the gadget's own payoffs the index into `augmented` of
-        the one whose value it is.
-      infosets: int32 [m], i's infosets, numbers of the whole game.
-      in_layer: bool [m], whether they belong to this layer.
-      roots: int32 [r], i's opening infosets, numbers of the whole game.
-      augmented: int32 [g], augmented infosets of o, numbers of the decomposition.
-      next_augmented: int32 [n], those of the next layer; o's last infosets, in this
-        order.
+      decisions: Decision points of each player, in the order of players.
+      rows: Sequences of player 0 of the payoffs, int32 [P].
+      columns: Sequences of player 1 of the payoffs, int32 [P].
+      base: Player 0's utility times chance, float64 [P]; at payoffs of the gadget, the
+        sign of the opponent's value.
+      root: Index into `roots` of the root whose reach weights a payoff, int32 [P]; -1
+        at payoffs of the gadget.
+      paid_at: Index into `augmented` of the infoset whose value each payoff of the
+        gadget is, int32.
+      infosets: Infosets of i, numbers of the complete game, int32 [m].
+      in_layer: Whether each of these infosets belongs to this layer, bool [m].
+      roots: Opening infosets of i, numbers of the complete game, int32 [r].
+      augmented: Augmented infosets of o, numbers of the decomposition, int32 [g].
+      next_augmented: Augmented infosets of the next layer, which are o's last infosets
+        in this order, int32 [n].
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -93,7 +94,7 @@ class Layer(Mapping[int, Subgame]):
           number: Number of the layer, from 1. Layer 1 is one subgame, the complete game
             without gadget.
           gadget: Gadget of all other layers.
-          lookahead: Where the subgames are cut off, with values there.
+          lookahead: Leaves at which the subgames are cut off, with values.
         """
         d = self._d = decomposition
         self.player, self._number = d.player, number
@@ -110,7 +111,7 @@ class Layer(Mapping[int, Subgame]):
         other_side = ForestSide(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
-            # Every sequence of o but the empty one lies behind the gadget.
+            # Every sequence of o except the empty one follows the gadget.
             labels = other_side.labels[other_side.owner[other_ends]]
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
         self._paid_at = np.full(other.num_sequences, -1, np.int32)
@@ -204,7 +205,7 @@ def best_response_values(
 ) -> np.ndarray:
     """Compute o's best-response values at augmented infosets of the next layer.
 
-    Used with solvers that need no `GadgetGame`, so that nothing is compiled.
+    This is for solvers that do not use a `GadgetGame`, so that nothing is compiled.
 
     Args:
       subgame: The subgame.
@@ -221,7 +222,7 @@ def best_response_values(
     gain *= reach_from_behaviour(decisions, behaviour)[sequences[player]]
     gain *= 2 * player - 1
     count = other.num_sequences
-    # What terminating is worth is no concern here: it lies below none of them.
+    # The payoffs of terminating are not below any of these infosets.
     total = np.bincount(sequences[1 - player], gain, minlength=count)
     values = best_values(other, total)
     return values[len(values) - len(subgame.next_augmented) :]

@@ -1,4 +1,4 @@
-"""Which private information a subgame of a signal game has: all, or that of a board."""
+"""Private states and payoff matrices of a subgame: of all boards, or of one."""
 
 from typing import NamedTuple
 
@@ -18,16 +18,17 @@ from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
 
 class BoardDeal(NamedTuple):
-    """The signals that a subgame has, and how they compare.
+    """Private states of a subgame, and their payoff matrices.
 
     Attributes:
-      first: the subgame's first round, which it counts as round 0.
-      signals: for each player and each round from `first` on int32, ascending, signals
-        of the whole game.
-      parents: as of a signal game, in the deal's numbers.
-      payoff_matrices: those of its rounds, in the deal's numbers.
-      number: int32 [K of the whole game], the place of each among
-        `payoff_matrices`; -1 for those of earlier rounds.
+      first: First round of the subgame, which the subgame counts as round 0.
+      signals: Private states of each player in each round from `first`, as numbers of
+        the complete game, int32, ascending.
+      parents: Private state of the round before, as in `PublicTreeGame`, in the deal's
+        numbers.
+      payoff_matrices: Payoff matrices of these rounds, in the deal's numbers.
+      number: Index of each matrix of the complete game in `payoff_matrices`, int32 [K
+        of the complete game]; -1 for matrices of earlier rounds.
     """
 
     first: int
@@ -37,16 +38,16 @@ class BoardDeal(NamedTuple):
     number: np.ndarray
 
     def num_private_states(self, player: int) -> np.ndarray:
-        """int64, how many signals a player has, by round."""
+        """Return the number of a player's private states by round, int64."""
         return np.array([len(parent) for parent in self.parents[player]])
 
     def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
-        """int32 [H], the signal of an earlier round behind each one of a round."""
+        """Return the private state of an earlier round behind each one, int32 [H]."""
         return ancestors(self.parents[player], round, above)
 
 
 def full_deal(game: PublicTreeGame) -> BoardDeal:
-    """All signals of all rounds."""
+    """Return all private states of all rounds."""
     first, second = (
         tuple(
             np.arange(count, dtype=np.int32)
@@ -59,24 +60,24 @@ def full_deal(game: PublicTreeGame) -> BoardDeal:
 
 
 class BoardDeals:
-    """Cuts the signals of boards out, each when it is asked for.
+    """Deals of boards, each computed on demand.
 
     Attributes:
-      whole: all signals.
+      whole: Deal of all private states.
     """
 
     def __init__(self, d: PublicDecomposition) -> None:
-        """Takes the boards of a decomposition."""
+        """Prepare the boards of a decomposition."""
         self._d = d
         self.whole = full_deal(d.game)
         self._sorted: dict[tuple[int, int], _Sorted] = {}
 
     def of_board(self, round: int, board: int) -> BoardDeal:
-        """The signals of a board in a round, and what becomes of them later on.
+        """Return the private states of a board in a round, and those that follow later.
 
         Args:
-          round: the first round.
-          board: a label of the decomposition's `boards` in that round.
+          round: First round of the deal.
+          board: Label of the board in the decomposition's `boards` of that round.
         """
         game, labels = self._d.game, self._d.boards[round]
         if round == 0 and all((label == board).all() for label in labels):
@@ -122,16 +123,16 @@ class BoardDeals:
 
 
 class _Sorted:
-    """A matrix whose entries, or hands, are found board by board."""
+    """Payoff matrix whose entries, or hands, are sorted by board."""
 
     def __init__(
         self, matrix: PayoffMatrix, labels: tuple[np.ndarray, np.ndarray]
     ) -> None:
-        """Sorts it.
+        """Sort the entries or hands of a matrix.
 
         Args:
-          matrix: of the whole game.
-          labels: for each player int32 [H], the board of each signal.
+          matrix: Payoff matrix of the complete game.
+          labels: Board of each private state, int32 [H], for each player.
         """
         self._matrix = matrix
         if isinstance(matrix, HandMatrix):
@@ -150,13 +151,13 @@ class _Sorted:
         places: tuple[np.ndarray, np.ndarray],
         shape: tuple[int, int],
     ) -> PayoffMatrix:
-        """The matrix on the signals of a board only.
+        """Return the matrix restricted to the private states of a board.
 
         Args:
-          board: the label.
-          round: that of the matrix, as the deal counts.
-          places: for each player int32 [H], number of each signal in the deal.
-          shape: how many there are.
+          board: Label of the board.
+          round: Round of the matrix, as the deal counts rounds.
+          places: Number of each private state in the deal, int32 [H], for each player.
+          shape: Number of each player's private states in the deal.
         """
         if isinstance(self._matrix, HandMatrix):
             first, second = (
@@ -176,7 +177,7 @@ def _pick(hands: Hands, kept: np.ndarray, place: np.ndarray) -> Hands:
 
 
 def _numbered(kept: np.ndarray, count: int) -> np.ndarray:
-    """int32 [count], 0, 1, ... at the numbers that are kept, -1 elsewhere."""
+    """Return 0, 1, ... at the numbers that are kept, -1 elsewhere, int32 [count]."""
     place = np.full(count, -1, np.int32)
     place[kept] = np.arange(len(kept), dtype=np.int32)
     return place

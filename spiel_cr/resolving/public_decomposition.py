@@ -1,14 +1,14 @@
-"""Which public nodes form a subgame: the layers of a signal game.
+"""Layers and subgames of a public-tree game.
 
 The counterpart of `decomposition.py` for games with public actions and dealt private
-information (`games/public_tree/game.py`). There nothing about turns is hidden, so all
-is simple: a subgame's root is a public node where the resolving player i acts, its
-layer is the number of i's decisions down to it, and what the opponent o knows there,
-its augmented infosets (Burch, Johanson & Bowling 2014), are the node and o's signal of
-its round.
+information (`games/public_tree/game.py`). All turns are public there, so the
+definitions are simpler: the root of a subgame is a public node at which the re-solving
+player i acts, and its layer is the number of i's decisions down to it. An augmented
+infoset of the opponent o (Burch, Johanson & Bowling 2014) consists of the node and o's
+private state.
 
-A public node stands for as many subgames as there are *boards* at it: signals that
-never meet share nothing.
+There are as many subgames at a public node as *boards*: private states of different
+boards never face each other, so their subgames are independent.
 """
 
 import dataclasses
@@ -24,19 +24,22 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 
 @dataclasses.dataclass(frozen=True)
 class PublicDecomposition:
-    """Layers and augmented infosets of a signal game for one resolving player.
+    """Layers and augmented infosets of a public-tree game for one re-solving player.
 
     Attributes:
-      game: the signal game.
-      player: i, the resolving player.
-      player_layer: int32 [I of i], layer of each of i's infosets, from 1.
-      layer: int32 [P], layer of each public node, 0 above i's first decision.
-      roots: int32 [R], i's public nodes, ascending: the roots of all layers.
-      first_infoset: int32 [R + 1], where i's infosets at each root begin.
-      first_augmented: int32 [R + 1], where o's augmented infosets at each root begin.
-      augmented_layer: int32 [G], layer of each augmented infoset.
-      boards: for each round the players' labels, int32 [H0] and [H1]: signals with
-        different labels never meet, not even in a later round.
+      game: The public-tree game.
+      player: i, the re-solving player.
+      player_layer: Layer of each of i's infosets, from 1, int32 [I of i].
+      layer: Layer of each public node, 0 above i's first decision, int32 [P].
+      roots: Public nodes of i, ascending, int32 [R]: the roots of all layers.
+      first_infoset: First of i's infosets at each root, and their number, int32 [R +
+        1].
+      first_augmented: First of o's augmented infosets at each root, and their number,
+        int32 [R + 1].
+      augmented_layer: Layer of each augmented infoset, int32 [G].
+      boards: Labels of each player's private states, int32 [H0] and [H1], for each
+        round. Private states with different labels never face each other, not even in a
+        later round.
     """
 
     game: PublicTreeGame
@@ -51,7 +54,7 @@ class PublicDecomposition:
 
     @property
     def decisions(self) -> Decisions:
-        """i's decision points in the complete game."""
+        """Decision points of i in the complete game."""
         return self.game.decisions[self.player]
 
     @property
@@ -59,16 +62,16 @@ class PublicDecomposition:
         return int(self.layer[self.roots].max(initial=0))
 
     def roots_of(self, layer: int) -> np.ndarray:
-        """int32, which of `roots` are those of a layer."""
+        """Return the indices in `roots` of the roots of a layer, int32."""
         return np.flatnonzero(self.layer[self.roots] == layer).astype(np.int32)
 
 
 def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
-    """Cuts a signal game at every decision of `player`.
+    """Cut a public-tree game at every decision of a player.
 
     Args:
-      game: the game.
-      player: i, the resolving player.
+      game: The public-tree game.
+      player: i, the re-solving player.
     """
     betting = game.betting
     acts = betting.player == player
@@ -96,7 +99,7 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
 
 
 def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """For each round the players' labels; see `PublicDecomposition`."""
+    """Return the labels of both players by round, see `PublicDecomposition`."""
     result = []
     for number in range(game.num_rounds):
         counts = [game.num_private_states(player)[number] for player in range(2)]
@@ -110,7 +113,7 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
             )
             second = counts[0] + second
             if isinstance(matrix, HandMatrix):
-                # Hands are linked to the table: as many links as hands, not as pairs.
+                # Hands are linked to their board, because pairs would be too many.
                 for hands, signals in zip(matrix.hands, (first, second), strict=True):
                     links.append(np.stack([signals[hands.signal], size + hands.board]))
                 size += 1 + max(int(h.board.max(initial=-1)) for h in matrix.hands)
@@ -127,7 +130,10 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
 
 
 def betting_kinds(game: PublicTreeGame) -> np.ndarray:
-    """int32 [P], equal where all below a public node is alike, but for the stakes."""
+    """Return kinds of public nodes, int32 [P].
+
+    Nodes have the same kind if the trees below them differ only in the stakes.
+    """
     betting, terms = game.betting, game.terms
     paid: list[list[int]] = [[] for _ in range(len(betting))]
     for leaf, matrix in zip(terms.leaf.tolist(), terms.matrix.tolist(), strict=True):
@@ -137,7 +143,7 @@ def betting_kinds(game: PublicTreeGame) -> np.ndarray:
     kinds = np.zeros(len(betting), np.int32)
     parents, rounds = betting.parent.tolist(), betting.round.tolist()
     players = betting.player.tolist()
-    # Children come after their parents; so here they come before, the last one first.
+    # In descending order, children come before their parents.
     for node in range(len(betting) - 1, -1, -1):
         key = (players[node], rounds[node], *paid[node], *below[node])
         kinds[node] = kind_of.setdefault(key, len(kind_of))
@@ -147,5 +153,5 @@ def betting_kinds(game: PublicTreeGame) -> np.ndarray:
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:
-    """int32 [n + 1], where each of several runs begins, and the end."""
+    """Return the start of each of several runs, and the end, int32 [n + 1]."""
     return np.append(0, np.cumsum(counts)).astype(np.int32)

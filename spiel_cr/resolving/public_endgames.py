@@ -1,16 +1,17 @@
-"""Endgames in two phases: a whole strategy, and its last round solved anew.
+"""Endgames in two phases: a complete strategy, and another solve of its last round.
 
-Gilpin & Sandholm 2006 and 2007 (GS1, GS2): what is played in the early rounds comes
-from an abstraction; the last round is solved with all signals when it is reached. They
-took the opponent to play the early rounds as we do, and weighed its hands by Bayes'
-rule. That is *unsafe*: the opponent need not. *Safe* is a gadget game (Burch, Johanson
-& Bowling 2014): the opponent may take what a best response to the first strategy gets
-instead, so that solved to the end it never gains.
+Gilpin & Sandholm 2006 and 2007 (GS1, GS2) compute the strategy of the early rounds in
+an abstraction, and solve the last round with all private states when it is reached.
+They assume that the opponent plays the same strategy in the early rounds, and weight
+its hands by Bayes' rule. This is *unsafe*, because the opponent may deviate. A gadget
+game (Burch, Johanson & Bowling 2014) is *safe*: the opponent may choose the value of
+its best response to the first strategy instead, so in an exact solution it gains
+nothing.
 
-All endgames are asked for at once, at every public state, so NashConv of the
-combination is exact. Those of a player whose first decision in the last round is
-equally deep in its own decisions (a *layer*) are one game in sequence form, all boards
-side by side: Rhode Island Hold'em has eight of them.
+All endgames at all public states are solved, so NashConv of the combination is exact.
+A *layer* consists of the endgames in which the player has made the same number of
+decisions before. All endgames of a layer are one game in sequence form, with all boards
+next to each other; Rhode Island Hold'em has eight layers.
 """
 
 import functools
@@ -48,7 +49,7 @@ def solve_endgames(
 
     Args:
       game: The complete game.
-      behaviour: For each player action probabilities by logical sequence, float [S],
+      behaviour: Action probabilities of each player by logical sequence, float [S],
         such as the result of `gameshrink.lift`.
       gadget: "cfrd" is safe; "unsafe" assumes that the opponent plays `behaviour`.
       algorithm: Algorithm of the CFR family.
@@ -57,12 +58,12 @@ def solve_endgames(
       progress: Whether to show a progress bar on stderr.
 
     Returns:
-      For each player float64 [S]: `behaviour` with other probabilities in the last
-      round.
+      Action probabilities of each player, float64 [S]: `behaviour` with other
+      probabilities in the last round.
 
     Raises:
       ValueError: If the gadget, algorithm or dtype does not exist; or if a player first
-        acts in the last round, so that there is no phase before it.
+        acts in the last round, so that no phase precedes it.
     """
     check_iterations(iterations)
     check_choice(gadget, "gadget", GADGETS)
@@ -97,8 +98,9 @@ def solve_endgames(
 
 
 def endgame_roots(d: PublicDecomposition) -> np.ndarray:
-    """Return the player's first decisions of the last round, indices of `d.roots`,
-    int32.
+    """Return the player's first decisions of the last round, int32.
+
+    They are indices of `d.roots`.
 
     Raises:
       ValueError: If one of them is the player's first decision of all.
@@ -113,7 +115,7 @@ def endgame_roots(d: PublicDecomposition) -> np.ndarray:
     if (d.layer[d.roots[endgames]] == 1).any():
         raise ValueError(
             f"{d.game.game}: player {d.player} first acts in the last round {last}, so "
-            "there is no phase before the endgame; give a game of several rounds"
+            "no phase precedes the endgame; use a game with several rounds"
         )
     return endgames.astype(np.int32)
 
@@ -145,7 +147,8 @@ def _values(
 ) -> np.ndarray:
     """Return a best response's values at the gadget, in o's utility, float64 [g]."""
     i, count = d.player, len(subgame.augmented)
-    # Nobody terminates for this; a maximum, so nothing is rounded.
+    # With this value, a best response never terminates. It enters a maximum only, so it
+    # causes no rounding errors.
     form = subgame.form(reach, np.full(count, -1e30))
     inside = np.isin(d.decisions.owner[1:], subgame.infosets)
     behaviour = np.append(1.0, base[1:][inside])

@@ -7,8 +7,8 @@ private states. Above each root of the next layer o has a decision with a single
 at whose infosets solvers report the values that the next gadget needs.
 
 A forest has all roots of a layer and all private states, or one root and the private
-states of one board (see `public_decomposition.py`), which is what a player meets in a
-match.
+states of one board (see `public_decomposition.py`), which is the subgame that a player
+reaches in a match.
 """
 
 import dataclasses
@@ -27,26 +27,27 @@ from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
 @dataclasses.dataclass(frozen=True)
 class PublicSubgame:
-    """Public nodes at and below some roots, as a game that lacks numbers only.
+    """Public nodes at and below some roots, as a game without weights and old values.
 
     Attributes:
-      player: i, the resolving player.
-      sides: each player's public decisions, in the order of players. o's are the
-        gadget's, one in front of each root, its own, and those in front of the roots
-        of the next layer; the first layer has no gadget.
-      deal: its signals.
-      terms: what is paid.
-      term_root: int32 [T], place among the roots of the one above each term.
-      root_round: int32 [r], round of each root, as the subgame counts them.
-      player_nodes: int64, i's public nodes.
-      next_roots: int64, those that are roots of the next layer.
-      infosets: int32 [m], i's infosets, numbers of the whole game, in the subgame's
-        order.
-      openings: int32 [q], i's infosets at the roots, numbers of the whole game.
-      opening_subgame: int32 [q], which share a root and a board.
-      augmented: int32 [g], augmented infosets of o, numbers of the decomposition; none
+      player: i, the re-solving player.
+      sides: Public decisions of each player, in the order of players. Those of o are
+        the gadget's (one in front of each root), its own, and those in front of the
+        roots of the next layer; the first layer has no gadget.
+      deal: Private states of the subgame.
+      terms: Payoffs of the subgame.
+      term_root: Index of the root above each term, int32 [T].
+      root_round: Round of each root, as the subgame counts rounds, int32 [r].
+      player_nodes: Public nodes of i, int64.
+      next_roots: Public nodes that are roots of the next layer, int64.
+      infosets: Infosets of i, numbers of the complete game, in the subgame's order,
+        int32 [m].
+      openings: Infosets of i at the roots, numbers of the complete game, int32 [q].
+      opening_subgame: Number of the root and board of each opening, int32 [q].
+      augmented: Augmented infosets of o, numbers of the decomposition, int32 [g]; empty
         in the first layer.
-      next_augmented: int32 [n], those of the next layer; o's last infosets.
+      next_augmented: Augmented infosets of the next layer, o's last infosets, int32
+        [n].
     """
 
     player: int
@@ -66,17 +67,17 @@ class PublicSubgame:
     def form(
         self, player_reach: np.ndarray, opponent_values: np.ndarray
     ) -> SequenceForm:
-        """What a solver solves.
+        """Return the gadget game that a solver solves.
 
-        Root weights are not normalised: *follow* and *terminate* stay on the one scale
-        of the whole game in every layer.
+        Root weights are not normalised: *follow* and *terminate* have the scale of the
+        complete game in every layer.
 
         Args:
           player_reach: Average reach of i at its openings, float64 [q]. At roots and
             boards that i never reaches, all openings have equal weight, so that their
             strategy is a sensible one. Ignored in the first layer.
-          opponent_values: float64 [g], o's counterfactual values at the augmented
-            infosets.
+          opponent_values: Counterfactual values of o at the augmented infosets, float64
+            [g].
         """
         i, o, deal = self.player, 1 - self.player, self.deal
         if not len(self.augmented):
@@ -94,22 +95,24 @@ class PublicSubgame:
         return build(self.sides, deal.parents, deal.payoff_matrices, terms, [terminate])
 
     def form_by_beliefs(self, reach: Sequence[Sequence[np.ndarray]]) -> SequenceForm:
-        """What a solver solves without a gadget: both ranges are held to be known.
+        """Return the game without a gadget, in which both ranges are fixed.
 
         Args:
-          reach: for each player and root float64 [H], its reach there.
+          reach: Reach of each player at each root, float64 [H].
 
         Raises:
-          ValueError: the subgame was cut with a gadget.
+          ValueError: If the subgame was cut with a gadget.
         """
         if len(self.augmented):
-            raise ValueError("the subgame has a gadget; cut it with gadget=False")
+            raise ValueError(
+                "the subgame has a gadget; call cut_public with gadget=False"
+            )
         weights = [self._weights_of(player, reach[player]) for player in range(2)]
         terms = self.terms._replace(weights=(weights[0], weights[1]))
         return build(self.sides, self.deal.parents, self.deal.payoff_matrices, terms)
 
     def _weights(self, player_reach: np.ndarray) -> list[np.ndarray]:
-        """For each term float64 [H], i's reach of the root behind each signal."""
+        """Return i's reach of the root behind private states, by term, float64 [H]."""
         total = np.bincount(self.opening_subgame, player_reach)
         reach = np.where(total[self.opening_subgame] > 0, player_reach, 1.0)
         counts = self.deal.num_private_states(self.player)[self.root_round]
@@ -118,7 +121,7 @@ class PublicSubgame:
     def _weights_of(
         self, player: int, by_root: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """For each term float64 [H], the reach of the root behind each signal."""
+        """Return the reach of the root behind private states, by term, float64 [H]."""
         rounds = self.sides[player].sequence_rounds
         reach_behind: dict[tuple[int, int], np.ndarray] = {}
         weights = []
@@ -163,7 +166,7 @@ def build_public_forest(
       layer: Number of the layer, 1 .. num_layers.
       player_reach: Average strategy of i in sequence form, float64 [S of i]. Only
         entries above the layer are used.
-      opponent_values: o's counterfactual value at each augmented infoset, float64 [G].
+      opponent_values: Counterfactual value of o at each augmented infoset, float64 [G].
         Only those of the layer are used.
     """
     subgame = cut_public(decomposition, layer)
@@ -223,7 +226,8 @@ class _SubgameNodes(NamedTuple):
     Attributes:
       tops: Highest nodes of the subgame.
       levels: Nodes by number of moves below the tops.
-      player, opponent: Decisions of i and of o.
+      player: Decisions of i.
+      opponent: Decisions of o.
       passed: Tops with a gadget above.
       next_roots: Nodes of `player` that are roots of the next layer.
     """
@@ -240,7 +244,7 @@ def _nodes(
     d: PublicDecomposition, layer: int, roots: np.ndarray, gadget: bool
 ) -> _SubgameNodes:
     """Return the nodes of a subgame; arguments as in `cut_public`."""
-    # All nodes belong to the first layer's game, those above its roots, too.
+    # The game of the first layer has all nodes, including those above its roots.
     tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
     levels = d.game.finder.levels(tops)
     inside = np.sort(np.concatenate(levels))
@@ -291,7 +295,7 @@ def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
     first = _first_sequences(num_actions)
     first_other, passing = np.zeros((2, len(betting)), np.int32)
     first_other[nodes.opponent] = first[len(passed) :][: len(nodes.opponent)]
-    # o's sequence after the point in front of a node, where there is one.
+    # o's sequence after the gadget's or passed infoset in front of a node, if any.
     passing[passed] = front.entering
     passing[further] = first[len(first) - len(further) :]
     player, above, behind = np.zeros((3, len(betting)), np.int32)

@@ -48,7 +48,7 @@ _FULL_GAME = PublicSubgameId(1, -1, -1)
 
 @dataclasses.dataclass
 class PublicMemory:
-    """Solutions so far.
+    """Solutions of the current match.
 
     Attributes:
       strategy: Action probabilities by public node of the player, float64 [H, A];
@@ -62,11 +62,11 @@ class PublicMemory:
 
     def copy(self) -> "PublicMemory":
         """Return a copy that can change independently."""
-        # Arrays are replaced when another board is solved, never changed.
+        # A shallow copy suffices, because arrays are replaced and never modified.
         return PublicMemory(dict(self.strategy), dict(self.opponent_values))
 
 
-# A public node where the player acts, and its signal there.
+# A public node at which the player acts, and the player's private state.
 _Decision = tuple[int, int]
 
 
@@ -75,7 +75,7 @@ class PublicSubgames:
 
     Attributes:
       game: The game.
-      player: i.
+      player: i, the re-solving player.
       decomposition: Layers of i.
     """
 
@@ -105,8 +105,8 @@ class PublicSubgames:
     def warm_ups(self) -> list[tuple[str, list[PublicSubgameId]]]:
         """See `Subgames`.
 
-        A subgame's program depends on the betting below its root and on the sizes of
-        its board. There are few of either; one of each is solved.
+        The compiled function of a subgame depends on the betting below its root and on
+        the sizes of its board. Few combinations exist, and one of each is solved.
         """
         if not self.decomposition.num_layers:
             return [("whole game", [])]
@@ -119,7 +119,7 @@ class PublicSubgames:
         if actions != state.legal_actions():
             raise ValueError(
                 f"state: after the actions {state.history()} the legal actions are "
-                f"{state.legal_actions()}, and {self.game.game} has {actions} there; "
+                f"{state.legal_actions()}, not those of {self.game.game}, {actions}; "
                 f"the bot was made for another game"
             )
         return (node, self.game.reader.signal(state, self.player)), actions
@@ -149,7 +149,7 @@ class PublicSubgames:
         return [_FULL_GAME, *ids[::-1]]
 
     def _examples(self) -> list[PublicSubgameId]:
-        """Return a subgame for each compiled function but that of the complete game."""
+        """Return a subgame for each compiled function except the complete game's."""
         d, betting = self.decomposition, self.game.betting
         kinds = betting_kinds(self.game)
         examples: dict[object, PublicSubgameId] = {}
@@ -161,7 +161,7 @@ class PublicSubgames:
             for size, board in sizes[round_].items():
                 subgame_id = PublicSubgameId(int(d.layer[node]), node, board)
                 examples.setdefault((kinds[node], round_, size), subgame_id)
-        # Upper layers first: the last solves say most about what the next ones cost.
+        # Upper layers come first, because the last solves predict the next costs best.
         return sorted(examples.values())
 
     def _board_sizes(self, round: int) -> dict[object, int]:

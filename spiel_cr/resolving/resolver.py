@@ -50,7 +50,7 @@ class Resolver:
     """Re-solves for one player of a game, with or without a time limit.
 
     Attributes:
-      player: i.
+      player: i, the re-solving player.
       config: Settings of re-solving.
       subgames: Subgames of the game.
     """
@@ -94,12 +94,12 @@ class Resolver:
 
     @property
     def decomposition(self) -> Any:
-        """Return layers and subgames of player i."""
+        """Layers and subgames of player i."""
         return self.subgames.decomposition
 
     @property
     def statistics(self) -> Statistics:
-        """Return statistics since construction."""
+        """Statistics since construction."""
         return self._clock.statistics
 
     def match(self) -> MatchMemory:
@@ -138,11 +138,11 @@ class Resolver:
         return self.subgames.strategy(match.memory, decision)
 
     def _warm_up(self, group: str, ids: Sequence[SubgameId]) -> None:
-        """Compile the functions of some subgames, and measure what they cost.
+        """Compile the functions of some subgames, and measure their costs.
 
-        Each is solved twice: the first time functions are compiled, and the second time
-        shows the cost of a solve apart from its iterations. Costs of earlier groups do
-        not predict those of later groups.
+        Each subgame is solved twice: the first solve compiles functions, and the second
+        one measures the cost of a solve without its iterations. Costs of earlier groups
+        do not predict those of later groups.
         """
         for first in (True, False):
             self._clock = Clock(self.config.move_ms, self.config.iterations)

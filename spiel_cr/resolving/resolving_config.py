@@ -1,4 +1,4 @@
-"""How a continually resolving player resolves, as configuration."""
+"""Settings of continual re-solving."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -82,9 +82,9 @@ class ResolvingConfig:
         return config if isinstance(config, MCCFRConfig) else None
 
     def changed(self, *names: str) -> list[str]:
-        """Which of some settings say something else than their defaults."""
+        """Return which of some settings differ from their defaults."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        # Values of the iterates are those of full-width solvers, said or not.
+        # For full-width solvers, "iterates" is the same as the default.
         same = {"values": "iterates"}
         return [
             name
@@ -99,30 +99,30 @@ class ResolvingConfig:
 
     @property
     def tree_only(self) -> list[str]:
-        """The settings that are said, and that games of signals do not have."""
+        """Changed settings that public-tree form does not support."""
         sampled = [] if self.sampled is None else ["solver"]
         return sampled + self.changed("gadget", "depth", "values")
 
     @property
     def public_tree_error(self) -> str | None:
-        """Why games are not resolved so in the form of signals; None: they are."""
+        """Error message for public-tree form; None if it supports the settings."""
         for name in self.tree_only:
             return (
-                f"{name}={getattr(self, name)!r}: in the form of signals games are "
-                f"resolved by full-width solvers with the gadget cfrd, to their end, "
-                f"and with values of the iterates; leave it out, or give the OpenSpiel "
-                f"game and form='tree'"
+                f"{name}={getattr(self, name)!r}: re-solving in public-tree form "
+                f"supports only full-width solvers, the gadget cfrd, no depth limit "
+                f"and values of the iterates; leave {name} out, or use the OpenSpiel "
+                f"game with form='tree'"
             )
         return None
 
     @property
     def match_only(self) -> list[str]:
-        """The settings that are said, and that only players in a match have."""
+        """Changed settings that only players in a match have."""
         return self.changed("move_ms", "init_ms", "values")
 
     @property
     def is_exact(self) -> bool:
-        """Whether two players solve alike: by iterations alone, and without drawing."""
+        """Whether the result is reproducible: no time limit and no sampling."""
         return self.move_ms is None and self.init_ms is None and not self.sampled
 
     def _check_solver(self) -> None:
@@ -132,23 +132,23 @@ class ResolvingConfig:
         scheme = [] if sampled.scheme == "outcome" else [f"scheme={sampled.scheme!r}"]
         for setting in scheme + sampled.simulated_only:
             raise ValueError(
-                f"solver={self.solver!r} has {setting}; subgames are resolved by "
-                f"full-width solvers or outcome sampling: choose one such as cfr+ or "
+                f"solver={self.solver!r} has {setting}; re-solving supports only "
+                f"full-width solvers and outcome sampling: use one such as cfr+ or "
                 f"os-mccfr"
             )
         self.reject(
             self.changed("gadget", "depth"),
-            f" needs a full-width solver, not {self.solver!r}; choose one such as cfr+",
+            f" needs a full-width solver, not {self.solver!r}; use one such as cfr+",
         )
 
     def _check_leaf(self) -> None:
-        """Refuses a bad lookahead, and what does not go with its leaf values."""
+        """Raise an error if the lookahead is invalid or its leaf value unsupported."""
         check_lookahead(self.depth, self.depth_unit, self.leaf)
         if self.by_best_response and not is_fixed(self.leaf):
             raise ValueError(
-                f"values={self.values!r} does not go with leaf={self.leaf!r}: with a "
-                f"blueprint, constraints are best-response values anyway; leave "
-                f"values out"
+                f"values={self.values!r} is not supported with leaf={self.leaf!r}: "
+                f"with a blueprint, constraints are best-response values already; "
+                f"leave values out"
             )
 
     @property
@@ -162,14 +162,19 @@ class ResolvingConfig:
 def full_game_settings(
     algorithm: str | CFRConfig | ResolvingConfig, iterations: int | None
 ) -> ResolvingConfig:
-    """How a whole game is resolved, from what `resolve` is given.
+    """Return the settings for re-solving a complete game, from arguments of `resolve`.
+
+    Args:
+      algorithm: Algorithm, or all settings.
+      iterations: Number of iterations of every solve; None: 1000, or that of the
+        settings.
 
     Returns:
       Settings with a full-width solver and a number of iterations.
 
     Raises:
-      OSError, ValueError: a bad value, iterations both in a config and beside it, or
-        settings that only players in a match have.
+      OSError, ValueError: If a value is invalid, both arguments have a number of
+        iterations, or a setting is only for players in a match.
     """
     if not isinstance(algorithm, ResolvingConfig):
         solver = find(algorithm, families=(CFR,)).config
@@ -177,15 +182,17 @@ def full_game_settings(
         return ResolvingConfig(solver, 1000 if iterations is None else iterations)
     if iterations is not None:
         raise ValueError(
-            f"iterations={iterations!r}: a ResolvingConfig was given, too; put it in "
-            f"there"
+            f"iterations={iterations!r}: the ResolvingConfig has its own number of "
+            f"iterations; set it there"
         )
     algorithm.reject(
         algorithm.match_only,
-        " is for players in a match; leave it out of the config to resolve a whole "
-        "game, or make a ResolvingBot",
+        " is for players in a match; leave it out of the settings to re-solve a "
+        "complete game, or use a ResolvingBot",
     )
     if algorithm.iterations is None:
-        raise ValueError("iterations=None: a whole game is resolved by iterations")
+        raise ValueError(
+            "iterations=None: re-solving a complete game needs a number of iterations"
+        )
     find(algorithm.solver, "solver", (CFR,))
     return algorithm

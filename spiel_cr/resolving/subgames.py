@@ -1,4 +1,4 @@
-"""Protocols of a resolver's subgames, in any form of the game."""
+"""Interfaces of a resolver's subgames, in any form of the game."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -13,30 +13,30 @@ from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 
-# The program must not depend on how many iterations a move gets: under a clock those of
-# few iterations is taken.
+# With a time limit the number of iterations of a move is unknown, and the compiled
+# function must not depend on it: the one for short runs is used.
 _SHORT_RUN = 1
 
-# What is solved at a time: a subgame, by numbers of its form.
+# Identification of a subgame by numbers of its form.
 SubgameId = Hashable
-# A decision of the player, by numbers of the form.
+# Identification of a decision of the player by numbers of the form.
 Decision = Any
 
 
 class Memory(Protocol):
-    """The player's strategy and the opponent's values so far."""
+    """Strategy of the player and values of the opponent so far."""
 
     def copy(self) -> "Memory":
         """Return a copy that can change independently."""
 
 
 class Solve(NamedTuple):
-    """A solve of a subgame, which may continue.
+    """A solve of a subgame, which can be continued.
 
     Attributes:
       solver: The solver.
-      remember: Function that stores the solution so far in the memory that the solve
-        began with.
+      remember: Function that stores the solution so far in the memory with which the
+        solve started.
     """
 
     solver: Solver
@@ -44,7 +44,7 @@ class Solve(NamedTuple):
 
 
 class Subgames(Protocol):
-    """The subgames of one player in one form of a game.
+    """Subgames of one player in one form of a game.
 
     Attributes:
       decomposition: Layers and subgames of the player.

@@ -39,8 +39,8 @@ def decision_of_bot(tree: GameTree, state: pyspiel.State) -> tuple[int, list[int
         player, infoset = tree.infoset_of(state)
     except ValueError as error:
         raise ValueError(
-            f"state: the actions {state.history()} lead to no decision of {tree.game}; "
-            f"the bot was made for another game"
+            f"state: the actions {state.history()} do not lead to a decision of "
+            f"{tree.game}; the bot was made for another game"
         ) from error
     return infoset, tree.actions(player, infoset).tolist()
 
@@ -188,7 +188,8 @@ class TreeSubgames:
 
         Args:
           memory: Memory of the match.
-          subgame, player_reach: The subgame, and the reach with which it was solved.
+          subgame: The subgame.
+          player_reach: Reach of i with which the subgame was solved, float64 [r].
           average: Function that returns i's strategy, float64 [S of i in the subgame -
             1].
           opponent_values: Function that returns o's values at the roots below.
@@ -221,9 +222,11 @@ class TreeSubgames:
 
         Args:
           memory: Memory of the match.
-          incumbent: i's strategy before, float64 [S of i].
+          incumbent: Strategy of i before the solve, float64 [S of i].
           constraints: Values of o's best responses to it, float64 [G + 1].
-          subgame, player_reach, average: As in `_remember`.
+          subgame: The subgame.
+          player_reach: Reach of i with which the subgame was solved, float64 [r].
+          average: Function that returns i's strategy, as in `_remember`.
         """
         assert self._responses is not None
         candidate = incumbent.copy()

@@ -1,6 +1,6 @@
-"""Depth-limited lookahead: where subgames are cut off.
+"""Depth-limited lookahead: truncation of subgames.
 
-A subgame is cut off where its histories are `depth` moves, or rounds, below its roots,
+A subgame is cut off at histories that are `depth` moves, or rounds, below its roots,
 but never before the player's own next turn in a new subgame, because continual
 re-solving needs values there. The values at the cut are `HistoryValues`
 (`policies/leaf_values.py`): one number per history, or k, among which the opponent
@@ -52,7 +52,8 @@ def truncate_layer(
         below the start of the game. If the player's next turn in a new subgame comes
         later, the cut is there.
       value: Values of histories at the cut.
-      unit: "moves", or "rounds": a round ends where chance moves after a player did.
+      unit: Unit of `depth`, "moves" or "rounds"; a round ends when chance moves after a
+        player.
 
     Raises:
       ValueError: If the depth is below 1, the unit is unknown, or values are not
@@ -84,7 +85,8 @@ def warn_if_never_truncated(
 
     Args:
       decompositions: Layers of the re-solved roles.
-      depth, unit: Depth limit, see `truncate_layer`.
+      depth: Depth limit, as in `truncate_layer`.
+      unit: Unit of `depth`.
     """
     for role in decompositions:
         for number in range(1, role.num_layers + 1):
@@ -94,7 +96,7 @@ def warn_if_never_truncated(
     game = decompositions[0].tree.game
     logging.warning(
         "depth=%d (%s): every lookahead reaches the end of %s, so no leaf is used; "
-        "take a smaller depth, or leave depth and leaf out",
+        "use a smaller depth, or leave depth and leaf out",
         *(depth, unit, game),
     )
 
@@ -105,7 +107,10 @@ def _within_and_cut(
     """Return histories of a layer's lookaheads, and those cut off, bool [N] each.
 
     Args:
-      d, number, depth, unit: As in `truncate_layer`.
+      d: Layers of the game.
+      number: Number of the layer, from 1.
+      depth: Depth limit, as in `truncate_layer`.
+      unit: Unit of `depth`.
       entire_states: Whether all or none of a public state's histories are cut off.
 
     Raises:

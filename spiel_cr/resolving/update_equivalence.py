@@ -1,19 +1,20 @@
-"""Search by update equivalence: at a decision, one step of a whole game's algorithm.
+"""Search by update equivalence: one step of a game-solving algorithm at a decision.
 
-Sokota et al. 2024, "The Update-Equivalence Framework for Decision-Time Planning": a
-player takes one step of mirror descent from its blueprint pi, where it is to act and
-nowhere else,
+Sokota et al. 2024, "The Update-Equivalence Framework for Decision-Time Planning": at
+its current decision only, a player takes one step of mirror descent from its blueprint
+pi,
 
-    pi'(a) ∝ pi(a) · exp(eta q(a))
+    pi'(a) ∝ pi(a) · exp(eta q(a)),
 
-with q(a) its expected return, over what it believes, if it does a and both play the
-blueprint from there on. The paper's magnet is left out (its alpha is 0), as in all of
-our figures. Asked at every decision of the game, such a player is one step of the whole
-game's mirror descent. Utilities are scaled to [-1, 1].
+with q(a) the expected return under the player's belief if it plays a and both players
+follow the blueprint afterwards. The paper's magnet is left out (its alpha is 0), also
+in all measurements of this project. If such a player were queried at every decision, it
+would play the result of one mirror descent step in the complete game. Utilities are
+scaled to [-1, 1].
 
-Where the opponent's blueprint hardly ever leads, q is worth little: an opponent that
-goes there on purpose holds other cards than the belief says. So eta is smaller there
-(`damping`), which is not in the paper.
+At decisions that the opponent's blueprint rarely reaches, q is unreliable: an opponent
+that goes there on purpose has a different range than the belief. Therefore eta is
+smaller there (`damping`), which is not in the paper.
 """
 
 import math
@@ -31,16 +32,16 @@ def mirror_step(
     *,
     eta: float,
 ) -> np.ndarray:
-    """One step at many decisions, those of each side by side.
+    """Take one step at many decisions.
 
     Args:
-      blueprint: float64 [n], probabilities of actions.
-      values: float64 [n], their q, in [-1, 1] or at least on that scale.
-      owner: integers [n], ascending from 0, whose actions these are.
-      eta: the step's length, at least 0.
+      blueprint: Probabilities of actions, float64 [n].
+      values: q of each action, in [-1, 1] or at least on that scale, float64 [n].
+      owner: Decision of each action, ascending from 0, integers [n].
+      eta: Length of the step, at least 0.
 
     Returns:
-      float64 [n], probabilities; actions that the blueprint never takes stay so.
+      Probabilities, float64 [n]; actions with blueprint probability 0 keep it.
     """
     with np.errstate(divide="ignore"):
         score = np.log(blueprint) + eta * values
@@ -50,7 +51,7 @@ def mirror_step(
 
 
 def largest_utility(game: pyspiel.Game) -> float:
-    """The largest |utility| that a game declares; 1 where that is 0 or infinite."""
+    """Return the largest |utility| that a game declares; 1 if it is 0 or infinite."""
     return max(map(abs, utility_bounds(game) or (1.0,))) or 1.0
 
 
@@ -70,23 +71,24 @@ def damping(log_reach: float, log_uniform: float) -> float:
 
 
 def shrinkage(blueprint: np.ndarray, sums: np.ndarray, count: int) -> float:
-    """How much of its length is left of a step whose q was sampled.
+    """Return the share of its length that a step with a sampled q keeps.
 
     Let A(a) = q(a) - sum of pi q be the advantages, V = sum of pi A^2, and N the same
-    of their errors. A step of length c eta gains c eta V in expected return, whatever
-    the noise, which is unbiased; but it moves c^2 eta^2 (V + N) / 2 away from the
-    blueprint (Kullback-Leibler), which mirror descent prices at 1 / eta. So
-    c = V / (V + N) is best. V + N is what is seen of the square; N is estimated by the
-    spread over simulations, and larger where these are few (the variance of Student's
-    distribution). Pure noise leaves the blueprint, exact values the whole step.
+    sum for the errors of the advantages. A step of length c eta gains c eta V in
+    expected return, whatever the noise, which is unbiased; but its distance from the
+    blueprint (Kullback-Leibler) is c^2 eta^2 (V + N) / 2, with weight 1 / eta in mirror
+    descent. So c = V / (V + N) is the best length. V + N is estimated by the square of
+    the sampled advantages, and N by their variance over simulations, which is increased
+    if these are few (the variance of Student's distribution). With pure noise the
+    result is the blueprint, and with exact values the complete step.
 
     Args:
-      blueprint: float64 [A], pi.
-      sums: float64 [2, A], over simulations, of advantages and of their squares.
-      count: of simulations.
+      blueprint: pi, float64 [A].
+      sums: Sums over simulations of advantages and of their squares, float64 [2, A].
+      count: Number of simulations.
 
     Returns:
-      c, from 0 to 1; 0 up to three simulations.
+      c, from 0 to 1; 0 for up to three simulations.
     """
     if count <= 3:
         return 0.0

@@ -1,3 +1,3 @@
-"""Solvers of whole games, and the one way to run them."""
+"""Solvers of complete games, and the function `solve.solve` that runs any of them."""
 
 __all__: list[str] = []

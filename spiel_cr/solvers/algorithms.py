@@ -1,6 +1,6 @@
 """Registry of all algorithms of `solve`, with their abilities as data.
 
-Error messages, help and the contract test are made from it.
+Error messages, help texts and the contract test are generated from it.
 """
 
 import functools
@@ -32,29 +32,29 @@ from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, SIMULATOR, TRE
 from spiel_cr.solvers.task import Algorithm, Family, Maker, Task
 
 _FULL_WIDTH = (
-    "algorithm={!r} looks at the whole game in each iteration, so the game must be "
-    "compiled; choose an algorithm that samples: os-mccfr, es-mccfr or vr-mccfr"
+    "algorithm={!r} visits the whole game in each iteration, so it does not support "
+    "simulated games; use a sampling algorithm: os-mccfr, es-mccfr or vr-mccfr"
 )
 _HISTORIES = {
     form: (
-        f"form={form!r}: algorithm={{!r}} samples histories, and in the {form} form "
-        f"(--form {form}) there are none; take a full-width one such as 'cfr+' or "
-        f"'dcfr', or give form='tree'"
+        f"form={form!r}: algorithm={{!r}} samples histories, which the {form} form "
+        f"(--form {form}) does not have; use a full-width algorithm such as 'cfr+' or "
+        f"'dcfr', or form='tree'"
     )
     for form in (PUBLIC_TREE, PHANTOM)
 }
 _BOARDS = (
-    "algorithm={!r} samples boards for hands in buckets: give hand_buckets "
+    "algorithm={!r} samples boards for hands in buckets; set hand_buckets "
     "(--hand-buckets), such as '169-200-200-200' for limit hold'em, and "
     "form='simulator'"
 )
 _PUBLIC = (
-    "algorithm={!r} samples public actions and cards, which are known of games in the "
-    "form of signals; leave the form out, or choose 'evr-mccfr'"
+    "algorithm={!r} samples public actions and cards, which only the public-tree form "
+    "has; leave form out, or use 'evr-mccfr'"
 )
 
-_NO_LOCKS = "keeps no strategies as they are"
-_NO_REGRETS = "has no regrets that infosets could share, and keeps no locks"
+_NO_LOCKS = "does not support node locks"
+_NO_REGRETS = "supports neither shared regrets nor node locks"
 
 
 _NETWORKS = {**deep.PRESETS, **self_play.SELF_PLAY_PRESETS}
@@ -170,7 +170,7 @@ DEEP = Family(
     stepped=_read_simulated,
     usual=100,
     without="dtype buckets imperfect_recall hand_buckets workers locks",
-    limitation="trains networks, which have no such option",
+    limitation="trains networks and does not support this option",
     networks=True,
 )
 SELF_PLAY = DEEP._replace(
@@ -182,7 +182,7 @@ LP = Family(
     dict.fromkeys(_BUILT, tabular_makers.linear),
     {SIMULATOR: _FULL_WIDTH},
     without="seconds until eval_every checkpoint buckets imperfect_recall",
-    limitation="is exact and does not iterate",
+    limitation="is exact: it has no iterations and no regrets",
     iterates=False,
 )
 AUTO = Family(
@@ -206,16 +206,16 @@ def find(
     """Read an algorithm.
 
     Args:
-      algorithm: A preset with parameters, such as "dcfr(alpha=1.5)", settings, or a
-        function, which is a rule as of `regret_matching.CustomRule` with linear
-        averages. Among full-width algorithms "auto" is that of `automatic.OF_SUBGAMES`
-        for trees.
+      algorithm: Preset with parameters, such as "dcfr(alpha=1.5)"; or settings; or a
+        function, which is used as a `regret_matching.CustomRule` with linear averaging.
+        If only full-width algorithms are allowed, "auto" is the algorithm that
+        `automatic.OF_SUBGAMES` lists for game trees.
       name: Name of the argument, for error messages.
-      families: Families of which it must be a member.
+      families: Families to which the algorithm must belong.
 
     Raises:
       ValueError: If an algorithm or parameter is unknown, a value is out of range, or
-        the algorithm is of another family.
+        the algorithm belongs to another family.
     """
     presets = {key: one for family in families for key, one in family.presets.items()}
     if algorithm == "auto" and AUTO not in families:
@@ -232,14 +232,14 @@ def find(
         family = next(same, None)
         if family is None:
             raise ValueError(
-                f"{name}={algorithm!r} must be a string such as "
-                f"{next(iter(presets))!r}, or its settings"
+                f"{name}={algorithm!r}: not an algorithm; use a string such as "
+                f"{next(iter(presets))!r}, or settings"
             )
     if family is not None and family not in families:
         kinds = " or ".join(one.name for one in families)
         raise ValueError(
-            f"{name}={algorithm!r} is {family.name}, and must be {kinds}: choose one "
-            f"of {', '.join(presets)}"
+            f"{name}={algorithm!r}: the algorithm is {family.name}, but must be "
+            f"{kinds}; choose one of {', '.join(presets)}"
         )
     config = read_settings(algorithm, presets, name, kind="algorithm")
     assert family is not None

@@ -3,9 +3,10 @@
 Small games are solved by a linear program, and so are the supports of averages at the
 end of runs by iterations. Otherwise there are one or three candidates, depending on the
 form of the game and its rounds. If there are three, the run continues with the one
-whose NashConv is lowest after a share of the budget. It cannot be predicted: with
-prediction some games converge at a linear rate from some iteration on, and others more
-slowly than without. All figures are from docs/measurements/automatic.md.
+whose NashConv is lowest after a share of the budget. The best one cannot be predicted:
+with predictive regret matching some games eventually converge at a linear rate, and
+others converge more slowly than without it. All constants were measured
+(docs/benchmarks/tabular-solvers.md).
 """
 
 import dataclasses
@@ -40,7 +41,7 @@ class _Choices(NamedTuple):
 
     Attributes:
       candidates: Names of algorithms, which a trial compares if there are several.
-      in_subgames: Algorithm of solves of subgames, whose budgets are short.
+      in_subgames: Algorithm for subgames, which are solved with short budgets.
       several_rounds: Algorithm of games whose players act in several rounds.
       exact: Whether linear programs may solve small games.
       single: Whether single precision is used if it suffices.
@@ -71,10 +72,11 @@ OF_SUBGAMES = {
     for form, choices in _BY_FORM.items()
     if choices.in_subgames
 }
-# For games whose infosets share regrets, which were not measured; and for games with
-# more sequences than this, whose states are too large to keep several of them.
+# The algorithm for games whose infosets share regrets, which were not measured; and the
+# number of sequences above which the states of several solvers would need too much
+# memory, with the algorithm for such games.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# A trial of fewer iterations is not meaningful, and compiling takes longer.
+# With fewer iterations a trial is not meaningful, and compiling takes longer.
 _SHORT = 30
 # Payoffs and sequences of games whose linear programs take about two seconds; the
 # number per second of a time budget; its maximum; and its share of the budget.
@@ -109,7 +111,7 @@ def choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
     Args:
       find: Reads algorithms by name.
       represented: The represented game.
-      task: What to do.
+      task: Algorithm, goal and options of the run.
 
     Returns:
       The solver, with its `reason`. It may have iterated already, in a trial.
@@ -120,19 +122,19 @@ def choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
     solver = _choose(find, represented, task)
     unkept = dataclasses.replace(task, checkpoint=None)
     if task.checkpoint and not _kept(task) and _suits_linear(represented, unkept):
-        solver.reason += "; lp keeps no checkpoint"
+        solver.reason += "; lp does not support checkpoints"
     return solver
 
 
 def improve(
     solver: IterativeSolver, represented: Any, task: Task, *, progress: bool
 ) -> lp.Solution | None:
-    """Solve linear programs on what the average strategy of a finished run plays.
+    """Solve linear programs on the support of the average strategy of a finished run.
 
     Args:
       solver: The solver after its last iteration; its `reason` mentions the result.
       represented: The represented game.
-      task: What to do.
+      task: Algorithm, goal and options of the run.
       progress: Whether to print a message to stderr.
 
     Returns:
@@ -187,14 +189,14 @@ def _choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
 
 
 def _kept(task: Task) -> tuple[str, str] | None:
-    """Return the algorithm of a checkpoint, and a reason; None: there is none."""
+    """Return the algorithm of a checkpoint and a reason, or None."""
     metadata = checkpoint_metadata(task.path)
     name, reason = metadata.get("algorithm"), metadata.get("why")
     if not isinstance(name, str):
         return None
     # A run whose caller named the algorithm has no reason.
     if not reason or not isinstance(reason, str):
-        reason = "so the checkpoint was begun"
+        reason = "the algorithm of the checkpoint"
     return name, reason
 
 
@@ -235,7 +237,7 @@ def _suits_linear(represented: Any, task: Task) -> bool:
 
 
 def _suits_polish(represented: Any, task: Task) -> bool:
-    """Return whether a run ends with linear programs: by iterations, not the clock."""
+    """Return whether linear programs end the run; they do so without a time limit."""
     goal = task.goal
     timed = goal.until is not None and goal.iterations is None
     if timed or goal.seconds is not None or not _suits_exact(represented, task):
@@ -269,13 +271,14 @@ def _single_precision(
     Args:
       find: Reads algorithms by name.
       represented: The represented game.
-      task: What to do.
+      task: Algorithm, goal and options of the run.
       name: Name of the algorithm.
-      reason: Why this algorithm.
+      reason: Reason for this algorithm, for `IterativeSolver.reason`.
       bound: NashConv down to which single precision has never been seen to stall.
 
     Raises:
-      GameTooLargeError: If double precision, which may be needed, takes too much.
+      GameTooLargeError: If double precision, which may become necessary, needs more
+        memory than the limit.
     """
     until = task.goal.until
     assert until is not None
@@ -304,8 +307,8 @@ def _single_precision(
 
 
 def _in_double(single: Solver) -> Solver:
-    """Replace a solver by one in double precision; its arrays are freed."""
-    announce("going on in float64, since float32 stalls")
+    """Replace a solver by one in double precision, and free the old solver's arrays."""
+    announce("continuing in float64, because float32 stalls")
     assert single.solved is not None
     double = np.dtype(np.float64)
     arrays = {
@@ -313,7 +316,7 @@ def _in_double(single: Solver) -> Solver:
         for name, leaf in single.arrays().items()
     }
     iterations = single.iterations
-    # Both would not always fit.
+    # Memory may not suffice for the arrays of both solvers.
     single.release()
     solver = tabular_makers.full_width_solver(
         single.solved._replace(dtype=double),
@@ -336,7 +339,7 @@ def _candidates(represented: Any, task: Task) -> tuple[tuple[str, ...], str]:
         return (_SHARED,), "infosets share regrets"
     if len(choices.candidates) > 1:
         if (task.goal.iterations or _SHORT) < _SHORT:
-            return (choices.in_subgames,), "so few iterations are no trial"
+            return (choices.in_subgames,), "there are too few iterations for a trial"
         if (sequences := _num_sequences(represented)) > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
     if choices.several_rounds:
@@ -353,14 +356,14 @@ def _try(
     names: Sequence[str],
     spent: float,
 ) -> IterativeSolver:
-    """Run a trial of several algorithms; return the best one where the trial left it.
+    """Run a trial of several algorithms and return the best solver, to be continued.
 
     Args:
       find: Reads algorithms by name.
       represented: The represented game.
-      task: What to do.
+      task: Algorithm, goal and options of the run.
       names: Names of the candidates.
-      spent: Seconds of the budget that are used up. The trial adds its own.
+      spent: Seconds of the budget that were used before the trial.
     """
     goal, most = task.goal, task.most
     rounds, seconds = _ROUNDS, goal.seconds

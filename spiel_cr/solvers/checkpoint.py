@@ -1,4 +1,4 @@
-"""Long solves survive: the solver's state in a file, and the way back."""
+"""Checkpoints: files with a solver's state, from which an interrupted run resumes."""
 
 import os
 import pathlib
@@ -18,13 +18,14 @@ from spiel_cr.solvers.iterative_solver import IterativeSolver, Snapshot
 
 
 class Keeper:
-    """Writes a solver's state from time to time and reads it back.
+    """Reader and periodic writer of a solver's checkpoint.
 
-    The state is all there is: a resumed solve gives the same bits as one that was never
-    interrupted.
+    The file holds the complete state, so a resumed run is bitwise identical to one that
+    was never interrupted.
 
     Attributes:
-      curve: what was evaluated so far; kept in the file too. Append to it.
+      curve: Points of the convergence curve so far, which the file holds, too. The
+        caller appends to this list.
     """
 
     def __init__(
@@ -34,16 +35,16 @@ class Keeper:
         solver: IterativeSolver,
         every: float,
     ) -> None:
-        """Prepares; nothing is read or written yet.
+        """Prepare; nothing is read or written yet.
 
         Args:
-          path: the checkpoint file.
-          identity: what a run must have in common with the file; JSON values.
-          solver: whose state to keep.
-          every: seconds between writes.
+          path: Path of the checkpoint.
+          identity: Properties in which the run and the file must agree, as JSON values.
+          solver: Solver of the run.
+          every: Time in seconds between two writes.
 
         Raises:
-          ValueError: `every` is not positive.
+          ValueError: If `every` is not positive.
         """
         check_number(every, "checkpoint_every", "(0, inf)")
         self._path = pathlib.Path(path)
@@ -51,21 +52,22 @@ class Keeper:
         self._every = every
         self._written = time.monotonic()
         self._identity = dict(identity)
-        # Iterations and points of the curve that the file has.
+        # Number of iterations, and of points of the curve, in the file.
         self._saved = 0, 0
         # A second thread may write too; see `drive`.
         self._writing = threading.RLock()
         self.curve: list[CurvePoint] = []
 
     def resume(self, most: int | None = None) -> bool:
-        """Puts the file's state into the solver; False where there is no file.
+        """Restore the solver's state; return False if the file does not exist.
 
         Args:
-          most: iterations that it may have; None: any number.
+          most: Maximum number of iterations of the state; None: no maximum.
 
         Raises:
-          CorruptFileError: the file was changed since it was written.
-          ValueError: it is of another game, algorithm or dtype, or has more iterations.
+          CorruptFileError: If the file was modified since it was written.
+          ValueError: If the file is of another game, algorithm or dtype, or has more
+            iterations.
         """
         if not self._path.exists():
             return False
@@ -77,9 +79,9 @@ class Keeper:
                 if name == "config" and isinstance(metadata.get("algorithm"), str):
                     name, file_value = "algorithm", metadata["algorithm"]
                     run_value = self._solver.name
-                remedy = f"this run has {run_value!r}; give the same arguments or"
+                remedy = f"this run has {run_value!r}; use the same arguments or"
                 if file_value == run_value:
-                    remedy = "this version has other settings of that name; give"
+                    remedy = "this version has other settings of that name; use"
                 raise ValueError(
                     f"{os.fspath(self._path)} is a checkpoint with {name} "
                     f"{file_value!r}, and {remedy} another checkpoint path"
@@ -91,31 +93,31 @@ class Keeper:
             raise self._damaged(str(error)) from error
         if self._solver.iterations != count:
             raise self._damaged(
-                f"iterations={count!r}, and {self._solver.iterations} in the state"
+                f"iterations={count!r}, but {self._solver.iterations} in the state"
             )
         self.curve[:] = curve
         self._saved = count, len(curve)
         if most is not None and count > most:
             raise ValueError(
                 f"the checkpoint {os.fspath(self._path)} has {count} iterations "
-                f"already, more than iterations={most}; ask for at least as many, or "
-                f"give another path"
+                f"already, more than iterations={most}; use at least as many, or "
+                f"another path"
             )
         return True
 
     def _progress(
         self, metadata: Mapping[str, Any]
     ) -> tuple[int, float, list[CurvePoint]]:
-        """Iterations, seconds and curve of a file.
+        """Return the iterations, seconds and curve of a file.
 
         Args:
-          metadata: of the file.
+          metadata: Metadata of the file.
 
         Raises:
-          CorruptFileError: they are not what a solve has.
+          CorruptFileError: If no run can have written them.
         """
         if missing := {"iterations", "seconds", "curve"} - set(metadata):
-            raise self._damaged(f"it has no {min(missing)}")
+            raise self._damaged(f"{min(missing)} is missing")
         try:
             count = check_integer(metadata["iterations"], "iterations", 0)
             seconds = check_number(metadata["seconds"], "seconds", "[0, inf)")
@@ -128,24 +130,24 @@ class Keeper:
         length = len(CurvePoint._fields) - (not self._identity.get("locks"))
         for row in rows:
             if not isinstance(row, list) or len(row) != length:
-                raise self._damaged(f"curve has the point {row!r}")
+                raise self._damaged(f"invalid point {row!r} of the curve")
             try:
                 check_integer(row[0], "iterations", 0)
                 for name, value in zip(CurvePoint._fields[1:], row[1:], strict=False):
                     check_number(value, name, "(-inf, inf)")
             except ValueError as error:
-                raise self._damaged(f"its curve has {error}") from error
+                raise self._damaged(f"invalid curve: {error}") from error
             curve.append(CurvePoint(*row))
         return count, seconds, curve
 
     def _damaged(self, problem: str) -> CorruptFileError:
         return CorruptFileError(
-            f"{os.fspath(self._path)} is a damaged checkpoint ({problem}); delete "
-            f"it to start again"
+            f"{os.fspath(self._path)} is a corrupt checkpoint ({problem}); delete "
+            f"it to start from scratch"
         )
 
     def tick(self) -> None:
-        """Writes if it is time to; warns where it cannot, for the work is not lost."""
+        """Write the state if it is due; log a warning if that fails."""
         if time.monotonic() - self._written < self._every:
             return
         try:
@@ -168,7 +170,7 @@ class Keeper:
         Args:
           is_complete: Whether the solver's state is between two iterations; False if
             an iteration was interrupted.
-          snapshot: State before that iteration. If there is none, the file keeps the
+          snapshot: State before that iteration. Without a snapshot, the file keeps the
             state that was written last.
         """
         try:
@@ -178,8 +180,8 @@ class Keeper:
                 self.write(snapshot)
             else:
                 logging.warning(
-                    "iteration %d ended in its middle, so it is not written to the "
-                    "checkpoint, which stays as it was written last",
+                    "iteration %d was interrupted, so it is not written to the "
+                    "checkpoint, which keeps the state that was written last",
                     self._solver.iterations,
                 )
         except OSError as error:

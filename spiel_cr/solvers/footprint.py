@@ -1,7 +1,7 @@
 """Estimates of the memory that solving a represented game needs.
 
 All constants were fitted to peaks of processes on CPUs (tables are in
-docs/measurements). The memory that XLA needs to compile a function grows with the
+docs/benchmarks). The memory that XLA needs to compile a function grows with the
 number of operations in it, and each array exists several times: on the host, on the
 device and in XLA's workspace.
 """
@@ -28,17 +28,17 @@ from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.mccfr.public.public_config import PublicConfig
 from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, TREE
 
-# A linear program in HiGHS, with its matrices, for each payoff.
+# Bytes of a linear program in HiGHS with its matrices: in total, and per payoff.
 _LINEAR, _LINEAR_PAYOFF = 15e6, 550
-# XLA: for any full-width function, and for each row of an array that one pass over the
-# trees writes out.
+# Bytes of XLA for any full-width function, and for each row of an array that one pass
+# over the trees writes out.
 _PROGRAM, _PROGRAM_ROW = 95e6, 0.95e6
-# XLA, for samples, whose compiled function treats each depth separately: for any
-# function, for each depth, and for each action of the widest history of each depth.
+# Bytes of XLA for sampling, whose compiled function treats each depth separately: for
+# any function, for each depth, and for each action of the widest history of each depth.
 _SAMPLED, _SAMPLED_DEPTH, _SAMPLED_ACTION = 30e6, 25e6, 2e6
-# The share of that for a function without baselines.
+# The share of these that a function without baselines needs.
 _PLAIN = 0.8
-# XLA, for a function that updates visited infosets only.
+# Bytes of XLA for a function that updates visited infosets only.
 _PROGRAM_VISITED = 120e6
 # Number of copies of the game and the state at the peak: full-width, and sampled.
 _COPIES, _COPIES_SAMPLED = 3.5, 2.5
@@ -47,8 +47,8 @@ _NUMBERS, _NUMBERS_ACTION = 12, 6
 # For each first-order method: passes over the trees in its compiled function, and
 # vectors over both players' sequences, in addition to those of CFR.
 _PASSES_AND_VECTORS = {"pdhg": (4, 16), "egt": (10, 10), "smoothing": (10, 14)}
-# Bytes per history while a tree is built; and what remains of that, in units of the
-# memory of the tree.
+# Bytes per history while a tree is built; and the memory that remains in use
+# afterwards, in units of the memory of the tree.
 _COMPILING, _COMPILED = 90, 1.3
 
 Algorithm: TypeAlias = CFRConfig | MCCFRConfig | FirstOrderConfig | PublicConfig | str
@@ -73,9 +73,9 @@ def check(
     """
     remedy = "choose smaller game parameters"
     if isinstance(algorithm, MCCFRConfig):
-        remedy = "take a smaller batch, or cfr+"
+        remedy = "use a smaller batch, or cfr+"
     elif algorithm == "lp":
-        remedy = "take cfr+, or choose smaller game parameters"
+        remedy = "use cfr+, or choose smaller game parameters"
     elif np.dtype(dtype or np.float64) != np.float32:
         remedy = "use dtype float32"
     name = algorithm if isinstance(algorithm, str) else algorithm.name
@@ -182,7 +182,7 @@ def solver_bytes(form: SequenceForm, dtype: np.typing.DTypeLike) -> float:
 
 
 def _rows(form: SequenceForm) -> int:
-    """Return how many rows of arrays one pass over both trees writes out."""
+    """Return the number of rows of arrays that one pass over both trees writes out."""
     return sum(treeplex.written_out_rows(arrays) for arrays in form.arrays)
 
 
@@ -219,7 +219,7 @@ def _sampled_bytes(tree: GameTree, config: MCCFRConfig, size: int) -> float:
     kept = {"none": 0, "average": entries}.get(config.baseline, len(histories)) * size
     if choice.visits_only(config, entries):
         points = sum(len(infosets) for infosets in tree.infosets) + int(chance.sum())
-        # By depth first, then in one array each.
+        # The tree's arrays exist twice: by depth, and joined over all depths.
         problem = len(histories) * 2 * (3 * 4 + size) + 3 * 4 * points
         problem += 4 * size * entries
         state = 5 * size * entries + (2 * size + 5) * points + kept

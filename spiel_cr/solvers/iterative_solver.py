@@ -71,13 +71,13 @@ def check_arrays(
         array = arrays.get(name, np.zeros((0, 0, 0)))
         same = array.dtype == expected.dtype and array.ndim == expected.ndim
         if not same or name not in resized and array.shape != expected.shape:
-            raise ValueError(f"its {name} is no array of such a run")
+            raise ValueError(f"its array {name} does not fit this run")
     if len(arrays) != len(like):
-        raise ValueError(f"it has the arrays {sorted(arrays)}, not {sorted(like)}")
+        raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(like)}")
 
 
 def check_numbers(arrays: Mapping[str, np.ndarray], least: Mapping[str, float]) -> None:
-    """Raise ValueError if arrays contain numbers that no run leaves.
+    """Raise ValueError if arrays contain values that no run can produce.
 
     Args:
       arrays: Arrays of a checkpoint.
@@ -90,7 +90,7 @@ def check_numbers(arrays: Mapping[str, np.ndarray], least: Mapping[str, float]) 
             part = numbers[start : start + _CHECKED]
             # Written so that NaN fails.
             if not (np.isfinite(part) & (part >= low)).all():
-                raise ValueError(f"its {name} holds numbers that no run leaves")
+                raise ValueError(f"its array {name} contains invalid values")
 
 
 class IterativeSolver(abc.ABC):
@@ -205,7 +205,7 @@ class IterativeSolver(abc.ABC):
         return Snapshot(copies, self.iterations, self.seconds)
 
     def progress_counts(self) -> dict[str, Any]:
-        """Return what a progress bar shows in addition to the iterations."""
+        """Return the values that a progress bar shows in addition to the iterations."""
         return {}
 
     def nash_conv(self) -> float:
@@ -235,7 +235,7 @@ class IterativeSolver(abc.ABC):
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return what a checkpoint must have in common with the run, as JSON values."""
+        """Return properties in which checkpoint and run must agree, as JSON."""
         return {}
 
     def outcome(self) -> dict[str, Any]:

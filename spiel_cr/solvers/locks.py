@@ -1,4 +1,4 @@
-"""Node locks as callers give them: by infoset, by node and hand, or by policy."""
+"""Node locks: strategies that are fixed by infoset, by node and hand, or by policy."""
 
 import os
 import reprlib
@@ -46,7 +46,7 @@ def lock(
     Args:
       form: The game in sequence form.
       game_form: The same game.
-      locks: See `Locks`.
+      locks: Strategies that are kept as they are, in a format of `Locks`.
 
     Raises:
       OSError, CorruptFileError: If a policy file cannot be read.
@@ -61,8 +61,8 @@ def lock(
     if not isinstance(locks, Mapping):
         if len(locks) != 2 or all(each is None for each in locks):
             raise ValueError(
-                f"locks={reprlib.repr(locks)}: give a policy of player 0 and one of "
-                f"player 1, of which one may be None"
+                f"locks={reprlib.repr(locks)}: expected a policy for each player; use "
+                f"a pair such as (policy, None)"
             )
         return locked(
             form,
@@ -72,14 +72,14 @@ def lock(
             ),
         )
     if not locks:
-        raise ValueError("locks: nothing is locked; leave them out, or name an infoset")
+        raise ValueError("locks={}: no infoset is locked; name one, or leave locks out")
     first, second = (
         np.full(decisions.num_sequences, np.nan) for decisions in form.decisions
     )
     if (lock_key := _LOCK_KEYS.get(game_form.kind)) is None:
         raise ValueError(
             f"locks={reprlib.repr(locks)}: infosets have no names in the "
-            f"{game_form.kind} form; give whole strategies, as (policy, None)"
+            f"{game_form.kind} form; use complete strategies, such as (policy, None)"
         )
     for key, strategy in locks.items():
         lock_key(game_form, (first, second), key, strategy)
@@ -93,7 +93,7 @@ def solved_form(
 
     Args:
       game_form: The represented game.
-      locks: See `Locks`.
+      locks: Strategies that are kept as they are, in a format of `Locks`.
       dtype: Arithmetic of the solver. Policies have it, too, except those of game
         trees, which are in double precision.
 
@@ -115,13 +115,14 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
 
     Raises:
       OSError: If the file cannot be read.
-      ValueError: If it is neither, or the player is missing.
+      ValueError: If the text is neither a policy file nor JSON, or the player is
+        missing.
     """
     name = os.fspath(path)
     if name.endswith(".npz") != (player is not None):
         raise ValueError(
-            f"--lock {name} --lock-player {player}: policies (.npz) need the player, "
-            f"one has no place with JSON; add --lock-player, or leave it out"
+            f"--lock {name} --lock-player {player}: a policy file (.npz) needs a "
+            f"player and JSON does not; add --lock-player, or leave it out"
         )
     if player is not None:
         return [path if p == player else None for p in range(2)]
@@ -132,13 +133,13 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
             return read_object(file.read())
     except OSError as error:
         raise type(error)(
-            f"--lock {name}: {error.strerror}; give JSON such as "
-            f'{{"0pb": [1, 0]}}, a file of JSON, or a policy file (.npz)'
+            f"--lock {name}: {error.strerror}; use JSON such as "
+            f'{{"0pb": [1, 0]}}, a JSON file, or a policy file (.npz)'
         ) from error
     except ValueError as error:
         raise ValueError(
             f"--lock {reprlib.repr(name)} is not a JSON object ({error}); use a value "
-            f'such as {{"check bet-100": {{"AA": [0, 1, 0]}}}}, or give a policy file '
+            f'such as {{"check bet-100": {{"AA": [0, 1, 0]}}}}, or a policy file '
             f"(.npz)"
         ) from error
 
@@ -146,7 +147,7 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
 def _full_strategy(
     game_form: HasSequenceForm, player: int, policy: Any
 ) -> np.ndarray | None:
-    """Return all probabilities of a player, float64 [S]; None: the player is free."""
+    """Return all probabilities of a player, float64 [S], or None without locks."""
     if policy is None:
         return None
     if isinstance(policy, str | os.PathLike):
@@ -158,7 +159,7 @@ def _full_strategy(
     adapted = as_policy(policy, game_form.game, name)
     if adapted is None:
         raise ValueError(
-            f"{name}={policy!r} is not a policy; give an OpenSpiel policy, a result, "
+            f"{name}={policy!r}: not a policy; use an OpenSpiel policy, a result, "
             f"the path of a policy file, or None"
         )
     source = member(adapted, player)
@@ -176,9 +177,9 @@ def _lock_infoset(
     players = [p for p in range(2) if key in tree.infosets[p].keys]
     if len(players) != 1:
         some = ", ".join(repr(k) for k in tree.infosets[0].keys[:_SHOWN])
-        problem = "both players have it; lock a whole policy"
+        problem = "is an infoset of both players; lock a complete policy"
         if not players:
-            problem = f"is no infoset of {tree.game}; write one such as {some}"
+            problem = f"is not an infoset of {tree.game}; use one such as {some}"
         raise ValueError(f"locks: {key!r} {problem}")
     infosets = tree.infosets[players[0]]
     infoset = infosets.keys.index(key)
@@ -208,7 +209,7 @@ def _lock_node(
         )
 
 
-# By form, what locks the infosets that a key names.
+# For each form, the function that locks the infosets that a key names.
 _LOCK_KEYS: Mapping[str, Callable[..., None]] = {
     TREE: _lock_infoset,
     PUBLIC_TREE: _lock_node,
@@ -236,8 +237,8 @@ def _row(strategy: Any, names: Mapping[int, str], where: str) -> list[float]:
         is_good = False
     if not is_good:
         raise ValueError(
-            f"locks: {where} there is {reprlib.repr(strategy)}; give probabilities of "
-            f"{', '.join(names.values())}, at least 0 and with the sum 1"
+            f"locks: {where}: invalid strategy {reprlib.repr(strategy)}; use "
+            f"nonnegative probabilities of {', '.join(names.values())} with sum 1"
         )
     return probabilities.tolist()
 
@@ -262,7 +263,7 @@ def _hands(signals: PublicTreeGame, node: int, text: str, where: str) -> np.ndar
         chosen = np.array([name.partition(" | ")[0] == text for name in names])
     if not chosen.any():
         raise ValueError(
-            f"locks: {where}: player {player} has no such hand there; choose among "
+            f"locks: {where}: player {player} cannot have this hand there; use one of "
             f"{', '.join(names[:_SHOWN])}, …"
         )
     return chosen

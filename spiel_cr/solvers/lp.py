@@ -1,16 +1,17 @@
 """Exact solution by linear programming in sequence form.
 
 Koller, Megiddo & von Stengel 1996, "Efficient computation of equilibria for extensive
-two-person games": one sparse program a player, its own realisation plan against the
-opponent's best response in dual form. On small games this is the fastest way there is,
-and it is the ground truth of the tests.
+two-person games": one sparse program per player, for the player's realisation plan
+against the opponent's best response in dual form. For small games this is the fastest
+method, and the tests use it as ground truth.
 
-HiGHS works with absolute tolerances (1e-7) and drops coefficients below 1e-9, so it
-must not see payoffs in the game's units. Each of the opponent's infosets has a unit of
-its own, the largest payoff below it: then all coefficients lie in [-1, 1], and those
-that are dropped mean nothing where they stand. An infoset with draws only below is
-worth nothing, and drops out. What HiGHS finds is checked by exact best responses; if it
-is not good, the program is tried in other forms before it is given up.
+HiGHS works with absolute tolerances (1e-7) and drops coefficients below 1e-9, so
+payoffs must not be passed in the game's units. Instead, each of the opponent's infosets
+has its own unit, the largest payoff below the infoset. Then all coefficients are in
+[-1, 1], and those that are dropped are negligible in their rows. If an infoset has only
+draws below it, its value is 0 and its variable is removed. Exact best responses check
+the solution of HiGHS; if the solution is not accurate enough, the program is solved in
+other forms before an error is raised.
 """
 
 import time
@@ -30,20 +31,20 @@ from spiel_cr.policies.conversions import Behaviours, behaviour_from_reach
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers.iterative_solver import AfterChunk, IterativeSolver
 
-# A solution is good if its NashConv is at most this share of the range of payoffs, or
-# no more than what rounding leaves of sums of the largest.
+# A solution is accepted if its NashConv is at most this share of the range of payoffs,
+# or at most the rounding error of sums of the largest payoff.
 _GOOD = 1e-8
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
-# What a strategy plays with more than this is its support; of 17 games, after 1000
-# iterations, the programs on these had an equilibrium up to rounding.
+# Sequences with more reach than this are the support of a strategy. In all of 17 games,
+# the programs on the supports after 1,000 iterations had an equilibrium up to rounding.
 _PLAYED = 1e-5
-# Where a plan comes with less than this, what it plays there is rounding.
+# At infosets that a plan reaches with less than this, its strategy is rounding error.
 _COMES = 1e-9
 
 # Forms of the program: the method of `scipy.optimize.linprog`, dual simplex or interior
-# point with crossover; and whether each infoset has a unit of its own, or the game one.
+# point with crossover; and whether each infoset has its own unit, or the game has one.
 _WAYS = [
     (by_infoset, how)
     for how in ("highs-ds", "highs-ipm")
@@ -55,10 +56,10 @@ class Solution(NamedTuple):
     """An equilibrium.
 
     Attributes:
-      behaviour: for each player float64 [S], action probabilities.
-      nash_conv_with_locks: NashConv in the game that was solved, whose locks best
-        responses keep; exact, in the game's units.
-      iterations: of the simplex algorithm, of both programs.
+      behaviour: Action probabilities of each player, float64 [S].
+      nash_conv_with_locks: NashConv in the game that was solved, in which best
+        responses keep the locks; exact, in the game's units.
+      iterations: Number of simplex iterations of both programs.
     """
 
     behaviour: tuple[np.ndarray, np.ndarray]
@@ -69,16 +70,18 @@ class Solution(NamedTuple):
 def equilibrium(
     form: layout.SequenceForm, utilities: np.ndarray, seconds: float | None = None
 ) -> Solution:
-    """Solves both players' programs and checks what comes out.
+    """Solve the linear programs of both players and check the solution.
 
     Args:
-      form: the game.
-      utilities: float64 [n], player 0's at all terminals, the scale of what is good.
-      seconds: give up after about these; None: take what it takes.
+      form: The game in sequence form.
+      utilities: Player 0's utilities at all terminal nodes, float64 [n]; they determine
+        the tolerance.
+      seconds: Approximate time limit; None: no limit.
 
     Raises:
-      SolverFailedError: no form of the programs gave a NashConv of at most 1e-8 of the
-        range of payoffs, or what rounding leaves of the largest payoff.
+      SolverFailedError: If no form of the programs gave a NashConv of at most 1e-8 of
+        the range of payoffs or, if that is larger, the rounding error of the largest
+        payoff.
     """
     payoff_range, failures = float(np.ptp(utilities)), []
     good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
@@ -112,20 +115,21 @@ def equilibrium(
 def polished(
     form: layout.SequenceForm, behaviours: Behaviours, most: int
 ) -> Solution | None:
-    """The best strategies among those that play only what is played already.
+    """Return the best strategies within the support of other strategies.
 
     Both programs are solved on the sequences that `behaviours` reaches, against all
-    that the opponent might do. That is several times faster than `equilibrium`, and an
-    equilibrium where one has no larger support. Where a plan does not come, strategies
-    stay as they are. No clock is asked, so that it is the same each time.
+    actions of the opponent. This is several times faster than `equilibrium`, and the
+    solution is an equilibrium if an equilibrium has no larger support. At infosets that
+    the plan does not reach, strategies do not change. The time is not limited, so the
+    result is reproducible.
 
     Args:
-      form: the game.
-      behaviours: for each player float64 [S], action probabilities.
-      most: iterations of the simplex algorithm for each program.
+      form: The game in sequence form.
+      behaviours: Action probabilities of each player, float64 [S].
+      most: Maximum number of simplex iterations of each program.
 
     Returns:
-      What came out; None: not within `most`, or there is no such solution.
+      The solution; None if it needs more iterations or does not exist.
     """
     better, count = [], 0
     reach = reach_of(form, behaviours)
@@ -156,25 +160,28 @@ def realisation_plan(
     support: np.ndarray | None = None,
     options: Mapping[str, float] | None = None,
 ) -> tuple[np.ndarray, float, int]:
-    """A maximin strategy of one player.
+    """Compute a maximin strategy of one player.
 
-    Maximises the value q of the opponent's decision tree at its root, subject to: x is
-    a realisation plan of `player`, and no opponent's infoset is worth more to `player`
-    than any of its actions; a locked one, than the mean of its actions.
+    The program maximises the value q of the opponent's decision tree at its root. Its
+    constraints are: x is a realisation plan of `player`; and no infoset of the opponent
+    has a greater value to `player` than any of its actions or, if it is locked, than
+    the mean of its actions.
 
     Args:
-      form: the game.
-      player: whose strategy.
-      by_infoset, method: see `_WAYS`.
-      support: bool [S], sequences that may be played; None: all.
-      options: of HiGHS: when to give up.
+      form: The game in sequence form.
+      player: Player whose strategy is computed.
+      by_infoset: Whether each infoset of the opponent has its own unit; otherwise the
+        game has one unit.
+      method: Method of `scipy.optimize.linprog`.
+      support: Sequences that may have positive probability, bool [S]; None: all.
+      options: Options of HiGHS, such as limits on time or iterations.
 
     Returns:
       The strategy in sequence form, float64 [S]; its guaranteed expected utility for
-      `player`, as accurate as HiGHS is; and the number of simplex iterations.
+      `player`, to the accuracy of HiGHS; and the number of simplex iterations.
 
     Raises:
-      SolverFailedError: HiGHS found no optimum; its own words.
+      SolverFailedError: If HiGHS did not find an optimum, with its message.
     """
     decisions, other = form.decisions[player], form.decisions[1 - player]
     num_sequences, other_count = decisions.num_sequences, other.num_sequences
@@ -184,17 +191,17 @@ def realisation_plan(
     unit, root_unit = _units(other, columns, values)
     if not by_infoset:
         unit[:] = root_unit
-    # Of the row of each sequence of the opponent: that of the infoset which owns it.
+    # The unit of an opponent sequence's row is that of the infoset that owns it.
     row_unit = np.append(root_unit, unit[other.owner[1:]])
     row_unit = np.where(row_unit > 0, row_unit, 1.0)
-    # payoff[s', s]: what `player` gets where the sequences end together.
+    # payoff[s', s] is the payoff of `player` at terminal nodes of both sequences.
     payoff = sparse.csr_array(
         (values / row_unit[columns], (columns, rows)),
         shape=(other_count, num_sequences),
     )
     plan = _plan(form, player)
     # tree[s', j]: +1 where infoset j of the opponent follows s', -1 where it owns s';
-    # in units of j over units of the row. Where all payoffs below j are zero, so is q.
+    # in units of j over units of the row. If all payoffs below j are 0, q is 0, too.
     tree = _flow(other).T.tocoo()
     ratio = tree.data * (unit[tree.col] / row_unit[tree.row])
     tree = sparse.csr_array((ratio, (tree.row, tree.col)), shape=tree.shape)
@@ -229,26 +236,32 @@ def realisation_plan(
 
 
 def _time_left(end: float | None) -> dict[str, float]:
-    """Options of HiGHS: to give up at `end`, by `time.perf_counter`; None: never.
+    """Return the options of HiGHS for a time limit.
+
+    Args:
+      end: End of the time limit, by `time.perf_counter`; None: no limit.
 
     Raises:
-      SolverFailedError: that has passed.
+      SolverFailedError: If the end has passed.
     """
     if end is None:
         return {}
     left = end - time.perf_counter()
     if left <= 0:
-        raise SolverFailedError("no time was left")
+        raise SolverFailedError("the time limit was reached")
     return {"time_limit": left}
 
 
 def _plan(form: layout.SequenceForm, player: int) -> sparse.csr_array:
-    """[n, S]: zero times a realisation plan; locked infosets play as they must."""
+    """Return the linear equations of a realisation plan with locks, [n, S].
+
+    The product of the matrix and a realisation plan that respects the locks is zero.
+    """
     decisions, rows = form.decisions[player], form.locks[player]
     flow = _flow(decisions)
     if rows is None:
         return flow
-    # Of each locked sequence: its reach is its share of what comes to the infoset.
+    # The reach of a locked sequence is its probability times the reach of its infoset.
     ends = 1 + np.flatnonzero(~np.isnan(rows[1:]))
     above = decisions.parent[decisions.owner[ends]]
     number = np.arange(len(ends))
@@ -259,7 +272,7 @@ def _plan(form: layout.SequenceForm, player: int) -> sparse.csr_array:
 
 
 def _at_locks(form: layout.SequenceForm, player: int) -> sparse.csr_array:
-    """[n, S - 1]: joins the rows of a locked infoset's sequences by its strategy."""
+    """Return a matrix [n, S - 1] that averages the rows of locked infosets."""
     decisions, rows = form.decisions[player], form.locks[player]
     count = decisions.num_sequences - 1
     if rows is None:
@@ -277,12 +290,12 @@ def _at_locks(form: layout.SequenceForm, player: int) -> sparse.csr_array:
 def _units(
     decisions: Decisions, sequences: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """The largest |payoff| below each infoset, and of all; where there is none, 0.
+    """Return the largest |payoff| below each infoset, and of all; 0 if none.
 
     Args:
-      decisions: of the player whose infosets get units.
-      sequences: int32 [nnz], the player's sequences in the coupling.
-      values: float64 [nnz], payoffs times chance.
+      decisions: Decisions of the player whose infosets get units.
+      sequences: The player's sequences in the payoff coupling, int32 [nnz].
+      values: Payoffs times probabilities of chance, float64 [nnz].
 
     Returns:
       float64 [I], and the largest of all.
@@ -297,7 +310,7 @@ def _units(
 
 
 def _flow(decisions: Decisions) -> sparse.csr_array:
-    """[I, S]: +1 at each infoset's parent sequence, -1 at its own sequences."""
+    """Return [I, S]: +1 at an infoset's parent sequence, -1 at its own sequences."""
     infosets = np.arange(len(decisions))
     owner = decisions.owner[1:]
     signs = np.concatenate([np.ones(len(infosets)), -np.ones(len(owner))])
@@ -323,11 +336,11 @@ class LinearSolver(IterativeSolver):
         self.solution: Solution | None = None
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return nothing: there is no checkpoint."""
+        """Return nothing, because checkpoints are not supported."""
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
-        """Do nothing: there is no checkpoint."""
+        """Do nothing, because checkpoints are not supported."""
 
     def run(
         self,
@@ -336,7 +349,7 @@ class LinearSolver(IterativeSolver):
         seconds: float | None = None,
         after_chunk: AfterChunk | None = None,
     ) -> bool:
-        """Solve both programs, unless that was done before.
+        """Solve both programs, unless they are solved already.
 
         Args:
           iterations: Not used.

@@ -1,12 +1,14 @@
-"""OpenSpiel's CFR solvers by their names: change one import.
+"""CFR solvers with the interface of OpenSpiel's: change one import.
 
 `open_spiel.python.algorithms.cfr.CFRPlusSolver(game)` becomes
-`spiel_cr.CFRPlusSolver(game)`, and so does `CFRSolver` there; `LCFRSolver(game)` and
-`DCFRSolver(game)` of `discounted_cfr` are `CFRSolver(game, "lcfr")` and
-`CFRSolver(game, "dcfr")`: iterate by iterate they are the same.
+`spiel_cr.CFRPlusSolver(game)`, and `cfr.CFRSolver(game)` becomes
+`spiel_cr.CFRSolver(game)`. `LCFRSolver(game)` and `DCFRSolver(game)` of
+`discounted_cfr` become `CFRSolver(game, "lcfr")` and `CFRSolver(game, "dcfr")`. Their
+iterates are the same.
 
-As OpenSpiel's solvers, these can be pickled and copied. A pickle holds the game's
-string, not its tree, which is built again; spiel_cr itself never loads pickles.
+Like OpenSpiel's solvers, these can be pickled and copied. A pickle holds the game's
+string and not its tree, which is built again on loading. spiel_cr never loads pickles
+itself.
 """
 
 from typing import Any, Self
@@ -83,16 +85,16 @@ class CFRSolver:
         self.game = tree.game
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds: how to make the solver, and its arrays.
+        """Return the contents of a pickle: how to make the solver, and its arrays.
 
         Raises:
-          ValueError: If the game cannot be made again from its string.
+          ValueError: If the game cannot be loaded from its string.
         """
         if load_again(self.game) is None:
             raise ValueError(
                 f"{one_line(self.game)} cannot be pickled: OpenSpiel cannot load it "
-                f"again by this string; register the game with its parameters, or keep "
-                f"its policy instead (average_policy)"
+                f"from this string; register the game with its parameters, or store "
+                f"the policy instead (average_policy)"
             )
         return {
             "game": str(self.game),
@@ -105,10 +107,10 @@ class CFRSolver:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Build the game's tree and the solver, and put the arrays back.
+        """Build the game tree and the solver, and restore the arrays.
 
         Raises:
-          ValueError: If the game is not registered, or is not the same game any more.
+          ValueError: If the game is not registered, or has changed since.
         """
         name = state["game"]
         try:
@@ -121,7 +123,7 @@ class CFRSolver:
         tree = as_tree(game, memory_limit=state["memory_limit"])
         if tree.game_id != state["fingerprint"]:
             raise ValueError(
-                f"the pickled solver is of another game of the name {one_line(name)}; "
+                f"the pickled solver is of another version of {one_line(name)}; "
                 f"load it with the version of the game that it was made for"
             )
         solver = _make_solver(tree, state["config"], state["dtype"])
@@ -129,7 +131,7 @@ class CFRSolver:
         self._take(tree, solver, state["memory_limit"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a solver of its own that shares the game's tree."""
+        """Return an independent solver that shares the game tree."""
         original = self._solver
         solver = _make_solver(self._tree, original.config, original.dtype)
         solver.restore(_copied(original), seconds=original.seconds)
@@ -144,26 +146,26 @@ class CFRSolver:
 
     @property
     def iterations(self) -> int:
-        """Iterations done so far."""
+        """Number of iterations completed."""
         return self._solver.iterations
 
     def evaluate_and_update_policy(self, iterations: int = 1) -> None:
-        """Does one iteration, or several in one call, which is much faster each."""
+        """Run one iteration, or several in one call, which is much faster."""
         self._solver.run(check_iterations(iterations))
 
     def average_policy(self) -> openspiel_policy.TabularPolicy:
-        """The average strategy so far; uniform before the first iteration."""
+        """Return the average strategy; uniform before the first iteration."""
         behaviours = [self._solver.average_behaviour(p) for p in range(2)]
         return tabular_policy(self._tree, behaviours)
 
     def current_policy(self) -> openspiel_policy.TabularPolicy:
-        """The last iterate."""
+        """Return the strategy of the last iteration."""
         behaviours = [self._solver.current_behaviour(p) for p in range(2)]
         return tabular_policy(self._tree, behaviours)
 
 
 def _make_solver(tree: GameTree, config: Any, dtype: np.typing.DTypeLike) -> Solver:
-    """Return a solver of the game at its start, without the game's forced moves."""
+    """Return a solver at its start, in the game without forced moves."""
     return cfr.make_solver(
         forced.without(tree.sequence_form), config=config, dtype=dtype
     )
@@ -175,7 +177,7 @@ def _copied(solver: Solver) -> dict[str, np.ndarray]:
 
 
 def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802
-    """CFR+ solver with the interface of OpenSpiel's class `cfr.CFRPlusSolver`.
+    """Return a CFR+ solver with the interface of OpenSpiel's class `cfr.CFRPlusSolver`.
 
     Args:
       game: OpenSpiel game string, game, or game tree.

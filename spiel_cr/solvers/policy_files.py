@@ -1,4 +1,4 @@
-"""Policies in files: strategies on forms of games, tables, and networks."""
+"""Policy files: strategies for represented games, tables, and networks."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ class _Content(NamedTuple):
     Attributes:
       check: Raises an error for files that are invalid whatever the game.
       load: Makes the policy from a path, a game or None, and the file's metadata.
-      needs_tree: Whether they hold policies of game trees.
+      needs_tree: Whether the files hold policies of game trees.
       form: Class of the represented game of such policies, if it is not a game tree.
     """
 
@@ -50,17 +50,17 @@ class PolicyFile:
 
     @property
     def needs_tree(self) -> bool:
-        """Whether it holds a policy of a game tree."""
+        """Whether the file holds a policy of a game tree."""
         return self._content.needs_tree
 
     @property
     def is_of_public_tree(self) -> bool:
-        """Whether it holds a policy of a public-tree game."""
+        """Whether the file holds a policy of a public-tree game."""
         return self._content.form is PublicTreeGame
 
     @property
     def is_of_phantom_game(self) -> bool:
-        """Whether it holds a policy of a phantom game."""
+        """Whether the file holds a policy of a phantom game."""
         return self._content.form is PhantomGame
 
     def check(self) -> None:
@@ -104,8 +104,9 @@ def load_policy(
     """Load a policy from a file.
 
     Args:
-      path: A file that `Result.save` or --save wrote.
-      game: The game that it must be for, in any form; None: the one named in the file.
+      path: Path of a file that `Result.save` or --save wrote.
+      game: Game for which the policy must be, in any form; None: the game that the file
+        names.
 
     Returns:
       A policy of OpenSpiel's Python interface. For a game tree, a table over every
@@ -117,8 +118,8 @@ def load_policy(
       OSError: If the file does not exist, or cannot be read.
       CorruptFileError: If the file was not written by spiel_cr, was modified since, or
         holds invalid probabilities.
-      ValueError: If the file holds no policy, or one for another game; or OpenSpiel
-        cannot load its game by name.
+      ValueError: If the file does not hold a policy, or holds one for another game; or
+        if OpenSpiel cannot load the game by its name.
 
     Example:
       >>> import spiel_cr
@@ -159,7 +160,7 @@ def _on_form(form: type, make: Callable[[Opened, atomic.Path, Any], Any]) -> _Co
 def _public_tree(
     opened: Opened, path: atomic.Path, metadata: Mapping[str, Any]
 ) -> PublicTreeGame:
-    """Represent the game of a policy as it was when the policy was written."""
+    """Represent a policy's game as when the policy was written, merged or not."""
     if not loading.declared(opened):
         raise other_game(f"{path}: a policy", str(metadata.get("game")), opened.game)
     unmerged = loading.public_tree_game(opened)

@@ -53,10 +53,10 @@ class GameOptions:
         no limit; None: 70% of the memory available to the process, at least 1 GB (see
         `memory.default_limit`), or the limit of the checkpoint that is resumed.
       cache: Folder in which game trees are kept for later runs.
-      buckets: For each player which infosets share one row of regrets and one strategy:
-        None, numbers [I] by logical infoset, or a mapping from information state
-        strings to anything hashable (strings that are left out are not shared). In
-        public-tree form, infosets are numbered after private states with equal
+      buckets: Sets of infosets that share one row of regrets and one strategy, for each
+        player: None, numbers [I] by logical infoset, or a mapping from information
+        state strings to anything hashable (strings that are left out are not shared).
+        In public-tree form, infosets are numbered after private states with equal
         strategies were merged, as in the result's `form.decisions`; a `PublicTreeGame`
         is solved as it is, so its own infosets are numbered. The result is a strategy
         of the full game, and so is its NashConv.
@@ -106,11 +106,12 @@ class Need(NamedTuple):
     """Requirements of a task on the representation of a game.
 
     Attributes:
-      rejected: For each form that cannot serve the task, an error message.
-      prefers_declared: Whether a large game is given the form that it declares.
+      rejected: Error messages by form, for forms that cannot serve the task.
+      prefers_declared: Whether a large game is represented in the form that it
+        declares.
       observations: Whether game trees need observations.
       features: Tensors that networks read, as `deep_config.FEATURES`; None: none.
-      checkpoint: Form and path of the checkpoint that is resumed; None: there is none.
+      checkpoint: Form and path of the checkpoint that is resumed, if any.
     """
 
     rejected: Mapping[str, str]
@@ -125,7 +126,7 @@ class Reason(NamedTuple):
 
     Attributes:
       form: One of `FORMS`, but not "auto".
-      text: Half a sentence; empty if there was no choice.
+      text: Half a sentence; empty if only one form was possible.
     """
 
     form: str
@@ -154,16 +155,16 @@ def represent(
     Args:
       game: OpenSpiel game string, game, or a form of it, which is kept if it suits.
       options: Options of the representation; by default all defaults.
-      need: Requirements of the task; by default there are none.
-      progress: Whether to show on stderr how far a long walk is.
+      need: Requirements of the task; by default no requirements.
+      progress: Whether to show the progress of long enumerations on stderr.
 
     Returns:
-      The represented game, and why it has this form.
+      The represented game, and the reason for its form.
 
     Raises:
       pyspiel.SpielError: If OpenSpiel does not know the game.
-      ValueError: If the form that is asked for cannot serve the task, or is not that of
-        the game or of the checkpoint; or the game does not have the features.
+      ValueError: If the requested form cannot serve the task, or is not that of the
+        game or of the checkpoint; or if the game does not have the features.
       GameTooLargeError: If the game takes more memory than the limit, and cannot be
         simulated.
     """
@@ -195,7 +196,7 @@ def represent(
         able = options.form == "auto" and PHANTOM not in need.rejected
         if not able or phantom_rules(opened.rules) is None:
             raise
-        reason = Reason(PHANTOM, "OpenSpiel's information states forget players' moves")
+        reason = Reason(PHANTOM, "OpenSpiel's information states have imperfect recall")
         return _phantom(opened, options, progress), reason
     return tree, reason
 
@@ -217,7 +218,7 @@ def _public_tree(
     return form
 
 
-# Forms other than the tree, which can fail in ways that lead to one of these.
+# Builders of forms other than the tree; if building a tree fails, one of them may run.
 _BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] = {
     PHANTOM: _phantom,
     PUBLIC_TREE: _public_tree,
@@ -243,7 +244,7 @@ def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Re
         game.check()
         if form not in ("auto", PUBLIC_TREE):
             raise ValueError(
-                f"form={form!r}: {game.game} was given as a public-tree game; give the "
+                f"form={form!r}: {game.game} is a `PublicTreeGame` already; use the "
                 f"OpenSpiel game itself, or leave form out"
             )
     if form == "auto":
@@ -254,7 +255,7 @@ def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Re
         checkpoint_form, path = need.checkpoint
         _check_checkpoint_form(checkpoint_form, path, form)
         if form == "auto":
-            text = f"{path} has this form"
+            text = f"the checkpoint {path} has this form"
             if checkpoint_form in need.rejected:
                 raise ValueError(f"{text}: {need.rejected[checkpoint_form]}")
             return Reason(checkpoint_form, text)
@@ -273,8 +274,8 @@ def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Re
 def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason:
     """Return the form that a game declares, if the game is large, or the tree.
 
-    Public trees also suit games with deals of probability zero, which OpenSpiel's tools
-    walk through and may reject. Takes up to a second.
+    Public trees are also used for games with deals of probability zero, which
+    OpenSpiel's tools enumerate and may reject. The estimate takes up to a second.
     """
     if declared(opened):
         other = PUBLIC_TREE
@@ -285,7 +286,7 @@ def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason
     if other in need.rejected:
         return Reason(TREE)
     if impossible := game_checks.impossible_outcomes(opened.game.new_initial_state()):
-        text = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
+        text = f"OpenSpiel also lists {len(impossible):,} deals of probability zero"
         return Reason(PUBLIC_TREE, text)
     most = min(_MANY, memory.histories_within(memory.parse_limit(memory_limit)))
     histories = estimate.estimate_histories(opened.game, room=most)
@@ -298,7 +299,7 @@ def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason
 def _reason_to_simulate(
     opened: Opened, options: GameOptions, need: Need, error: GameTooLargeError
 ) -> Reason:
-    """Return why a game whose tree is too large is simulated.
+    """Return the reason for simulating a game whose tree is too large.
 
     Args:
       opened: The game.
@@ -307,7 +308,7 @@ def _reason_to_simulate(
       error: The error that building the tree raised.
 
     Raises:
-      GameTooLargeError: If the game cannot be simulated, or must not be.
+      GameTooLargeError: If the game cannot or must not be simulated.
     """
     free = options.form == "auto" and need.checkpoint is None
     if free and SIMULATOR not in need.rejected:
@@ -340,7 +341,7 @@ def checkpoint_metadata(path: atomic.Path | None) -> Mapping[str, Any]:
 
 
 def checkpoint_form(path: atomic.Path | None) -> tuple[str, str] | None:
-    """Return the form and the path of a checkpoint; None: it cannot be read."""
+    """Return the form and the path of a checkpoint, or None if it cannot be read."""
     metadata = checkpoint_metadata(path)
     if path is None or metadata.get("kind") != "checkpoint":
         return None
@@ -353,9 +354,9 @@ def checkpoint_form(path: atomic.Path | None) -> tuple[str, str] | None:
 
 
 def _check_checkpoint_form(checkpoint_form: str, path: str, form: str) -> None:
-    """Raise an error if a checkpoint cannot be resumed in the form that is asked for.
+    """Raise an error if a checkpoint cannot be resumed in the requested form.
 
-    The reader of the file distinguishes the forms that are enumerated.
+    Errors about different enumerated forms are raised when the file is read.
 
     Raises:
       ValueError: If exactly one of the two forms is simulated.
@@ -364,6 +365,6 @@ def _check_checkpoint_form(checkpoint_form: str, path: str, form: str) -> None:
     if form != "auto" and simulated != (checkpoint_form == SIMULATOR):
         origin = "a game tree" if simulated else "a simulated game"
         raise ValueError(
-            f"the checkpoint {path} is of {origin}; leave form={form!r} (--form "
-            f"{form}) out, or give another path"
+            f"form={form!r}: the checkpoint {path} is of {origin}; leave form (--form "
+            f"{form}) out, or use another path"
         )

@@ -1,6 +1,4 @@
-"""The one loop that drives every solver to its goal: clock, curve, checkpoints,
-bars.
-"""
+"""Main loop of all solvers: time limit, curve, checkpoints and progress bars."""
 
 import contextlib
 import dataclasses
@@ -23,7 +21,7 @@ _EVALUATION_GROWTH = 1.2
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """When a run stops, and when NashConv is evaluated.
+    """Criteria for stopping a run and for evaluating NashConv.
 
     Attributes:
       iterations: Maximum number of iterations. Each one updates both players once; a
@@ -75,7 +73,7 @@ class Goal:
         return self.until is not None or self.eval_every is not None
 
     def is_late(self, seconds: float) -> bool:
-        """Return whether so many seconds of iterating use up the time budget."""
+        """Return whether an iterating time in seconds uses up the time budget."""
         return self.seconds is not None and seconds >= self.seconds
 
     def next_evaluation(self, done: int, most: int) -> int:
@@ -146,14 +144,14 @@ class _Saving:
 
         Args:
           solver: The solver, whose state the checkpoint has.
-          keeper: Writer of its checkpoint; None: there is no checkpoint.
+          keeper: Writer of its checkpoint; None: the run has no checkpoint.
         """
         self._solver, self._keeper = solver, keeper
         solver.saves = keeper is not None
         self.completed, self.iterates = solver.iterations, False
 
     def save(self) -> bool:
-        """Write what the checkpoint lacks, from any thread; see `interrupts.saving`."""
+        """Write results that the checkpoint lacks; `interrupts.saving` calls this."""
         if self._keeper is None or self._keeper.is_saved(self.completed):
             return True
         snapshot = self._solver.snapshot
@@ -165,7 +163,7 @@ class _Saving:
 
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:
-        """Run the block, and write the last state at its end, however it ends."""
+        """Run the block, and write the last state at its end, also after an error."""
         with interrupts.saving(self.save):
             try:
                 yield
@@ -200,15 +198,15 @@ def drive(
     The last state is written also if an exception or an interrupt ends the run.
 
     Args:
-      solver: The solver, at its start or where a checkpoint left it.
-      goal: When to stop and when to evaluate.
+      solver: The solver, at its start or as restored from a checkpoint.
+      goal: Criteria for stopping and evaluating.
       keeper: Writer of the checkpoint; None: no checkpoint.
       most: Number of iterations to stop at.
       progress: Whether to show a progress bar on stderr.
 
     Returns:
-      The solver that did the last iteration; the points of the convergence curve; and
-      why the run stopped, see `Result.stop_reason`.
+      The solver of the last iteration; the points of the convergence curve; and the
+      reason for stopping, see `Result.stop_reason`.
     """
     curve = list(solver.curve) if keeper is None else keeper.curve
     options = {
@@ -246,7 +244,8 @@ def drive(
                 return "seconds"
             return "iterations" if solver.iterations >= most else ""
 
-        # A resumed run may start where an uninterrupted one evaluated, and stopped.
+        # A resumed run may start at an iteration at which an uninterrupted run
+        # evaluates and stops.
         done = solver.iterations
         due = done > 0 and goal.next_evaluation(done - 1, most) == done
         reason = stop_reason(evaluates=due)
@@ -261,8 +260,8 @@ def drive(
             reason = stop_reason(evaluates=True, stopped=stopped)
     if solver.iterations == MOST_ITERATIONS and reason == "iterations":
         logging.warning(
-            "%s stops at %d iterations, the most that are counted; draw more "
-            "per iteration with a larger batch",
+            "%s stops at %d iterations, the maximum; use a larger batch to sample "
+            "more per iteration",
             solver.name,
             MOST_ITERATIONS,
         )

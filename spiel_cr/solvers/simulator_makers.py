@@ -1,4 +1,4 @@
-"""Makers of solvers that sample games without a tree into a table."""
+"""Makers of solvers for simulated games, which store visited infosets in a table."""
 
 import dataclasses
 import os
@@ -50,7 +50,7 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
         if source.max_actions > _MOST_ACTIONS:
             raise GameTooLargeError(
                 f"{source.game}: decisions have up to {source.max_actions:,} actions, "
-                f"and a table takes at most {_MOST_ACTIONS:,}; choose smaller game "
+                f"and a table supports at most {_MOST_ACTIONS:,}; use smaller game "
                 f"parameters"
             )
         size, kept = _kept_limits(options.memory_limit, task.path)
@@ -75,11 +75,12 @@ def make_table(represented: Opened, task: Task) -> TableSolver:
 
 
 def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
-    """Return the kind of keys, the simulator, and the bytes that hand buckets take.
+    """Return the kind of keys, the simulator, and the memory of hand buckets in bytes.
 
     Raises:
       GameTooLargeError: If buckets need more memory than the limit.
-      ValueError: See `key_making.make_source`.
+      ValueError: If the game cannot be simulated with these options, see
+        `key_making.make_source`.
     """
     kind = key_making.kind_for(
         opened, use_rules=options.batched_rules, buckets=options.hand_buckets
@@ -88,7 +89,7 @@ def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
     rules: Any = opened.rules
     if options.hand_buckets is not None and not options.batched_rules:
         raise ValueError(
-            f"hand_buckets={options.hand_buckets} needs the game's batched rules; "
+            f"hand_buckets={options.hand_buckets}: needs the game's batched rules; "
             f"leave batched_rules=False (--no-batched-rules) out"
         )
     if options.hand_buckets is not None and hasattr(rules, "bucket_bytes"):
@@ -104,8 +105,8 @@ def _check_room(opened: Opened, options: GameOptions, taken: int) -> None:
     if taken + memory.BASE_BYTES > size:
         raise GameTooLargeError(
             f"{memory.describe_limit(options.memory_limit, size)}, and buckets of "
-            f"{opened.game} take about {memory.describe_bytes(taken)} beside Python; "
-            f"raise the limit, or give fewer hand_buckets"
+            f"{opened.game} need about {memory.describe_bytes(taken)} besides Python; "
+            f"raise the limit, or use fewer hand_buckets"
         )
 
 
@@ -114,12 +115,12 @@ def _kept_limits(
 ) -> tuple[int, int | None]:
     """Return the memory limit in bytes, and the table's share in a checkpoint.
 
-    A resumed run has the limits that it began with: a table of another size might be
-    full at another time, and the run would not be bitwise reproducible.
+    A resumed run keeps the limits with which it started: a table of another size might
+    be full at another time, and the run would not be bitwise reproducible.
 
     Args:
-      limit: As the caller gave it.
-      checkpoint_path: File of the run, which need not exist.
+      limit: Memory limit that the caller chose.
+      checkpoint_path: Checkpoint of the run, which need not exist.
 
     Returns:
       The limit, and the bytes of the table; None for the latter without a checkpoint.
@@ -134,9 +135,9 @@ def _kept_limits(
             most = memory.machine_bytes() if limit is None else size
             if not 0 < room < size <= most:
                 raise ValueError(
-                    f"the checkpoint {os.fspath(checkpoint_path)} was begun with a "
+                    f"the checkpoint {os.fspath(checkpoint_path)} was started with a "
                     f"table of {memory.describe_bytes(room)}, more than this machine "
-                    f"may have; go on where there is more memory, or give another path"
+                    f"can hold; resume it on a larger machine, or use another path"
                 )
             return size, room
     return int(memory.parse_limit(limit)), None
@@ -151,11 +152,11 @@ def _has_batch(algorithm: Any) -> bool:
 
 
 def _largest_batch(source: Simulator, config: MCCFRConfig, free: float) -> int:
-    """Return the largest batch that so many bytes hold, with one trajectory's infosets.
+    """Return the largest batch that fits into memory with one trajectory's infosets.
 
     Args:
-      source: Of the game.
-      config: The algorithm; its batch is not used.
+      source: Simulator of the game.
+      config: Settings of the algorithm; its batch is not used.
       free: Bytes for batch and table.
     """
     actions, length = source.max_actions, source.game.max_game_length()
@@ -164,7 +165,7 @@ def _largest_batch(source: Simulator, config: MCCFRConfig, free: float) -> int:
     free -= trajectory_bytes(config, actions, length)
     largest = free // each
     if config.scheme == "external":
-        # Visits of all actions have a share of their own, however small the batch is.
+        # External sampling reserves a share for visits of all actions with any batch.
         free -= BRANCHES * free
         largest = min(largest, free // states) if states else largest * (free >= 0)
     return max(0, int(largest))
@@ -175,23 +176,24 @@ def _with_batch(
 ) -> tuple[MCCFRConfig, int]:
     """Return the algorithm with a batch that fits, and the bytes for table and batch.
 
-    A batch that the caller did not choose is halved until it takes at most half of the
-    memory, because the memory that trajectories may need grows with the longest match
-    that the game declares.
+    If the caller did not choose a batch, it is halved until it needs at most half of
+    the memory, because the memory that trajectories may need grows with the longest
+    match that the game declares.
 
     Args:
-      source: Of the game.
-      task: What is to be done.
+      source: Simulator of the game.
+      task: Algorithm, goal and options of the run.
       size: The memory limit in bytes.
       taken: Bytes of buckets.
 
     Raises:
-      GameTooLargeError: If the batch does not fit; names the largest one that does.
+      GameTooLargeError: If the batch does not fit; the message names the largest one
+        that does.
     """
     config: MCCFRConfig = task.algorithm.config_in(SIMULATOR)
     free = size - memory.BASE_BYTES - taken
     if not _has_batch(task.algorithm.specification):
-        # Not by what workers hold: the same limit gives the same batch.
+        # Workers are ignored here, so that the batch depends on the limit only.
         most, batch = max(1, _largest_batch(source, config, free / 2)), config.batch
         while batch > most:
             batch //= 2
@@ -204,8 +206,8 @@ def _with_batch(
         config = dataclasses.replace(config, batch=batch)
     elif config.batch < SMALL_BATCH:
         logging.warning(
-            "%s: in games that are not compiled a batch costs milliseconds, however "
-            "small it is; batch=%d leaves most of them unused, batch=4096 does not",
+            "%s: in simulated games a batch takes milliseconds, even if it is small; "
+            "batch=%d wastes most of that time, use a batch such as 4096",
             config.name,
             config.batch,
         )
@@ -235,8 +237,8 @@ def make_boards(represented: Opened, task: Task) -> TableSolver:
     """
     if task.options.hand_buckets is None:
         raise ValueError(
-            f"algorithm={task.algorithm.specification!r} draws boards for hands in "
-            f"buckets: give hand_buckets (--hand-buckets), such as "
+            f"algorithm={task.algorithm.specification!r} samples boards for hands in "
+            f"buckets; set hand_buckets (--hand-buckets), such as "
             f"'169-200-200-200' for limit hold'em"
         )
     kind, source, taken = _source(represented, task.options)

@@ -1,4 +1,4 @@
-"""Solving a game by any algorithm, in the form that suits both: `solve`."""
+"""The function `solve`, which solves a game by any algorithm in a suitable form."""
 
 import time
 from typing import Any
@@ -26,13 +26,13 @@ def task_of(
     dtype: np.typing.DTypeLike | None = None,
     seed: int = 0,
 ) -> Task:
-    """Reads and checks what `solve` is asked for, but the game; nothing is compiled.
+    """Read and check the arguments of `solve` except the game; nothing is built.
 
-    Args: as of `solve`.
+    The arguments are those of `solve`.
 
     Raises:
-      ValueError: a bad argument, whatever the game.
-      ImportError: optax is missing, and networks are asked for.
+      ValueError: If an argument is invalid for every game.
+      ImportError: If networks are trained and optax is not installed.
     """
     return Task(
         algorithms.find(algorithm),
@@ -58,10 +58,9 @@ def solve(
     """Solve a game by CFR, sampling, networks or linear programming.
 
     The run is deterministic: with the same arguments and without a limit on seconds,
-      the
-    result is bitwise the same on the same machine, whether the run was interrupted and
-    resumed or not. If several workers simulate a game, this needs a memory limit and a
-    table that is not full.
+    the result is bitwise reproducible on the same machine, even if the run was
+    interrupted and resumed. If several workers simulate a game, this requires a memory
+    limit and a table that is not full.
 
     Args:
       game: OpenSpiel game string, game, or represented game.
@@ -69,7 +68,7 @@ def solve(
         the goal; `Result.reason` explains the choice. Otherwise a name with parameters,
         such as "cfr+", "dcfr(alpha=1.5)", "evr-mccfr(batch=1024)", "public-vr+",
         "pdhg", "sd-cfr(hidden=64)" or "mmd" (whose result is a mean of its last
-        parameters), or a function, which is a regret rule of your own
+        parameters), or a function, which is a custom regret rule
         (`regret_matching.CustomRule`). "lp" computes an equilibrium by linear
         programming, always in float64, whose NashConv is at most 1e-8 of the range of
         payoffs or the rounding error of the largest payoff. `algorithms.ALGORITHMS`
@@ -119,7 +118,7 @@ def solve(
         if task.algorithm.family is algorithms.AUTO:
             announce("choosing an algorithm", progress=progress)
         elif task.algorithm.family.iterates:
-            program = f"compiling the program of {task.algorithm.name}"
+            program = f"compiling {task.algorithm.name}"
             announce(program, progress=progress)
         solver = task.solver(represented)
         trial_seconds = solver.seconds

@@ -1,4 +1,4 @@
-"""Solvers of games that are represented in arrays, one function for each family."""
+"""Makers of solvers for games that are represented in arrays, one for each family."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def full_width_solver(
       solved: The represented game.
       config: The algorithm.
       dtype: Arithmetic, float64 or float32.
-      buckets: For each player the bucket of each infoset, or None.
+      buckets: Bucket of each infoset for each player, int32 [I], or None.
     """
     form = solved.sequence_form
     if all(labels is None for labels in buckets):
@@ -85,7 +85,7 @@ def sampled_in_public(represented: PublicTreeGame, task: Task) -> IterativeSolve
 
 
 def _sampling(solver: Solver, solved: SolvedForm, task: Task, batch: int) -> Solver:
-    """Set what a sampling solver reports; `batch` trajectories for each player."""
+    """Set the seed, and the number of trajectories per player, of a sampling solver."""
     solver.solved, solver.seed = solved, task.seed
     solver.trajectories_per_iteration = 2 * batch
     return solver

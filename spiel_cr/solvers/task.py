@@ -1,6 +1,6 @@
-"""A `Task`: algorithm, goal and options of a solve, checked before any work.
+"""Class `Task`: algorithm, goal and options of a solve, checked before any work.
 
-What the families of algorithms can do is data; `algorithms` lists them.
+The abilities of a family of algorithms are data; `algorithms` lists the families.
 """
 
 import dataclasses
@@ -30,16 +30,16 @@ from spiel_cr.solvers.representation import (
 from spiel_cr.solvers.run import Checkpoint, Goal
 
 _ONLY_TREE = (
-    "{} needs the compiled game, for signal games have no information-state strings; "
-    "give form='tree', or buckets as numbers by logical infoset"
+    "{} needs the game tree, because public-tree games have no information state "
+    "strings; use form='tree', or buckets as numbers by logical infoset"
 )
 _ONLY_SIMULATED = (
-    "hand_buckets={!r} are for games that are sampled without laying them out: give "
+    "hand_buckets={!r}: hand buckets are supported only for simulated games; use "
     "form='simulator' and an algorithm such as 'es-mccfr(averaging=sampled)'"
 )
 _ONLY_TREES = (
-    "form='phantom': infosets share no regrets in the phantom form; leave buckets and "
-    "imperfect_recall out, or give form='tree'"
+    "form='phantom': infosets cannot share regrets in the phantom form; leave buckets "
+    "and imperfect_recall out, or use form='tree'"
 )
 
 
@@ -56,13 +56,13 @@ class Family(NamedTuple):
       presets: Settings by the names of algorithms.
       makers: Makers of solvers by the forms that it can solve.
       refused: Error messages by forms that it cannot solve, or solves only if the
-        caller names them; "{!r}" stands for the algorithm.
+        caller names them; "{!r}" is replaced by the algorithm.
       dtypes: Types of arithmetic; the first one is the default.
       stepped: Function from a preset with parameters, or settings, to the settings for
         simulated games; it raises ValueError if a setting needs a game tree. None: the
         family does not solve simulated games.
-      usual: Number of iterations if the goal does not say when to stop.
-      without: Names of the options that it does not have, separated by spaces.
+      usual: Number of iterations if the goal has no stopping criterion.
+      without: Names of the options that it does not support, separated by spaces.
       limitation: Reason, as half a sentence for error messages.
       iterates: Whether it can be stopped, evaluated on the way, and resumed.
       networks: Whether it trains networks.
@@ -92,7 +92,7 @@ class Algorithm(NamedTuple):
     Attributes:
       family: Its abilities.
       config: Its settings for represented games; "lp" has none.
-      specification: The algorithm as the caller gave it.
+      specification: The algorithm as the caller specified it.
     """
 
     family: Family
@@ -121,7 +121,7 @@ class Task:
 
     Attributes:
       algorithm: The algorithm with its settings.
-      goal: When to stop.
+      goal: Stopping criteria.
       options: Options of the representation.
       checkpoint: Checkpoint of the run.
       dtype: Arithmetic; None: the algorithm's default.
@@ -159,7 +159,7 @@ class Task:
           names: Names of options, of the goal or of the task, separated by spaces.
 
         Returns:
-          The option as in "dtype='float32'"; empty: there is none.
+          The option as in "dtype='float32'"; empty if all have their defaults.
         """
         chosen = {**vars(self.options), **vars(self.goal), **vars(self)}
         defaults = {**vars(GameOptions()), **vars(Goal())}
@@ -187,7 +187,7 @@ class Task:
 
     @property
     def path(self) -> atomic.Path | None:
-        """Path of the checkpoint."""
+        """Path of the checkpoint; None without a checkpoint."""
         return None if self.checkpoint is None else self.checkpoint.path
 
     def solver(self, represented: RepresentedGame) -> IterativeSolver:
@@ -208,7 +208,7 @@ class Task:
         }
         if options.hand_buckets is not None:
             text = _ONLY_SIMULATED.format(options.hand_buckets)
-            refused |= dict.fromkeys(BUILT[1:], text)  # "auto" is stepped
+            refused |= dict.fromkeys(BUILT[1:], text)  # "auto" is simulated
             if error_text := refused.get(SIMULATOR):
                 refused[SIMULATOR] = (
                     f"hand_buckets={options.hand_buckets!r}: {error_text}"
@@ -223,12 +223,12 @@ class Task:
         if isinstance(self.algorithm.config, MCCFRConfig):
             try:
                 choice.visits_only(self.algorithm.config, 0, buckets=self._shares)
-            except ValueError as error:  # settings that do not go together there
+            except ValueError as error:  # settings that are incompatible there
                 refused[TREE] = str(error)
         if options.workers > 1 and options.form == TREE:
             refused[TREE] = (
-                f"workers={options.workers} are for games that are not compiled; leave "
-                f"them out, or give form='simulator' (--form simulator)"
+                f"workers={options.workers}: only simulated games use workers; leave "
+                f"workers out, or use form='simulator' (--form simulator)"
             )
         config = self.algorithm.config
         return Need(
@@ -239,12 +239,12 @@ class Task:
         )
 
     def _needs_laying_out(self) -> str | None:
-        """Return why the task cannot be done on a simulated game; None: it can."""
+        """Return why the task cannot be done on a simulated game, or None if it can."""
         options, family = self.options, self.algorithm.family
         needing_tree = "until eval_every dtype buckets imperfect_recall"
         if changed := self._changed(needing_tree):
             return (
-                f"{changed} needs the compiled game; leave it out, or leave "
+                f"{changed} needs the game tree; leave it out, or leave "
                 f"form='simulator' (--form simulator) out"
             )
         try:
@@ -258,24 +258,24 @@ class Task:
             )
         if options.hand_buckets and getattr(config, "averaging", None) == "exact":
             return (
-                f"hand_buckets={options.hand_buckets}: players forget, so averages are "
-                f"not exact; choose 'pcs', or 'es-mccfr(averaging=sampled)'"
+                f"hand_buckets={options.hand_buckets}: averages are not exact with "
+                f"imperfect recall; use 'pcs', or 'es-mccfr(averaging=sampled)'"
             )
         if not family.networks and math.isinf(memory.parse_limit(options.memory_limit)):
             return (
-                f"memory_limit={options.memory_limit!r}: the table grows as long as "
-                f"there is room, so it needs a limit; give one such as 4GB"
+                f"memory_limit={options.memory_limit!r}: the table of visited infosets "
+                f"grows without bound; use a finite limit such as 4GB"
             )
         return None
 
 
 def _reads_tensors(config: Any) -> bool:
-    """Whether an algorithm has networks that read a game's tensors."""
+    """Return whether an algorithm has networks that read a game's tensors."""
     return getattr(config, "network", None) == "mlp"
 
 
 def _needs_strings(buckets: Buckets | None, imperfect_recall: bool) -> str | None:
-    """Why what is asked for needs information-state strings; None: it does not."""
+    """Return why the options need information state strings, or None if they do not."""
     if imperfect_recall:
         return _ONLY_TREE.format("imperfect_recall=True")
     for player, bucket_map in enumerate(buckets or ()):

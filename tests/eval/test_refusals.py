@@ -54,11 +54,11 @@ ROWS = [
     (f"solve {KUHN} --workers 0", "workers=0"),
     (
         f"solve {KUHN} --form tree --workers 2",
-        "workers=2 are for games that are not compiled",
+        "workers=2: only simulated games use workers",
     ),
-    (f"{SAMPLE} --algorithm lp", "algorithm='lp' looks at the whole game"),
-    (f"{SAMPLED} --until 0.1", "until=0.1 needs the compiled game; leave it out"),
-    (f"{SAMPLED} --imperfect-recall", "imperfect_recall=True needs the compiled game"),
+    (f"{SAMPLE} --algorithm lp", "algorithm='lp' visits the whole game"),
+    (f"{SAMPLED} --until 0.1", "until=0.1 needs the game tree; leave it out"),
+    (f"{SAMPLED} --imperfect-recall", "imperfect_recall=True needs the game tree"),
     (f"{SAMPLED} --evaluator openspiel", "--evaluator openspiel needs a game tree"),
     (f"{SAMPLED} --memory-limit none", "memory_limit='none'"),
     (

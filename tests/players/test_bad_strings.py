@@ -101,12 +101,12 @@ ROWS = {
         ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
     ],
     "leaf": [
-        ("best", r"leaf='best' must be one of continuations.*uniform"),
-        ("policy", "leaf='policy' must be one of continuations.*uniform"),
+        ("best", r"leaf='best': not a leaf value; use continuations.*uniform"),
+        ("policy", "leaf='policy': not a leaf value; use continuations.*uniform"),
         ("continuations(k=1.5)", "k=1.5 must be a whole number"),
         ("uniform(n=2", "leaf='uniform\\(n=2' cannot be read"),
         ("uniform(n=3)", "unknown parameter 'n'; uniform accepts none"),
-        ("rollouts(n=3)", "must be one of continuations.*uniform, or a LeafValue"),
+        ("rollouts(n=0)", "n=0"),
     ],
     "bot": [
         (
@@ -135,7 +135,10 @@ ROWS = {
         ("resolving(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("solved(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("oos(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
-        ("oos(solver=cfr+)", r"solver='cfr\+' is full-width, and must be sampled: "),
+        (
+            "oos(solver=cfr+)",
+            r"solver='cfr\+': the algorithm is full-width, but must be sampled; ",
+        ),
         (
             "oos(iterations=2,target=hand)",
             "target='hand' must be one of infoset, subgame",
@@ -149,11 +152,11 @@ ROWS = {
         ),
         (
             "resolving(iterations=2,leaf=uniform)",
-            "leaf='uniform' says how a lookahead ends, .* give depth=N, too",
+            "leaf='uniform' needs a depth limit; set depth=N",
         ),
         (
             "resolving(iterations=2,depth_unit=rounds)",
-            "depth_unit='rounds' says how a lookahead ends, .* give depth=N, too",
+            "depth_unit='rounds' needs a depth limit; set depth=N",
         ),
         (
             "resolving(iterations=2,depth=1,leaf=continuations(k=(2))",
@@ -203,7 +206,7 @@ ROWS = {
         ("lp(x=1)", "lp accepts none"),
     ],
     "leaf of a resolver": [
-        ("best", "leaf='best' must be one of continuations"),
+        ("best", "leaf='best': not a leaf value; use continuations"),
         ("uniform(n=3)", "unknown parameter 'n'; uniform accepts none"),
     ],
 }

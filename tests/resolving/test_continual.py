@@ -337,7 +337,9 @@ def test_settings_of_a_player_resolve_a_whole_game():
     expected = continual.resolve("kuhn_poker", "dcfr", 7)
     for one, other in zip(found.average, expected.average, strict=True):
         assert one.tobytes() == other.tobytes()
-    with pytest.raises(ValueError, match="iterations=7: a ResolvingConfig was given"):
+    with pytest.raises(
+        ValueError, match="iterations=7: the ResolvingConfig has its own"
+    ):
         continual.resolve("kuhn_poker", config, 7)
     for settings, message in (
         ({"move_ms": 10.0}, "move_ms=10.0 is for players in a match"),
@@ -347,7 +349,9 @@ def test_settings_of_a_player_resolve_a_whole_game():
         wrong = dataclasses.replace(config, **settings)
         with pytest.raises(ValueError, match=message):
             continual.resolve("kuhn_poker", wrong)
-    with pytest.raises(ValueError, match="gadget='maxmargin': in the form of signals"):
+    with pytest.raises(
+        ValueError, match="gadget='maxmargin': re-solving in public-tree form"
+    ):
         continual.resolve(
             "kuhn_poker",
             dataclasses.replace(config, gadget="maxmargin"),

@@ -271,7 +271,9 @@ def test_a_second_try_that_the_opponent_does_not_notice():
 
 def test_turns_that_the_opponent_cannot_count_are_refused():
     compiled = compiler.build_tree(MadeGame(uncounted_turns, "uncounted"))
-    with pytest.raises(ValueError, match="cannot tell how many turns player 0"):
+    with pytest.raises(
+        ValueError, match="does not observe the number of turns of player 0"
+    ):
         decomposition.decompose(compiled, 0)
     assert decomposition.decompose(compiled, 1).num_layers == 1
 

@@ -222,7 +222,7 @@ def test_damaged_metadata_refused(written, solver, name, value):
     metadata.pop(name)
     storage.save(written, arrays, metadata | ({name: value} if value != ... else {}))
     keeper = keeper_of(solver, written)
-    with pytest.raises(CorruptFileError, match=f"{written} is a damaged.*{name}"):
+    with pytest.raises(CorruptFileError, match=f"{written} is a corrupt.*{name}"):
         keeper.resume()
     assert keeper.curve == []
 

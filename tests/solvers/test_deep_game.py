@@ -105,7 +105,7 @@ def test_an_error_within_the_first_iteration_leaves_no_checkpoint(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"dtype": np.float32}, "trains networks, which have no such option"),
+        ({"dtype": np.float32}, "trains networks and does not support"),
         ({"imperfect_recall": True}, "imperfect_recall=True: algorithm="),
         ({"form": "public-tree"}, "form='public-tree': algorithm="),
         ({"iterations": 0}, "iterations=0 must be a whole number"),
@@ -138,9 +138,9 @@ def test_refusals_of_what_needs_the_compiled_game():
     with pytest.raises(ValueError, match="memory=exact requires a game tree"):
         solve_with("kuhn_poker", "sd-cfr(memory=exact)", 1, **never)
     for name, value in (("until", 0.1), ("eval_every", 2)):
-        with pytest.raises(ValueError, match=f"{name}=.* needs the compiled game"):
+        with pytest.raises(ValueError, match=f"{name}=.* needs the game tree"):
             solve_with("kuhn_poker", SMALL, 1, **{name: value}, **never)
-    with pytest.raises(ValueError, match="in the public-tree form .* there are none"):
+    with pytest.raises(ValueError, match="which the public-tree form .* does not have"):
         spiel_cr.solve(public_tree_game("python_leduc_poker"), SMALL, 1)
 
 

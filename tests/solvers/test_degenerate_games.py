@@ -26,13 +26,15 @@ TINY = {
 }
 # What cannot be done on such games at all, or in a form, and what the error says.
 REFUSED = (
-    "give hand_buckets",
+    "set hand_buckets",
     "declared its signals",
-    "looks at the whole game",
+    "visits the whole game",
     "needs the compiled game",
     "requires a game tree",
     "the game has no decisions",
     "which are known of games",
+    "needs the game tree",
+    "which only the public-tree form",
 )
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -73,9 +73,9 @@ def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
     ("options", "named"),
     [
         ({"algorithm": "os-mccfr"}, "algorithm='os-mccfr' samples histories"),
-        ({"imperfect_recall": True}, "imperfect_recall=True needs the compiled game"),
+        ({"imperfect_recall": True}, "imperfect_recall=True needs the game tree"),
         ({"buckets": (None, {"0": 1})}, r"buckets\[1\] by string needs"),
-        ({"form": "tree"}, "was given as a public-tree game"),
+        ({"form": "tree"}, "is a `PublicTreeGame` already"),
         ({"form": "tabular"}, "form='tabular'"),
         ({"buckets": ([0, 1], None)}, r"integers \[6\], one for each infoset"),
         ({"buckets": (range(6), range(6), None)}, "3 entries"),

@@ -157,7 +157,7 @@ def test_resolving_refuses_other_forms_and_lookaheads(capsys):
     game, locks = "kuhn_poker", {"0pb": {"pass": 1}}
     for form, depth in (("public-tree", None), ("auto", 2)):
         config = spiel_cr.ResolvingConfig("cfr+", 10, depth=depth)
-        with pytest.raises(ValueError, match="locks: games are resolved with them"):
+        with pytest.raises(ValueError, match="locks: re-solving with node locks"):
             spiel_cr.resolve(game, config, options=GameOptions(form, locks=locks))
     said = report(
         *(capsys, "resolve", "--game", game, "--iterations", 50),
@@ -206,21 +206,21 @@ def test_a_whole_policy_and_hidden_boards(tmp_path):
 @pytest.mark.parametrize(
     ("game", "locks", "words"),
     [
-        ("kuhn", {"x": [0.5, 0.5]}, "'x' is no infoset of kuhn_poker"),
+        ("kuhn", {"x": [0.5, 0.5]}, "'x' is not an infoset of kuhn_poker"),
         (
             "kuhn",
             {"0": [0.5, 0.6]},
-            r"at '0' there is \[0.5, 0.6\]; give probabilities",
+            r"at '0': invalid strategy \[0.5, 0.6\]; use nonnegative",
         ),
-        ("kuhn", {"0": [0.5, float("nan")]}, "at '0' there is"),
+        ("kuhn", {"0": [0.5, float("nan")]}, "at '0': invalid strategy"),
         (
             "kuhn",
             {"0": {"jump": 1}},
-            "there is {'jump': 1}; give probabilities of pass, bet",
+            "invalid strategy {'jump': 1}; use nonnegative probabilities of pass, bet",
         ),
-        ("kuhn", {}, "nothing is locked"),
-        ("kuhn", (None,), "of which one may be None"),
-        ("kuhn", (None, None), "of which one may be None"),
+        ("kuhn", {}, "no infoset is locked"),
+        ("kuhn", (None,), "expected a policy for each player"),
+        ("kuhn", (None, None), "expected a policy for each player"),
         ("spot", {"jump": [1]}, "no action 'jump'"),
         ("spot", {"": {"JTx": [1, 0, 0]}}, "after 'the deal' with 'JTx'"),
         ("spot", {"": {"QQ:0.5": [1, 0, 0]}}, "has the weight 0.5; weights are"),
@@ -294,7 +294,7 @@ def test_locks_that_are_not_utf_8_are_refused(tmp_path, capsys):
     words = "solve", "--game", "kuhn_poker", "--lock", file
     assert "is not a JSON object" in refused(capsys, *words)
     file.write_text('{"0\\ud800\\n": [1, 0]}')
-    assert r"locks: '0\ud800\n' is no infoset" in refused(capsys, *words)
+    assert r"locks: '0\ud800\n' is not an infoset" in refused(capsys, *words)
 
 
 def test_commands(tmp_path, capsys):

@@ -54,10 +54,10 @@ def test_large_boards_are_solved_by_worlds():
 @pytest.mark.parametrize(
     ("algorithm", "options", "why"),
     [
-        ("os-mccfr", {}, "samples histories, and in the phantom form"),
+        ("os-mccfr", {}, "samples histories, which the phantom form"),
         ("public-vr+", {}, "samples public actions"),
-        ("cfr+", {"buckets": (None, [0])}, "share no regrets in the phantom form"),
-        ("cfr+", {"imperfect_recall": True}, "share no regrets"),
+        ("cfr+", {"buckets": (None, [0])}, "cannot share regrets in the phantom form"),
+        ("cfr+", {"imperfect_recall": True}, "cannot share regrets"),
     ],
 )
 def test_what_worlds_cannot_do_is_refused(algorithm, options, why):

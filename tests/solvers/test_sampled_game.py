@@ -154,7 +154,7 @@ def test_a_checkpoint_cannot_ask_for_any_memory(path, room):
     arrays, metadata = storage.load(path)
     sizes = {"memory_limit": 2 * 10**15, "table_limit": room}
     storage.save(path, arrays, {**metadata, **sizes})
-    with pytest.raises(ValueError, match="checkpoint .* was begun with a table of"):
+    with pytest.raises(ValueError, match="checkpoint .* was started with a table of"):
         sample(memory_limit=None, checkpoint_path=path)
 
 
@@ -174,7 +174,7 @@ def test_checkpoints_without_an_array_are_damaged(path, name):
     arrays, metadata = storage.load(path)
     del arrays[name]
     storage.save(path, arrays, metadata)
-    with pytest.raises(CorruptFileError, match="damaged checkpoint"):
+    with pytest.raises(CorruptFileError, match="corrupt checkpoint"):
         sample(checkpoint_path=path)
 
 
@@ -210,7 +210,7 @@ def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"algorithm": "cfr+"}, "algorithm='cfr\\+' looks at the whole game"),
+        ({"algorithm": "cfr+"}, "algorithm='cfr\\+' visits the whole game"),
         ({"algorithm": "as-mccfr"}, "algorithm='as-mccfr'.*scheme=average"),
         ({"algorithm": "evr-mccfr"}, "algorithm='evr-mccfr'"),
         ({"iterations": 0}, "iterations=0"),
@@ -365,7 +365,7 @@ def test_small_batches_that_were_given_are_warned_of(caplog):
     sample(algorithm="os-mccfr(batch=64)", iterations=1)
     assert not caplog.records
     sample(algorithm="os-mccfr(batch=1)", iterations=1)
-    assert "batch=1 leaves most of them unused" in caplog.text
+    assert "batch=1 wastes most of that time" in caplog.text
 
 
 def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):

@@ -57,7 +57,7 @@ def parse_leaf(leaf: object) -> HistoryValues:
     elif callable(leaf):
         return LeafValue(leaf, "histories")
     raise ValueError(
-        f"leaf={leaf!r} must be one of {', '.join(LEAVES)}, or a LeafValue or "
+        f"leaf={leaf!r}: not a leaf value; use {', '.join(LEAVES)}, or a LeafValue or "
         f"HistoryValues"
     )
 
@@ -103,6 +103,6 @@ def check_lookahead(
     ):
         if value is not None:
             raise ValueError(
-                f"{name}={value!r} says how a lookahead ends, and there is none; give "
-                f"depth=N, too, or leave {name} out"
+                f"{name}={value!r} needs a depth limit; set depth=N, or leave {name} "
+                f"out"
             )

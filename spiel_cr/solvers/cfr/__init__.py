@@ -1,4 +1,4 @@
-"""The full-width CFR family, jitted: settings, one iteration, the loop around it."""
+"""Full-width CFR algorithms in JAX: settings, one iteration, and the solver."""
 
 from spiel_cr.solvers.cfr.cfr import make_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig

@@ -1,9 +1,9 @@
-"""Buckets: sets of infosets that share a strategy, for abstraction and imperfect
-recall.
+"""Buckets: sets of infosets that share a strategy.
 
-A map from infosets to buckets makes all infosets of a bucket play one strategy. The
-game itself does not change: reach, values and NashConv are those of the game with
-perfect recall. Only regrets are summed within a bucket (see `shared_regrets.py`).
+Buckets are used for abstraction and imperfect recall. All infosets of a bucket have the
+same strategy. The game itself does not change: reach, values and NashConv are those of
+the game with perfect recall. Only regrets are summed within a bucket (see
+`shared_regrets.py`).
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import batched_states_at
 from spiel_cr.games.tree.tree import GameTree
 
-# Buckets of one player: None, numbers int [I], or a name for each information-state
-# string (strings that are left out are not shared).
+# Buckets of one player: None, numbers int [I], or a name for each information state
+# string (infosets that are left out do not share regrets).
 OneMap: TypeAlias = Mapping[str, Hashable] | Sequence[int] | np.ndarray | None
 Buckets: TypeAlias = tuple[OneMap, OneMap]
 
 # For each player the bucket of each logical infoset, int32 [I], numbered from 0 without
-# gaps; None: infosets are not shared.
+# gaps; None: the player's infosets do not share regrets.
 Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
@@ -47,11 +47,11 @@ def labels_of(
 
     Args:
       form: A game tree or a public-tree game.
-      buckets: For each player None, numbers [I] by logical infoset, or, for a game
-        tree, a mapping from information-state strings to anything hashable.
-      imperfect_recall: Whether the game itself says what players forget, by a method
+      buckets: Buckets of each player: None, numbers [I] by logical infoset, or, for a
+        game tree, a mapping from information state strings to anything hashable.
+      imperfect_recall: Whether the game itself defines the buckets, by a method
         `bucket_key(player)` of its states, or `bucket_key(states, player)` of its
-        batched rules, with integers [n] or [n, k]. For game trees only.
+        batched rules, which returns integers [n] or [n, k]. For game trees only.
 
     Raises:
       ValueError: If both are given, the game has no `bucket_key`, a map does not fit
@@ -59,14 +59,14 @@ def labels_of(
     """
     if imperfect_recall and buckets is not None:
         raise ValueError(
-            "imperfect_recall=True takes the game's own buckets; leave out buckets"
+            "imperfect_recall=True uses the game's own buckets; leave out buckets"
         )
     maps = (None, None) if buckets is None else buckets
     if len(maps) != 2:
-        raise ValueError(f"buckets has {len(maps)} entries; give one for each player")
+        raise ValueError(f"buckets: {len(maps)} entries; use one for each player")
     labels: list[np.ndarray | None] = [None, None]
     for player in range(2):
-        tree: Any = form  # if the labels depend on information-state strings
+        tree: Any = form  # a tree, if labels depend on information state strings
         if imperfect_recall:
             player_labels = _of_game(tree, player)
         elif isinstance(maps[player], Mapping):
@@ -82,7 +82,7 @@ def labels_of(
 
 
 def digest(labels: Labels) -> str | None:
-    """Return a hash of buckets, for checkpoints; None if there are none."""
+    """Return a hash of buckets, for checkpoints; None without buckets."""
     if all(row is None for row in labels):
         return None
     parts = (b"" if row is None else row.tobytes() for row in labels)
@@ -90,12 +90,12 @@ def digest(labels: Labels) -> str | None:
 
 
 def _of_mapping(tree: GameTree, buckets: Any, player: int) -> np.ndarray:
-    """Return labels by information-state string, int32 [I]."""
+    """Return one player's labels by information state string, int32 [I]."""
     keys = tree.infosets[player].keys
     if unknown := set(buckets) - set(keys):
         raise ValueError(
-            f"buckets[{player}] names {min(unknown)!r}, which is no information "
-            f"state of player {player} in {tree.game}"
+            f"buckets[{player}]: {min(unknown)!r} is not an information state string "
+            f"of player {player} in {tree.game}"
         )
     # Tuples, so that no bucket has the name of an infoset that is left out.
     return _number((0, buckets[key]) if key in buckets else (1, key) for key in keys)
@@ -107,7 +107,7 @@ def _of_numbers(form: GameForm, buckets: Any, player: int) -> np.ndarray:
     is_integer = numbers.dtype.kind in "iu" or not numbers.size
     if numbers.shape != (infosets,) or not is_integer:
         raise ValueError(
-            f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
+            f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; use "
             f"integers [{infosets}], one for each infoset of player {player}, or, for "
             f"a game tree, a mapping from information-state strings"
         )
@@ -115,7 +115,7 @@ def _of_numbers(form: GameForm, buckets: Any, player: int) -> np.ndarray:
 
 
 def _of_game(tree: GameTree, player: int) -> np.ndarray:
-    """One player's labels by the game's own `bucket_key`."""
+    """Return one player's labels by the game's `bucket_key`, int32 [I]."""
     infosets, game = tree.infosets[player], tree.game
     if not len(infosets):
         return np.zeros(0, np.int32)
@@ -129,8 +129,8 @@ def _of_game(tree: GameTree, player: int) -> np.ndarray:
         key = getattr(state, "bucket_key", None)
         if not callable(key):
             raise ValueError(
-                f"{game} does not say what its players forget: its states have no "
-                f"method bucket_key; give buckets instead of imperfect_recall=True"
+                f"imperfect_recall=True: the states of {game} have no method "
+                f"bucket_key; use buckets instead"
             )
         keys[number] = key(player)
     return _number(keys)
@@ -148,7 +148,7 @@ def _check_actions(form: BucketedForm, labels: np.ndarray, player: int) -> None:
     owner, first = decisions.owner[1:], decisions.first_sequence
     usual = first_members(labels)[labels]
     other = decisions.num_actions != decisions.num_actions[usual]
-    # The action at the same place, as far as there is one.
+    # The action of the first member with the same number, or that member's last one.
     place = np.arange(1, decisions.num_sequences) - first[owner]
     sequence = np.minimum(first[usual[owner]] + place, decisions.num_sequences - 1)
     differs = actions != actions[sequence - 1]
@@ -162,7 +162,7 @@ def _check_actions(form: BucketedForm, labels: np.ndarray, player: int) -> None:
     ]
     raise ValueError(
         f"{form.game}: infosets of player {player} with different legal actions are in "
-        f"one bucket: {pair[0]} and {pair[1]}; put them into buckets of their own"
+        f"one bucket: {pair[0]} and {pair[1]}; put them into separate buckets"
     )
 
 

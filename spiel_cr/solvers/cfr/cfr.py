@@ -1,8 +1,8 @@
-"""The CFR family as one jitted step.
+"""Full-width CFR as one jitted step.
 
-`init(trees)` and `step(trees, state)` are pure; `make_solver` jits the loop. Regrets
-and strategies live in the state block by block (see `games/sequence_form/treeplex.py`),
-so that nothing is recomputed between iterations.
+`init(trees)` and `step(trees, state)` are pure; `make_solver` jits the loop. The state
+stores regrets and strategies in blocks (see `games/sequence_form/treeplex.py`), so that
+nothing is recomputed between iterations.
 """
 
 import functools
@@ -24,21 +24,22 @@ from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
 from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver, Start, jitted_loop
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
-# How each player's infosets share regrets; None where they do not.
+# Shared regrets of each player; None: infosets do not share regrets.
 Shared = tuple[SharedRegrets | None, SharedRegrets | None]
-# "fast" compiles in half the time, and the program is slower by up to a half; "once" in
-# a fifth, and the program takes two to three times as long.
+# Compared with "optimised", "fast" halves the compile time and slows iterations down by
+# up to a half; "once" needs a fifth of the compile time, and iterations take two to
+# three times as long.
 Compile = Literal["once", "fast", "optimised"]
 
 _ALONE: Shared = (None, None)
 
-# An iteration takes about this long for every entry of the payoff coupling (measured on
-# CPUs), and optimised code pays for its compile time in runs longer than these seconds.
+# Seconds of an iteration per entry of the payoff coupling (measured on CPUs), and of
+# the shortest run in which optimised code saves more than its compile time.
 _SECONDS_PER_PAYOFF = 3e-9
 _SHORT_SECONDS = 2.0
-# What "once" saves against "fast" is about three times this.
+# "once" saves about three times this compared with "fast".
 _ONCE_SECONDS = 0.1
-# From so many sequences on, a solver's state is written in place.
+# Number of sequences above which a solver's state is overwritten in place.
 _LARGE_STATE = 2_000_000
 
 
@@ -46,9 +47,10 @@ class CFRState(NamedTuple):
     """State of a solve.
 
     Attributes:
-      players: one PlayerState each, in the order of updates.
-      iteration: int scalar, iterations done.
-      weight: float scalar, sum of their averaging weights in units of the last one.
+      players: State of each player, in the order of updates.
+      iteration: Number of iterations completed, int scalar.
+      weight: Sum of the averaging weights of all iterations, in units of the last
+        weight, float scalar.
     """
 
     players: tuple[PlayerState, PlayerState]
@@ -63,13 +65,13 @@ def init(
     values: bool = False,
     custom: regret_matching.CustomRule | None = None,
 ) -> CFRState:
-    """Both players start from the uniform strategy and zero regrets.
+    """Return the first state: uniform strategies and zero regrets.
 
     Args:
-      trees: each player's treeplex; numpy arrays give a state of numpy arrays.
-      shared: the players' buckets, likewise.
-      values: keep the mean counterfactual values of infosets.
-      custom: a user's rule, whose states take the place of regrets.
+      trees: Treeplex of each player; numpy arrays give a state of numpy arrays.
+      shared: Shared regrets of each player, in the same type of arrays.
+      values: Whether to keep the mean counterfactual values of infosets.
+      custom: Custom rule, whose states replace regrets.
     """
     players = []
     for tree, buckets in zip(trees, shared, strict=True):
@@ -98,19 +100,21 @@ def init(
 def step(
     trees: Trees, state: CFRState, *, config: CFRConfig, shared: Shared = _ALONE
 ) -> CFRState:
-    """One iteration: both players' regrets, next strategies and averages.
+    """Run one iteration: update both players' regrets, strategies and averages.
 
-    A player's average takes in the strategy that it had before its update, as in
-    OpenSpiel's solvers. So with alternating updates the mean `values` of the player who
-    updates first belong exactly to the average strategy of the second; the other way
-    round they are one iteration apart, an error of order 1/T.
+    A player's average includes the strategy that the player had before its update, as
+    in OpenSpiel's solvers. With alternating updates, the mean `values` of the player
+    that updates first therefore belong exactly to the average strategy of the second
+    player. The mean values of the second player are against strategies that are one
+    iteration newer than those in the first player's average, which is an error of order
+    1/T.
 
     Args:
-      trees: each player's treeplex; where updates alternate, the first one's player
-        updates first (in OpenSpiel, player 0).
-      state: the state to advance, players in the same order.
-      config: algorithm.
-      shared: the players' buckets, in the same order.
+      trees: Treeplex of each player, in the order of updates; the order matters only
+        for alternating updates (in OpenSpiel, player 0 updates first).
+      state: State to advance, with players in the same order.
+      config: Settings of the algorithm.
+      shared: Shared regrets of each player, in the same order.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
@@ -135,19 +139,19 @@ def update_player(
     iteration: jax.Array,
     share: jax.Array,
 ) -> PlayerState:
-    """One player's pass up the tree (values, regrets) and down again (reach).
+    """Run one player's pass up the tree (values and regrets) and down again (reach).
 
-    All values are taken under the strategy before the update, so it does not matter
-    that infosets of several levels may share a bucket.
+    All values are computed under the strategy before the update, so infosets of several
+    levels may share a bucket.
 
     Args:
-      rule: regret rule.
-      tree: the player's treeplex.
-      shared: its buckets.
-      player: its state.
-      other_reach: float [S'], the opponent's reach.
-      iteration: float scalar, from 1.
-      share: float scalar, weight of this iteration in the averages so far.
+      rule: Regret rule.
+      tree: Treeplex of the player.
+      shared: Shared regrets of the player; None: infosets do not share regrets.
+      player: State of the player.
+      other_reach: Reach of the opponent, float [S'].
+      iteration: Number of the iteration, from 1, float scalar.
+      share: Weight of this iteration in the averages so far, float scalar.
     """
     leaves = treeplex.leaf_values(tree, other_reach)
     actions, means, values = treeplex.expected_values(tree, player.strategy, leaves)
@@ -161,8 +165,8 @@ def update_player(
     return PlayerState(
         strategy=next_strategy,
         regrets=regrets,
-        # The empty sequence's average is 1. Read so, the next reach comes after the
-        # last use of this one, and takes its place.
+        # The empty sequence's average is 1. Reading it from `average` makes XLA compute
+        # the next reach after the last use of this one, so it can reuse the memory.
         reach=treeplex.reach(tree, next_strategy, average[:1]),
         average=average,
         values=mean_values,
@@ -178,19 +182,19 @@ def update_regrets(
     means: Sequence[Sequence[jax.Array]],
     iteration: jax.Array,
 ) -> tuple[treeplex.Blocks, treeplex.Blocks]:
-    """Adds an iteration's regrets to those so far and matches them.
+    """Add the regrets of an iteration and match the sums.
 
     Args:
-      rule: regret rule.
-      tree: the player's treeplex; only its blocks are used.
-      shared: its buckets.
-      player: its state, of which regrets and strategy are used.
-      actions: counterfactual values of actions, or estimates of them, [A, n] a block.
-      means: values of infosets, [n] a block.
-      iteration: float scalar, from 1.
+      rule: Regret rule.
+      tree: Treeplex of the player; only its blocks are used.
+      shared: Shared regrets of the player; None: infosets do not share regrets.
+      player: State of the player; only its regrets and strategy are used.
+      actions: Counterfactual values of actions, or estimates of them, [A, n] per block.
+      means: Values of infosets, [n] per block.
+      iteration: Number of the iteration, from 1, float scalar.
 
     Returns:
-      New regrets; the next strategy.
+      The new regrets and the next strategy.
     """
     gains = [
         [action - mean[None] for action, mean in zip(*level, strict=True)]
@@ -230,8 +234,8 @@ _run = _loop()
 def _run_in_place() -> Any:
     """Return `_run` for large games: it overwrites the arrays of the state.
 
-    By options that compile it in two thirds of the time; measured on Rhode Island
-    Hold'em, phantom tic-tac-toe and a turn, it is as fast there, or somewhat faster.
+    Its options reduce the compile time by a third. On Rhode Island Hold'em, phantom
+    tic-tac-toe and a turn, its iterations take the same time or slightly less.
     """
     return _loop(in_place=True, options=quick_options())
 
@@ -244,7 +248,7 @@ def _quick_run(how: Compile) -> Any:
 
 
 def programs() -> int:
-    """How many programs this process has compiled for full-width solvers."""
+    """Return how many functions were compiled for full-width solvers so far."""
     return sum(run._cache_size() for run in {*_all_runs(), on_device})
 
 
@@ -255,14 +259,15 @@ def _all_runs() -> set[Any]:
 def compile_for(
     form: layout.SequenceForm, iterations: int, *, once: bool = False
 ) -> Compile:
-    """How to compile the program of a run of some iterations.
+    """Choose how to compile the function for a run of some iterations.
 
-    Padding counts: games of one shape get the same program.
+    The estimate includes padding, so games of the same shape share one compiled
+    function.
 
     Args:
-      form: the game.
-      iterations: of the run.
-      once: whether the program serves this run only.
+      form: The game in sequence form.
+      iterations: Number of iterations of the run.
+      once: Whether the compiled function is used for this run only.
     """
     payoffs = sum(group.num_payoffs for group in form.arrays[0].coupling)
     seconds = iterations * payoffs * _SECONDS_PER_PAYOFF
@@ -282,32 +287,33 @@ def make_solver(
     buckets: Labels = (None, None),
     put: Callable[[Any], Any] = jax.device_put,
 ) -> Solver:
-    """Puts a game on the device and compiles the program.
+    """Put a game on the device and compile the solver's function.
 
     Args:
-      form: the game.
-      config: the algorithm.
-      dtype: float64 or float32.
-      values: keep the mean counterfactual values of infosets.
-      first: who updates first where updates alternate.
+      form: The game in sequence form.
+      config: Settings of the algorithm.
+      dtype: Data type of the arithmetic, float64 or float32.
+      values: Whether to keep the mean counterfactual values of infosets.
+      first: Player that updates first in alternating updates.
       compile: "optimised", or "fast" or "once" for short runs (see `compile_for`).
-      buckets: for each player int32 [I], the bucket of each logical infoset (see
-        `bucket_labels.labels_of`), or None.
-      put: puts arrays on the device; `jax_utils.on_device` where shapes repeat.
+      buckets: Bucket of each logical infoset, int32 [I], or None, for each player (see
+        `bucket_labels.labels_of`).
+      put: Function that puts arrays on the device; `jax_utils.on_device` if many games
+        have the same shapes.
 
     Raises:
-      ValueError: another dtype or another way to compile.
+      ValueError: If the dtype or the value of `compile` is not supported.
     """
     dtype = check_dtype(dtype)
     check_choice(compile, "compile", get_args(Compile))
-    # State and trees are in the order of updates, so that a program does not depend on
-    # who is first.
+    # State and trees are in the order of updates, so that the compiled function does
+    # not depend on which player is first.
     order = (first, 1 - first)
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     trees = tuple(treeplex.rescale(form.arrays[p], exponent) for p in order)
     shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
     problem = cast((trees, shared), dtype)
-    # A second state of this size would be most of the memory.
+    # In large games a second copy of the state would need most of the memory.
     large = (
         sum(layout_of_player.size for layout_of_player in form.layouts) > _LARGE_STATE
     )
@@ -319,7 +325,7 @@ def make_solver(
 
     state: CFRState | Start
     if large:
-        # Made where it will stay, not copied there, by a program that runs once.
+        # The state is created on the device, by a function that runs once.
         with precision(dtype):
             problem = jax.device_put(problem)
         options = quick_options(optimise=False)

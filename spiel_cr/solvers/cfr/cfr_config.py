@@ -1,4 +1,4 @@
-"""Names and settings of the CFR family, sampled or not, as `name(parameter=value)`."""
+"""Settings and presets of full-width and Monte Carlo CFR algorithms."""
 
 import dataclasses
 import math
@@ -9,11 +9,11 @@ from spiel_cr.solvers.cfr.regret_matching import Rule
 
 @dataclasses.dataclass(frozen=True)
 class CFRConfig:
-    """A member of the CFR family.
+    """Settings of a full-width CFR algorithm.
 
     Attributes:
-      name: Name for messages: the preset or the string it was made from. Configurations
-        that differ only in it are equal.
+      name: Name for messages: the preset, or the string that the settings were read
+        from. Settings that differ only in the name are equal.
       rule: Regret rule.
       gamma: Exponent of averaging: iteration t has weight t^gamma; 0 is the plain mean,
         1 linear averaging.
@@ -30,7 +30,7 @@ class CFRConfig:
         check_settings(self, {"gamma": "[0, inf)"})
 
 
-# What settings of sampled members must be.
+# Valid values of the settings of Monte Carlo CFR.
 _WANTED: Wanted = {
     "scheme": ("outcome", "external", "average"),
     "baseline": ("none", "average", "expected"),
@@ -48,11 +48,14 @@ _WANTED: Wanted = {
 
 @dataclasses.dataclass(frozen=True)
 class MCCFRConfig:
-    """A member of the Monte Carlo CFR family.
+    """Settings of a Monte Carlo CFR algorithm.
 
     Attributes:
-      name, rule, gamma, alternating: As in `CFRConfig`; an iteration is one batch for
+      name: Name for messages, as in `CFRConfig`.
+      rule: Regret rule.
+      gamma: Exponent of averaging, as in `CFRConfig`; an iteration is one batch for
         each player.
+      alternating: Whether player 1 responds to player 0's update of the same iteration.
       scheme: Actions of the updating player that a trajectory follows: "outcome" one
         (Lanctot et al. 2009), "external" all (same paper), "average" those that the
         average strategy plays (Gibson et al. 2012).
@@ -114,27 +117,26 @@ PRESETS: dict[str, CFRConfig] = {
         CFRConfig("cfr+", Rule(beta=-math.inf), gamma=1.0),
         CFRConfig("lcfr", Rule(alpha=1.0, beta=1.0), gamma=1.0),
         CFRConfig("dcfr", Rule(alpha=1.5, beta=0.0), gamma=2.0),
-        # Over a fixed number of iterations; see docs/measurements/automatic.md.
+        # Over a fixed number of iterations; see docs/benchmarks/tabular-solvers.md.
         CFRConfig("hs-dcfr", Rule(alpha=3.5, beta=-3.0, ramp=300.0), gamma=3.0),
         CFRConfig("dcfr+", Rule(alpha=1.5, beta=-math.inf), gamma=4.0),
         CFRConfig("pcfr+", Rule(beta=-math.inf, predictive=True), gamma=2.0),
         CFRConfig("pcfr+30", Rule(beta=-math.inf, predictive=True), gamma=30.0),
-        # Half a prediction and gamma are ours, see docs/measurements/automatic.md.
+        # Prediction and gamma are chosen here, see docs/benchmarks/tabular-solvers.md.
         CFRConfig(
             "sapcfr+", Rule(beta=-math.inf, predictive=True, prediction=0.5), gamma=15.0
         ),
         CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
     )
 }
-# The schemes are published, the batches are ours. `vr-mccfr` and `vr-mccfr+` have the
+# The schemes are published; the batches are not. `vr-mccfr` and `vr-mccfr+` have the
 # settings of the two algorithms of Schmid et al. 2019 (average baselines of decay 0.5,
-# uniform sampling, the latter with regret matching+ and linear averages), but for what
-# docs/explanation/sampling.md says; a sample of theirs updates all private hands of a
-# public state, one of these its trajectory.
-# `evr-mccfr`, after its expected-value baselines (Davis et al. 2020), is our own choice
-# of settings: exploration is balanced (Farina et al. 2020), averages weigh t^2 and a
-# batch is large, all of it chosen by measuring on Leduc poker, goofspiel and liar's
-# dice.
+# uniform sampling, the latter with regret matching+ and linear averages), with the
+# deviations that docs/explanation/sampling.md lists. Their samples update all private
+# hands of a public state; samples here update one trajectory.
+# `evr-mccfr` is named after its expected-value baselines (Davis et al. 2020). Its other
+# settings were chosen by measurements on Leduc poker, goofspiel and liar's dice:
+# balanced exploration (Farina et al. 2020), averaging weights t^2, and a large batch.
 SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
     preset.name: preset
     for preset in (

@@ -1,8 +1,8 @@
 """Regret matching rules: pure updates of one [A, n] block of infosets.
 
-The whole CFR family is one rule with a few settings (`Rule`): what happens to negative
-regrets, how old regrets fade, and whether the next strategy anticipates that the last
-regret repeats.
+One rule with a few settings (`Rule`) covers all CFR variants. The settings determine
+the treatment of negative regrets, the discount of old regrets, and whether the next
+strategy anticipates that the last regret repeats.
 """
 
 import dataclasses
@@ -20,43 +20,44 @@ from spiel_cr.games.sequence_form import treeplex
 
 
 class CustomRule(NamedTuple):
-    """A user's rule, in the place of those that settings make.
+    """A custom regret rule, which replaces the built-in ones.
 
-    It is called once a block of infosets and iteration, under jit, as
+    The rule is called once per block of infosets and iteration, under jit, as
     `update(state, instantaneous, uniform, iteration)`:
 
-      state: what it returned the last time, an array or several in a tuple; at first
-        what `start` makes of `uniform`.
-      instantaneous: float [A, n], action value minus infoset value, counterfactual, in
-        units of 2^`Solver.exponent` (payoffs are below about 1); 0 at padding, and
-        where it is smaller than rounding errors.
-      uniform: float [A, n], the uniform strategy; 0 marks padding.
-      iteration: float scalar, from 1.
+      state: State that the last call returned, an array or a tuple of arrays; at first
+        the result of `start(uniform)`.
+      instantaneous: Counterfactual value of each action minus that of the infoset,
+        float [A, n], in units of 2^`Solver.exponent` (payoffs are below about 1); 0 at
+        padding, and where it is smaller than rounding errors.
+      uniform: Uniform strategy, float [A, n]; 0 at padding.
+      iteration: Number of the iteration, from 1, float scalar.
 
-    It returns the new state and weights of actions, float [A, n]: the next strategy is
-    in proportion to the positive ones of legal actions, uniform where there are none.
+    It returns the new state and weights of actions, float [A, n]. The next strategy is
+    proportional to the positive weights of legal actions, or uniform if no weight is
+    positive.
 
     Attributes:
-      update: the function.
-      start: from `uniform` to the first state; by default zeros [A, n].
+      update: The function.
+      start: Function from `uniform` to the first state; by default zeros [A, n].
     """
 
     update: Callable[[Any, jax.Array, jax.Array, jax.Array], tuple[Any, jax.Array]]
     start: Callable[[jax.Array], Any] | None = None
 
     def __repr__(self) -> str:
-        """Name and a digest of what the functions do, but for values from outside."""
+        """Return the name and a digest of the code, without captured values."""
         codes = [_code_text(getattr(part, "__code__", None)) for part in self]
         digest = hashlib.sha256(repr(codes).encode()).hexdigest()[:16]
         return f"{self.name}:{digest}"
 
     @property
     def name(self) -> str:
-        """Of the function, for people."""
+        """Name of the function, for messages."""
         return getattr(self.update, "__name__", type(self.update).__name__)
 
     def first(self, uniform: Any) -> Any:
-        """The first state of a block."""
+        """Return the first state of a block."""
         return uniform * 0 if self.start is None else self.start(uniform)
 
     def step(
@@ -67,7 +68,15 @@ class CustomRule(NamedTuple):
         tolerance: jax.Array,
         iteration: jax.Array,
     ) -> tuple[Any, jax.Array]:
-        """The new state and the next strategy; arguments as of `update`."""
+        """Return the new state and the next strategy.
+
+        Args:
+          state: State of the rule.
+          instantaneous: Instantaneous regrets, float [A, n].
+          uniform: Uniform strategy, float [A, n].
+          tolerance: Size up to which regrets are treated as zero, float [A, n].
+          iteration: Number of the iteration, from 1, float scalar.
+        """
         # Padding has an infinite tolerance.
         rounded = jnp.abs(instantaneous) <= tolerance
         gains = jnp.where(rounded, 0, instantaneous)
@@ -77,7 +86,7 @@ class CustomRule(NamedTuple):
 
 
 def _code_text(code: Any) -> Any:
-    """What a function does, as text that is the same in all processes."""
+    """Return a description of a function's code that is the same in all processes."""
     if not isinstance(code, types.CodeType):
         return repr(code)
     return code.co_code, code.co_names, [_code_text(value) for value in code.co_consts]
@@ -88,24 +97,26 @@ class Rule:
     """Settings of regret matching.
 
     Attributes:
-      alpha: positive regrets are multiplied by t^alpha / (t^alpha + 1) after iteration
-        t (discounted CFR, Brown & Sandholm 2019, "Solving imperfect-information games
-        via discounted regret minimization"); inf: no discount.
-      beta: the same for negative regrets; -inf: they are set to zero (regret
-        matching+, Tammelin 2014, "Solving large imperfect information games using
-        CFR+"), inf: they are kept.
-      predictive: choose the next strategy as if the last instantaneous regret came once
-        more (Farina et al. 2021, "Faster game solving via predictive Blackwell
-        approachability", PCFR+; with alpha finite PDCFR+, Xu et al. 2024).
-      prediction: where it is predictive, how much of that regret is expected to come
-        once more; below 1 bad predictions do less harm (Meng et al. 2025, "Faster game
-        solving via asymmetry of step sizes", SAPCFR+).
-      exploration: mix the matched strategy with this much of the uniform one
+      alpha: Exponent of the discount of positive regrets, which are multiplied by
+        t^alpha / (t^alpha + 1) after iteration t (discounted CFR, Brown & Sandholm
+        2019, "Solving imperfect-information games via discounted regret minimization");
+        inf: no discount.
+      beta: Exponent of the discount of negative regrets; -inf: they are set to zero
+        (regret matching+, Tammelin 2014, "Solving large imperfect information games
+        using CFR+"), inf: they are kept.
+      predictive: Whether the next strategy is chosen as if the last instantaneous
+        regret occurred again (Farina et al. 2021, "Faster game solving via predictive
+        Blackwell approachability", PCFR+; with finite alpha PDCFR+, Xu et al. 2024).
+      prediction: Share of the last regret that a predictive rule expects again; below
+        1, bad predictions do less harm (Meng et al. 2025, "Faster game solving via
+        asymmetry of step sizes", SAPCFR+).
+      exploration: Weight of the uniform strategy in a mixture with the matched strategy
         (explorative regret matching).
-      ramp: in the first iterations, as many as this, alpha comes to its value from 1,
-        and beta from -1, in equal steps (hyperparameter schedules, Zhang, McAleer &
-        Sandholm 2024, there over all of a run); 0: they have it from the start.
-      custom: a user's rule, which takes the place of all these.
+      ramp: Number of first iterations in which alpha moves from 1 to its value, and
+        beta from -1, in equal steps (hyperparameter schedules, Zhang, McAleer &
+        Sandholm 2024, where the schedule covers the complete run); 0: constant from the
+        start.
+      custom: Custom rule, which replaces all other settings.
     """
 
     alpha: float = math.inf
@@ -121,22 +132,22 @@ class Rule:
     def __post_init__(self) -> None:
         if math.isnan(self.alpha) or self.alpha == -math.inf:
             raise ValueError(
-                f"alpha={self.alpha}: give a number, or inf for no discount"
+                f"alpha={self.alpha}: use a number, or inf for no discount"
             )
         if math.isnan(self.beta):
             raise ValueError(
-                f"beta={self.beta}: give a number, inf to keep negative regrets, or "
+                f"beta={self.beta}: use a number, inf to keep negative regrets, or "
                 f"-inf to set them to zero"
             )
         check_number(self.ramp, "ramp", "[0, inf)")
         if self.ramp and (math.isinf(self.alpha) or math.isinf(self.beta)):
-            raise ValueError(f"ramp={self.ramp}: give finite alpha and beta, or ramp=0")
+            raise ValueError(f"ramp={self.ramp}: use finite alpha and beta, or ramp=0")
         check_number(self.prediction, "prediction", "(0, 1]")
         check_number(self.exploration, "exploration", "[0, 1]")
 
     @property
     def touches_all(self) -> tuple[str, ...]:
-        """Settings that change what was not visited, as "alpha=1.5"; mostly none."""
+        """Settings that also change unvisited infosets, such as "alpha=1.5"."""
         changed = {
             "alpha": self.alpha != math.inf,
             "beta": not math.isinf(self.beta),
@@ -153,20 +164,20 @@ _PLAIN = Rule()
 
 
 def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
-    """The strategy in proportion to positive regrets; uniform where there are none.
+    """Return the strategy proportional to positive regrets, or uniform without any.
 
     Args:
-      rule: settings.
-      regrets: float [A, n], 0 at padding.
-      uniform: float [A, n], the uniform strategy, 0 at padding.
+      rule: Settings.
+      regrets: Cumulative regrets, float [A, n], 0 at padding.
+      uniform: Uniform strategy, float [A, n], 0 at padding.
 
     Returns:
-      float [A, n], a distribution in every column (Hart & Mas-Colell 2000).
+      float [A, n], a distribution in each column (Hart & Mas-Colell 2000).
     """
-    # XLA makes slower code of jnp.maximum on CPUs, by up to a half.
+    # On CPUs, the code that XLA compiles for jnp.maximum is slower by up to a half.
     positive = jnp.where(regrets > 0, regrets, 0)
     total = treeplex.sum_rows(positive)[None]
-    # The inner where keeps 0/0 out of the branch that is not taken.
+    # The inner `where` avoids 0/0 in the branch that is not selected.
     matched = positive / jnp.where(total > 0, total, 1)
     strategy = jnp.where(total > 0, matched, uniform)
     if rule.exploration:
@@ -183,11 +194,11 @@ def update_blocks(
     tolerance: Sequence[jax.Array],
     iteration: jax.Array,
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-    """`update` for several blocks: new regrets and next strategies.
+    """Apply `update` to several blocks; return the new regrets and next strategies.
 
-    Where there is a single action nothing changes, and the arrays themselves are passed
-    on: another array with the same numbers would be copied in every iteration, which
-    took a third of the time on liar's dice.
+    Blocks with a single action do not change, and their arrays themselves are returned:
+    XLA would copy another array with the same numbers in each iteration, which took a
+    third of the time on liar's dice.
     """
     columns = zip(regrets, strategy, instantaneous, uniform, tolerance, strict=True)
     blocks = [
@@ -207,20 +218,21 @@ def update(
     tolerance: jax.Array,
     iteration: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """Adds one iteration's regrets and matches them.
+    """Add the regrets of one iteration and match the sums.
 
     Args:
-      rule: settings.
-      regrets: float [A, n], cumulative, counterfactual, in any unit; of a user's rule
-        its state.
-      instantaneous: float [A, n], action value minus infoset value; at padding
-        anything.
-      uniform: float [A, n], the uniform strategy, 0 at padding.
-      tolerance: float [A, n], regrets up to this size are taken for zero: what rounding
-        leaves of sums that cancel would otherwise decide ties, and turn a uniform
-        strategy into a pure one. For one iteration; grows with the square root of t.
-        Infinite at padding.
-      iteration: float scalar, the iteration that gave `instantaneous`, from 1.
+      rule: Settings.
+      regrets: Cumulative counterfactual regrets in any unit, float [A, n]; for a custom
+        rule, its state.
+      instantaneous: Action value minus infoset value, float [A, n]; arbitrary at
+        padding.
+      uniform: Uniform strategy, float [A, n], 0 at padding.
+      tolerance: Size up to which regrets are treated as zero in the first iteration,
+        float [A, n]; it grows with the square root of the iteration. Without it,
+        rounding errors of sums that cancel would decide ties, and turn a uniform
+        strategy into a pure one. Infinite at padding.
+      iteration: Number of the iteration that gave `instantaneous`, from 1, float
+        scalar.
 
     Returns:
       The new cumulative regrets and the next strategy, both float [A, n].
@@ -264,5 +276,5 @@ def discount(exponent: float | jax.Array, iteration: Any) -> Any:
     """
     if not isinstance(exponent, jax.Array) and math.isinf(exponent):
         return iteration * 0 + (exponent > 0)
-    # The reciprocal form: t^exponent could overflow and make inf / inf.
+    # The reciprocal form avoids inf / inf if t^exponent overflows.
     return 1 / (1 + iteration**-exponent)

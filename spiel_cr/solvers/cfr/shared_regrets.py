@@ -1,4 +1,4 @@
-"""Shared regrets: those of a bucket's infosets are added up, then matched.
+"""Shared regrets: the regrets of a bucket's infosets are summed before matching.
 
 This is CFR on games with imperfect recall (Waugh et al. 2009, "A practical use of
 imperfect recall"; Lanctot et al. 2012, "No-regret learning in extensive-form games with
@@ -16,21 +16,22 @@ from spiel_cr.games.sequence_form import layout as sequence_form
 from spiel_cr.games.sequence_form import packing, treeplex
 from spiel_cr.solvers.cfr import bucket_labels, regret_matching
 
-# What one more block of buckets costs, in array elements.
+# Cost of one more block of buckets, in array elements.
 _BLOCK_OVERHEAD = 4000
 
 
 class SharedRegrets(NamedTuple):
-    """Where one player's infosets keep their regrets.
+    """Places of one player's regrets in blocks of buckets.
 
-    A bucket's actions have places in blocks [A, B], actions major, as infosets have in
-    a treeplex; P is the number of all places.
+    The actions of buckets have places in blocks [A, B], actions major, like those of
+    infosets in a treeplex; P is the number of all places.
 
     Attributes:
-      into: for each level of the treeplex int32 [m], the place of each of its
-        sequences; P at padding.
-      uniform: one float [A, B] for each block: the uniform strategy, 0 at padding.
-      tolerance: the same: sum of the members' `treeplex.Level.tolerance`.
+      into: Place of each sequence, int32 [m] for each level of the treeplex; P at
+        padding.
+      uniform: Uniform strategy, float [A, B] for each block, 0 at padding.
+      tolerance: Sum of the members' `treeplex.Level.tolerance`, float [A, B] for each
+        block.
     """
 
     into: tuple[jax.Array, ...]
@@ -44,13 +45,14 @@ def lay_out(
     labels: np.ndarray | None,
     exponent: int = 0,
 ) -> SharedRegrets | None:
-    """Chooses blocks and places for one player's buckets; numpy arrays.
+    """Choose blocks and places for one player's buckets, as numpy arrays.
 
     Args:
-      form: the game.
-      player: whose buckets.
-      labels: int32 [I], the bucket of each logical infoset; None gives None.
-      exponent: tolerances are divided by 2^exponent, as the solver's payoffs are.
+      form: The game in sequence form.
+      player: Player whose infosets are in the buckets.
+      labels: Bucket of each logical infoset, int32 [I]; with None, the result is None.
+      exponent: Exponent by which the solver scales payoffs; tolerances are divided by
+        2^exponent.
     """
     if labels is None:
         return None
@@ -88,13 +90,13 @@ def lay_out(
     total = np.ldexp(total, -exponent)
     summed = _blocks(np.where(mask, total[:-1], np.inf), legal)
     uniform = [block / block.sum(axis=0) for block in legal]
-    # Numpy arrays, typed as what they become on a device.
+    # These are numpy arrays; the types are those of the arrays on a device.
     fields: list[Any] = [np.split(into[1:], ends[:-1] - 1), uniform, summed]
     return SharedRegrets(*map(tuple, fields))
 
 
 def _blocks(flat: Any, shapes: Sequence[Any]) -> list[Any]:
-    """Cuts a vector into arrays of the shapes of others."""
+    """Split a vector into arrays with the shapes of other arrays."""
     blocks, begin = [], 0
     for like in shapes:
         blocks.append(flat[begin : begin + like.size].reshape(like.shape))
@@ -110,21 +112,22 @@ def update(
     gains: Sequence[Sequence[jax.Array]],
     iteration: jax.Array,
 ) -> tuple[treeplex.Blocks, treeplex.Blocks]:
-    """Adds up regrets by bucket and matches them.
+    """Sum regrets by bucket and match them.
 
     A bucket's regret of an action is the sum of the counterfactual regrets of its
     infosets (Lanctot et al. 2012, section 3, where the sum runs over histories).
 
     Args:
-      rule: regret rule.
-      tree: the player's treeplex; only its blocks are used.
-      shared: its buckets.
-      regrets: cumulative regrets, one tuple of [A, B] a block of buckets.
-      gains: this iteration's regrets, [A, n] a block of infosets, by level.
-      iteration: float scalar, from 1.
+      rule: Regret rule.
+      tree: Treeplex of the player; only its blocks are used.
+      shared: Shared regrets of the player.
+      regrets: Cumulative regrets, a tuple of one [A, B] per block of buckets.
+      gains: Regrets of this iteration, [A, n] per block of infosets, by level.
+      iteration: Number of the iteration, from 1, float scalar.
 
     Returns:
-      New regrets; the next strategy, the same at all infosets of a bucket.
+      The new regrets, and the next strategy, which is the same at all infosets of a
+      bucket.
     """
     size = sum(uniform.size for uniform in shared.uniform)
     gained = jnp.zeros(size + 1, shared.uniform[0].dtype)
@@ -139,7 +142,7 @@ def update(
         shared.tolerance,
         iteration,
     )
-    # Padding of the treeplex plays with probability zero.
+    # The probability at padding of the treeplex is zero.
     played = [block.reshape(-1) for block in matched]
     table = jnp.concatenate([*played, jnp.zeros(1, gained.dtype)])
     next_strategy = tuple(

@@ -1,8 +1,8 @@
-"""Drives a solver's jitted loop in chunks and reads its strategies.
+"""Solver that runs a jitted loop in chunks and reads strategies from its state.
 
-`cfr.make_solver` and `mccfr.make_solver` hand over the game, the state and the program;
-what is the same for all solvers (clock, interrupts, checkpoints, arrays by logical
-number) is here.
+`cfr.make_solver` and `mccfr.make_solver` pass the game, the state and the compiled
+function. This module contains the code that all these solvers share: time limits,
+interrupts, checkpoints, and arrays by logical number.
 """
 
 import time
@@ -27,29 +27,29 @@ from spiel_cr.solvers.iterative_solver import (
     settings_text,
 )
 
-# The clock is read between chunks of about this many seconds; the second number is for
-# large games, whose compiled function allocates memory in each chunk. An interrupted
-# command waits for the end of a chunk, and has to end within two seconds.
+# Approximate length of a chunk in seconds; the second number is for large games, whose
+# compiled function allocates memory in each chunk. An interrupted command waits for the
+# end of a chunk, and has to end within two seconds.
 _CHUNK_SECONDS, _CHUNK_SECONDS_LARGE = 0.25, 1.0
-# With less time than this before a deadline, no further chunk is begun.
+# If less time than this is left before a deadline, no further chunk is started.
 _LAST_SECONDS = 5e-4
 
 
 class PlayerState(NamedTuple):
-    """What one player's regret minimiser remembers.
+    """State of one player's regret minimiser.
 
     Attributes:
-      strategy: current behaviour strategy, [A, n] a block.
-      regrets: cumulative counterfactual regrets, [A, n] a block, in units of
-        2^`Solver.exponent`; where infosets share them, one tuple of [A, B], blocks of
-        buckets. Of a user's rule its state.
-      reach: float [S], own reach of every position under `strategy`.
-      average: float [S], weighted mean over the iterations of `reach`: the average
+      strategy: Current behaviour strategy, [A, n] per block.
+      regrets: Cumulative counterfactual regrets, [A, n] per block, in units of
+        2^`Solver.exponent`; if infosets share regrets, a tuple of one [A, B] per block
+        of buckets; with a custom rule, its state.
+      reach: Player's own reach of every position under `strategy`, float [S].
+      average: Weighted mean of `reach` over the iterations, float [S]: the average
         strategy in sequence form.
-      values: float [I], weighted mean over the iterations of every infoset's
-        counterfactual value (own perspective, units as regrets) *under the iterates*,
-        with the same weights; None where they were not asked for. Continual resolving
-        needs these: values of the average strategy would be meaningless where the
+      values: Weighted mean of every infoset's counterfactual value over the iterations
+        (player's own perspective, units as regrets), *under the iterates* and with the
+        same weights, float [I]; None if these values are not kept. Continual re-solving
+        needs them: values of the average strategy would be meaningless where the
         owner's own reach is zero.
     """
 
@@ -61,18 +61,18 @@ class PlayerState(NamedTuple):
 
 
 class State(Protocol):
-    """What every solver's state has: a NamedTuple of arrays, with this among them."""
+    """Interface of every solver's state, which is a NamedTuple of arrays."""
 
     @property
     def iteration(self) -> jax.Array: ...
 
 
 class Start(NamedTuple):
-    """What makes the first state of a large game on the device.
+    """Function that creates the first state of a large game on the device.
 
     Attributes:
-      program: jitted.
-      problem: its argument, arrays on the device.
+      program: Jitted function.
+      problem: Argument of the function, arrays on the device.
     """
 
     program: Any
@@ -80,38 +80,39 @@ class Start(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reads strategies from a state that has no `players`."""
+    """Reader of strategies from a state that has no `players`."""
 
     def average(self, state: Any, player: int) -> np.ndarray:
-        """float64 [S], the average strategy in sequence form, by logical sequence."""
+        """Return the average strategy in sequence form, float64 [S]."""
 
     def current(self, state: Any, player: int) -> np.ndarray:
-        """float64 [S], the last iterate's action probabilities."""
+        """Return the last iterate's action probabilities, float64 [S]."""
 
     def check(self, state: Any) -> None:
-        """Raises ValueError where numpy arrays hold what no solve leaves."""
+        """Raise ValueError if numpy arrays contain values that no run can produce."""
 
 
 @runtime_checkable
 class PositionReader(Reader, Protocol):
-    """A reader of states that hold reach by position: large games are judged so."""
+    """Reader of states that hold reach by position; used to evaluate large games."""
 
     def positions(self, state: Any, player: int) -> np.ndarray:
-        """float [positions], reach; what matters are shares at each infoset."""
+        """Return reach up to a factor per infoset, float [positions]."""
 
 
 class Program(NamedTuple):
-    """What advances a solver's state, and how that state is read.
+    """Compiled function that advances a solver's state, and how to read that state.
 
     Attributes:
-      advance: `advance(problem, state, iterations, config=config)` is the state after
-        some more iterations; jitted.
-      config: the algorithm: a frozen dataclass with a `name`.
-      dtype: of all floating-point arrays.
-      exponent: the problem's payoffs are the game's over 2^exponent.
-      first: who updates first; a state's `players` are in the order of updates.
-      reader: of strategies; None where the state has them as `players`.
-      consumes: the program writes into the arrays of the state that it is given.
+      advance: Jitted function; `advance(problem, state, iterations, config=config)` is
+        the state after some more iterations.
+      config: Settings of the algorithm, a frozen dataclass with a `name`.
+      dtype: Data type of all floating-point arrays.
+      exponent: Exponent of the scale: the game's payoffs are divided by 2^exponent.
+      first: Player that updates first; a state's `players` are in the order of updates.
+      reader: Reader of strategies; None if the state has `players`.
+      consumes: Whether the function overwrites the arrays of the state that it is
+        given.
     """
 
     advance: Any
@@ -169,11 +170,11 @@ def jitted_loop(
 
 
 def _check_state(state: Any, reader: Reader | None) -> None:
-    """Raises ValueError where a state of numpy arrays holds what no solve leaves."""
+    """Raise ValueError if a state of numpy arrays has values that no run produces."""
     if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
-        raise ValueError("the state holds numbers that are not finite")
+        raise ValueError("the state contains values that are not finite")
     if state.iteration < 0:
-        raise ValueError(f"the state has iteration={int(state.iteration)}")
+        raise ValueError(f"the state has the invalid iteration={int(state.iteration)}")
     if reader is not None:
         reader.check(state)
         return
@@ -181,31 +182,31 @@ def _check_state(state: Any, reader: Reader | None) -> None:
         played = (*jax.tree.leaves(player.strategy), player.reach)
         # Sums of rounded shares may be above 1 by a few units in the last place.
         if any((part < 0).any() or (part > 1 + 1e-3).any() for part in played):
-            raise ValueError("the state has probabilities outside of [0, 1]")
-        # Running means of what is not negative, but for rounding.
+            raise ValueError("the state has probabilities outside [0, 1]")
+        # Running means of nonnegative numbers are nonnegative up to rounding.
         if (player.average < -1e-3).any():
             raise ValueError("the state has a negative average strategy")
 
 
 class Solver(IterativeSolver):
-    """Drives the jitted loop for one game; holds the state between calls.
+    """Solver that runs a jitted loop for one game and holds the state between calls.
 
-    Double precision is switched on inside its methods only, so the caller's JAX
+    Double precision is switched on inside the methods only, so the caller's JAX
     configuration does not change.
 
     Attributes:
-      form: the game.
-      problem: the game on the device, as the program takes it. It may be exchanged for
-        another one of equal shapes between iterations.
-      state: the state, as pure functions take it.
-      config: the algorithm: a frozen dataclass with a `name`.
-      dtype: float64 or float32.
-      exponent: problem and state hold the game's payoffs over 2^exponent, see
-        `treeplex.exponent_of`.
-      buckets: for each player the bucket of each infoset, or None.
+      form: The game in sequence form.
+      problem: The game on the device, as the compiled function needs it. It may be
+        replaced by another one of equal shapes between iterations.
+      state: The state, as pure functions use it.
+      config: Settings of the algorithm, a frozen dataclass with a `name`.
+      dtype: Data type of the arithmetic, float64 or float32.
+      exponent: Exponent of the scale: in problem and state, the game's payoffs are
+        divided by 2^exponent, see `treeplex.exponent_of`.
+      buckets: Bucket of each infoset for each player, int32 [I], or None.
       solved: The represented game, for results and checkpoints; None if a solver is
         used without these.
-      seed: Seed of a solver that samples; None: it does not.
+      seed: Seed of a solver that samples; None for other solvers.
       trajectories_per_iteration: Number of trajectories of both players in an
         iteration.
     """
@@ -225,18 +226,17 @@ class Solver(IterativeSolver):
         compile_seconds: float = 0.0,
         put: Callable[[Any], Any] = jax.device_put,
     ) -> None:
-        """Puts game and state on the device and compiles the program.
+        """Put game and state on the device and compile the function.
 
         Args:
-          form: the game.
-          problem: the game as the program takes it, numpy arrays.
-          state: the initial state, numpy arrays. Or what makes it on the device, for
-            large games: what compiling takes is then given back before the state is
-            there.
-          program: that is run, and how its state is read.
-          buckets: for each player the bucket of each infoset, or None.
-          compile_seconds: that other programs, which made problem or state, took.
-          put: puts arrays on the device.
+          form: The game in sequence form.
+          problem: The game as the compiled function needs it, numpy arrays.
+          state: Initial state, numpy arrays; or, for large games, a function that
+            creates the state on the device, after the memory of the compiler was freed.
+          program: Function to compile, and how to read its state.
+          buckets: Bucket of each infoset for each player, int32 [I], or None.
+          compile_seconds: Compile time of functions that made the problem or the state.
+          put: Function that puts arrays on the device.
         """
         self._program = program
         self._reader = program.reader
@@ -245,7 +245,8 @@ class Solver(IterativeSolver):
         self.config, self.dtype = program.config, program.dtype
         self.exponent = program.exponent
         self.seconds = 0.0
-        # Iterations of the next chunk at most, and the seconds of one, not yet known.
+        # Maximum number of iterations of the next chunk, and a first guess of the
+        # seconds per iteration.
         self._chunk, self._pace = 1, 1e-9
         self.compile_seconds = compile_seconds
         with precision(program.dtype):
@@ -255,7 +256,8 @@ class Solver(IterativeSolver):
                 state = state.program(state.problem)
                 memory.trim()
             self._state = put(state)
-        # numpy arrays may have become the device's without a copy.
+        # The device may use numpy arrays without a copy, so these must be copied before
+        # a compiled function overwrites them.
         leaves = jax.tree.leaves(state)
         self._lent = any(isinstance(leaf, np.ndarray) for leaf in leaves)
         self.compile_seconds += self._advance(0)
@@ -267,7 +269,7 @@ class Solver(IterativeSolver):
 
     @property
     def state(self) -> Any:
-        """The state; it stays as it is when the solver goes on."""
+        """State of the solver; later iterations do not change it."""
         self._lent = True
         return self._state
 
@@ -294,14 +296,14 @@ class Solver(IterativeSolver):
         old_leaves, structure = jax.tree.flatten(self._state)
         names = [f"leaf{i}" for i in range(len(arrays))]
         if set(names) != set(arrays):
-            raise ValueError("its arrays have other names")
+            raise ValueError("the names of its arrays are invalid")
         leaves = [arrays[name] for name in names]
         shapes = [(leaf.shape, leaf.dtype) for leaf in old_leaves]
         if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
-            raise ValueError("the state is one of another game, dtype or solver option")
+            raise ValueError("the state is of another game, dtype or solver option")
         _check_state(jax.tree.unflatten(structure, leaves), self._reader)
         with precision(self.dtype):
-            # Who consumes arrays must not get a file's.
+            # A function that overwrites its arguments must not overwrite `arrays`.
             device_leaves = jax.device_put(leaves, may_alias=not self._program.consumes)
         self._state = jax.tree.unflatten(structure, device_leaves)
         self._lent = False
@@ -324,9 +326,9 @@ class Solver(IterativeSolver):
         """
         if iterations > MOST_ITERATIONS - self.iterations:
             raise ValueError(
-                f"iterations={iterations} after {self.iterations}: a solver counts up "
-                f"to {MOST_ITERATIONS}; give fewer, or draw more per iteration with a "
-                f"larger batch"
+                f"iterations={iterations} after {self.iterations}: the maximum is "
+                f"{MOST_ITERATIONS} in total; use fewer, or sample more per iteration "
+                f"with a larger batch"
             )
         done, until = 0, self.seconds + (seconds or 0.0)
         while done < iterations:
@@ -345,15 +347,16 @@ class Solver(IterativeSolver):
         return False
 
     def run_until(self, deadline: float, *, most: int = MOST_ITERATIONS) -> int:
-        """Iterates until shortly before a point in time.
+        """Iterate until shortly before a point in time.
 
         Args:
-          deadline: by `time.perf_counter`. The next chunk is never chosen longer than
-            half of what is left at the rate so far; at least one iteration is done.
-          most: iterations to stop after.
+          deadline: End of the time, by `time.perf_counter`. The next chunk is never
+            chosen longer than half of the remaining time at the rate so far; at least
+            one iteration is done.
+          most: Maximum number of iterations.
 
         Returns:
-          How many iterations were done; 0 where no more than 2^31 - 1 can be counted.
+          The number of iterations done; 0 if the solver has done 2^31 - 1 already.
         """
         most = min(most, MOST_ITERATIONS - self.iterations)
         done, chunk = 0, 1
@@ -369,7 +372,7 @@ class Solver(IterativeSolver):
         return done
 
     def average(self, player: int) -> np.ndarray:
-        """float64 [S], the average strategy in sequence form, by logical sequence."""
+        """Return the average strategy in sequence form, float64 [S]."""
         if self.buckets[player] is None:
             return self._sequences(player)
         decisions = self.form.decisions[player]
@@ -378,7 +381,7 @@ class Solver(IterativeSolver):
     def average_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
     ) -> np.ndarray:
-        """[S], the average strategy's action probabilities, in `dtype` or float64."""
+        """Return the average strategy's action probabilities, [S], in `dtype`."""
         labels = self.buckets[player]
         if labels is None and self._reader is None:
             played = self._normalised(player, dtype)
@@ -440,7 +443,7 @@ class Solver(IterativeSolver):
     def _nash_conv(self, form: layout.SequenceForm) -> float:
         """Compute NashConv in a form that may have other locks than the solver's."""
         if self._program.consumes:
-            memory.trim()  # of a large game, what iterations worked with
+            memory.trim()  # return the working memory of iterations on a large game
         shared = any(labels is not None for labels in self.buckets)
         if self._reader is None and not shared:
             first, second = (np.asarray(self._player(p).average) for p in range(2))
@@ -457,9 +460,9 @@ class Solver(IterativeSolver):
     def current_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
     ) -> np.ndarray:
-        """[S], the last iterate's action probabilities by logical sequence.
+        """Return the last iterate's action probabilities by logical sequence, [S].
 
-        In `dtype` or float64.
+        They have type `dtype`, or float64 if a reader reads them.
         """
         if self._reader is not None:
             return self._reader.current(self._state, player)
@@ -472,17 +475,17 @@ class Solver(IterativeSolver):
         return self.form.layouts[player].behaviour(positions)
 
     def infoset_values(self, player: int) -> np.ndarray:
-        """float64 [I], mean counterfactual values under the iterates (see PlayerState).
+        """Return mean counterfactual values under the iterates, float64 [I].
 
-        They are in the game's units.
+        They are in the game's units; see `PlayerState.values`.
 
         Raises:
-          ValueError: it was made without `values=True`, or without forced moves.
+          ValueError: If the solver was made without `values=True`.
         """
         values = None if self._reader is not None else self._player(player).values
         if values is None:
             raise ValueError(
-                "infoset values were not kept; ask make_solver for values=True"
+                "infoset values were not kept; call make_solver with values=True"
             )
         by_position = np.ldexp(np.asarray(values, np.float64), self.exponent)
         return by_position[self.form.layouts[player].infosets]
@@ -497,7 +500,7 @@ class Solver(IterativeSolver):
         return by_position[self.form.layouts[player].sequences]
 
     def _normalised(self, player: int, dtype: np.typing.DTypeLike) -> np.ndarray:
-        """`average_behaviour` block by block, for it may be large."""
+        """Return `average_behaviour` block by block, because it may be large."""
         average = np.asarray(self._player(player).average)
         behaviour = np.empty(average.shape, dtype)
         behaviour[0], begin = 1, 1
@@ -515,7 +518,7 @@ class Solver(IterativeSolver):
         return self.form.layouts[player].behaviour(behaviour)
 
     def _compile(self, start: Start) -> float:
-        """Compiles the program for states like the first; the seconds that it took."""
+        """Compile the function for states like the first; return the seconds."""
         started = time.perf_counter()
         like = start.program.eval_shape(start.problem)
         count = np.zeros((), np.int32)
@@ -526,15 +529,15 @@ class Solver(IterativeSolver):
         return time.perf_counter() - started
 
     def _advance(self, iterations: int) -> float:
-        """Iterates; the seconds that it took."""
+        """Run some iterations; return the time in seconds."""
         started = time.perf_counter()
         count = np.asarray(iterations, np.int32)
         with precision(self.dtype):
             state = self._state
             if self._program.consumes and self._lent:
                 state = jax.tree.map(jnp.copy, state)
-            # What a program consumes is gone: until its result has taken its place,
-            # nobody may interrupt.
+            # The function deletes the arrays that it consumes, so it must not be
+            # interrupted before its result has replaced them.
             with interrupts.Steps() as steps, steps.step():
                 self._state = self._program.advance(
                     self.problem, state, count, config=self.config

@@ -1,4 +1,4 @@
-"""First-order methods on the treeplex: primal-dual steps."""
+"""First-order methods for the saddle-point problem of both players' sequence forms."""
 
 from spiel_cr.solvers.first_order.solvers import make_solver
 

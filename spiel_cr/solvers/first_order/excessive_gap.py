@@ -15,8 +15,8 @@ before it by a Bregman divergence. For the entropy this is the smoothed best res
 the opponent's mean strategy with the reduced μ, which is computed here for both prox
 functions. The condition is checked after every step, so the bound holds for both.
 
-The last response of a step is the first one of the next step, if the other player's
-turn comes then. Such a step takes three products with the payoff coupling, others four.
+The last response of a step is the first one of the next step, if that is the other
+player's. Such a step needs three products with the payoff coupling, others four.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,7 @@ _FIRST_SMOOTHING = 1e-3
 # Length of the first step that is tried, and its factor if the condition fails. On
 # Leduc poker, lengths from 0.4 to 0.5 give similar results.
 _FIRST_SHARE, _SHRINKAGE = 0.45, 0.5
-# Shorter steps gain less than rounding errors.
+# Progress of shorter steps would be smaller than rounding errors.
 _LEAST_SHARE = 1e-9
 
 
@@ -48,16 +48,16 @@ class EGTState(NamedTuple):
     """State of the excessive gap technique.
 
     Attributes:
-      reach: For each player float [S], the strategy in sequence form.
-      replies: For each player float [S], a smoothed best response.
-      owner: int scalar, the player whose response answers the current strategy.
-      smoothing: float [2], μ of both players.
-      share: float scalar, length τ of the next step that is tried.
-      excess: float scalar, F_0 + F_1 after the last step, in units of 2^exponent;
+      reach: Strategy of each player in sequence form, float [S].
+      replies: Smoothed best response of each player, float [S].
+      owner: Player whose response is to the current strategy, int scalar.
+      smoothing: μ of both players, float [2].
+      share: Length τ of the next step that is tried, float scalar.
+      excess: F_0 + F_1 after the last step, in units of 2^exponent, float scalar;
         positive only by rounding errors.
-      products: int scalar, number of products with the payoff coupling, each for one
-        player.
-      iteration: int scalar, number of steps.
+      products: Number of products with the payoff coupling, each for one player, int
+        scalar.
+      iteration: Number of steps, int scalar.
     """
 
     reach: Pair
@@ -71,7 +71,7 @@ class EGTState(NamedTuple):
 
     @property
     def strategies(self) -> Pair:
-        """The strategies of both players in sequence form."""
+        """Strategies of both players in sequence form."""
         return self.reach
 
 
@@ -82,7 +82,7 @@ def _response(
     other_reach: jax.Array,
     smoothing: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """Return F of a player, and float [S], the reach of the smoothed best response."""
+    """Return F of a player, and the smoothed best response in sequence form."""
     tree = problem.trees[player]
     slope = gradient(tree, other_reach)
     answer = respond(
@@ -106,10 +106,10 @@ def _two_responses(
       problem: The game and its prox functions.
       config: Settings of the method.
       player: The player whose smoothing is reduced.
-      reach: For each player float [S], strategies before the step.
-      toward: float [S], the player's strategy to which the opponent responds.
+      reach: Strategy of each player before the step, float [S].
+      toward: Strategy of the player to which the opponent responds, float [S].
       smoothing: μ of the player after the step, and μ of the opponent.
-      share: float scalar, length τ of the step.
+      share: Length τ of the step, float scalar.
 
     Returns:
       Strategies after the step, the opponent's smoothed best response to the player's,
@@ -126,11 +126,12 @@ def _two_responses(
 
 
 def init(problem: SmoothedProblem, *, config: ExcessiveGapConfig) -> EGTState:
-    """Start as algorithm 1 of Hoda et al. does, with the least μ of a sequence.
+    """Return the first state as algorithm 1 of Hoda et al., with a smaller μ.
 
-    The theory takes μ from the norm of the payoff coupling. Here μ is doubled, from a
-    small share of the largest payoff on, until the condition holds: player 1 moves to
-    its response to the uniform strategy, and player 0 to its response to that.
+    The theory derives μ from the norm of the payoff coupling. Here μ starts at a small
+    share of the largest payoff and is doubled until the condition holds. For each μ,
+    player 1 moves to its response to the uniform strategy, and player 0 to its response
+    to player 1.
     """
     start = tuple(
         treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
@@ -192,9 +193,9 @@ def _step_of(
 ) -> EGTState:
     """Reduce the smoothing of a player by a step."""
     before, smoothing = state.reach, state.smoothing
-    known = state.owner == player
+    reuses = state.owner == player
     answer = jax.lax.cond(
-        known,
+        reuses,
         lambda: state.replies[player],
         lambda: _response(
             problem, config, player, before[1 - player], smoothing[player]
@@ -226,7 +227,7 @@ def _step_of(
     first = state._replace(
         share=share / _SHRINKAGE,
         excess=jnp.ones_like(state.excess),
-        products=state.products + 1 - known,
+        products=state.products + 1 - reuses,
     )
     done = jax.lax.while_loop(
         lambda tried: (tried.excess > 0) & (tried.share > _LEAST_SHARE), attempt, first

@@ -1,4 +1,4 @@
-"""Names and settings of first-order methods."""
+"""Settings and presets of first-order methods."""
 
 import dataclasses
 
@@ -7,10 +7,10 @@ from spiel_cr.common.checks import check_choice
 
 @dataclasses.dataclass(frozen=True)
 class FirstOrderConfig:
-    """First-order method.
+    """Settings of a first-order method.
 
     Attributes:
-      name: Name for people.
+      name: Name of the algorithm, for messages.
       method: Method, also in checkpoints: "pdhg" (`primal_dual`), "egt"
         (`excessive_gap`) or "smoothing" (`iterated_smoothing`).
     """
@@ -24,12 +24,12 @@ class ExcessiveGapConfig(FirstOrderConfig):
     """Settings of the excessive gap technique.
 
     Attributes:
-      name: Name for people.
-      method: "egt".
+      name: Name of the algorithm, for messages.
+      method: Method, always "egt".
       prox: Prox function of the simplices: "euclidean", the squared Euclidean distance,
         or "entropy".
       aggressive: Whether steps are as long as the excessive gap condition permits.
-        Otherwise they have at most the theory's length.
+        Otherwise they have at most the length that the theory gives.
       balancing: Whether each step reduces the larger of both smoothing parameters.
         Otherwise players alternate.
     """

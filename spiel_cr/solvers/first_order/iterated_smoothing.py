@@ -1,17 +1,17 @@
-"""Iterated smoothing: accelerated descent on NashConv, smoothed less and less.
+"""Iterated smoothing: accelerated descent on a NashConv that is smoothed less and less.
 
 Gilpin, Peña & Sandholm 2012, "First-order algorithm with O(ln(1/ε)) convergence for
 ε-equilibrium in two-person zero-sum games", algorithm 2. NashConv as a function of both
-strategies, smoothed by η = ε / (2 D), is minimised by Nesterov's method, from the
-result of the last round on, until NashConv itself is at most ε; then ε is divided by e.
-Each round takes about the same number of steps, so their number grows with log(1/ε).
+strategies, smoothed by η = ε / (2 D), is minimised by Nesterov's method. Each round
+starts from the result of the last one and ends when NashConv itself is at most ε; then
+ε is divided by e. Rounds need about the same number of steps, so the total grows with
+log(1/ε).
 
-Two deviations from the paper: distances are dilated Euclidean ones, which are exact on
-  a
-treeplex in one pass, instead of projections in the Euclidean distance of sequence
-forms; and the Lipschitz constant is found by doubling, so the norm of the payoff
-coupling is not needed (Nesterov 2013, "Gradient methods for minimizing composite
-functions").
+There are two deviations from the paper. Distances are dilated Euclidean ones, which can
+be minimised exactly in one pass over a treeplex, instead of projections in the
+Euclidean distance of sequence forms. The Lipschitz constant is determined by doubling,
+so the norm of the payoff coupling is not needed (Nesterov 2013, "Gradient methods for
+minimizing composite functions").
 """
 
 import math
@@ -44,19 +44,19 @@ class SmoothingState(NamedTuple):
     """State of iterated smoothing.
 
     Attributes:
-      reach: For each player float [S], the strategy in sequence form.
-      gradients: For each player float [S], the gradient at the other's reach.
-      centre: For each player the strategy from which the next step is measured, blocks.
-      centre_reach: The same strategies in sequence form.
-      centre_gradients: For each player float [S], the gradient at the other's centre.
-      goal: float scalar, ε of this round, in units of 2^exponent.
-      nash_conv: float scalar, NashConv of `reach` in the same units.
-      steepness: float scalar, the Lipschitz constant times η.
-      inner: int scalar, number of steps of this round.
-      rounds: int scalar, number of completed rounds.
-      products: int scalar, number of products with the payoff coupling, each for one
-        player.
-      iteration: int scalar, number of steps.
+      reach: Strategy of each player in sequence form, float [S].
+      gradients: Gradient of each player at the other player's reach, float [S].
+      centre: Strategy of each player from which the next step is measured, blocks.
+      centre_reach: The same strategies in sequence form, float [S].
+      centre_gradients: Gradient of each player at the other player's centre, float [S].
+      goal: ε of this round, in units of 2^exponent, float scalar.
+      nash_conv: NashConv of `reach` in the same units, float scalar.
+      steepness: Lipschitz constant times η, float scalar.
+      inner: Number of steps of this round, int scalar.
+      rounds: Number of completed rounds, int scalar.
+      products: Number of products with the payoff coupling, each for one player, int
+        scalar.
+      iteration: Number of steps, int scalar.
     """
 
     reach: Pair
@@ -74,7 +74,7 @@ class SmoothingState(NamedTuple):
 
     @property
     def strategies(self) -> Pair:
-        """The strategies of both players in sequence form."""
+        """Strategies of both players in sequence form."""
         return self.reach
 
 
@@ -99,7 +99,7 @@ def nash_conv_of(problem: SmoothedProblem, slopes: Pair) -> jax.Array:
 
 
 def init(problem: SmoothedProblem) -> SmoothingState:
-    """Start with uniform strategies, and with their NashConv over e as ε."""
+    """Return the first state: uniform strategies, and ε is their NashConv over e."""
     first, second = (treeplex.uniform_strategy(tree) for tree in problem.trees)
     reach = (
         treeplex.reach(problem.trees[0], first),
@@ -204,7 +204,7 @@ def step(problem: SmoothedProblem, state: SmoothingState) -> SmoothingState:
         centre=jax.tree.map(restart, strategies, done.centre),
         centre_reach=jax.tree.map(restart, done.reach, done.centre_reach),
         centre_gradients=jax.tree.map(restart, done.gradients, done.centre_gradients),
-        # Below rounding errors there is nothing to smooth.
+        # A smaller ε would be below rounding errors.
         goal=restart(
             jnp.maximum(state.goal / math.e, jnp.finfo(size.dtype).eps), state.goal
         ),

@@ -1,17 +1,18 @@
-"""Restarted primal-dual hybrid gradient: the linear program of both players at once.
+"""Restarted primal-dual hybrid gradient for the linear program of both players.
 
 The sequence-form saddle point is max over x_0 ≥ 0 and v_1, min over x_1 ≥ 0 and v_0 of
-x_0ᵀ A x_1 + v_0 · flow(x_0) − v_1 · flow(x_1), where flow is, per infoset, the reach of
-what comes before less that of its sequences, and v_p are values of p's infosets in p's
-utility. Chambolle & Pock 2011 alternate steps of the two sides. Around it stands what
-PDLP adds (Applegate et al. 2021, "Practical large-scale linear programming using
-primal-dual hybrid gradient"): diagonal scaling after Ruiz, a primal weight, and
-restarts at the average or the last point where the normalised KKT error has decayed to
-0.2, or to 0.8 and rises again, of what it was. Steps have a fixed length, 0.99 over the
-norm of the scaled program, which a power iteration finds; PDLP adapts it.
+x_0ᵀ A x_1 + v_0 · flow(x_0) − v_1 · flow(x_1). At each infoset, flow is the reach of
+the parent sequence minus the sum of the reach of the infoset's sequences, and v_p are
+values of p's infosets in p's utility. The steps of the two sides alternate (Chambolle &
+Pock 2011). The additions are those of PDLP (Applegate et al. 2021, "Practical
+large-scale linear programming using primal-dual hybrid gradient"): diagonal scaling
+after Ruiz, a primal weight, and restarts. A restart begins at the average or the last
+point, when the normalised KKT error has decreased to 0.2 of its value at the last
+restart, or to 0.8 and increases again. Steps have a fixed length, 0.99 divided by the
+norm of the scaled program, which a power iteration computes; PDLP adapts it.
 
-The scaling takes row norms in the Euclidean norm, not in the maximum norm, since
-products with random signs estimate those where the coupling is never listed.
+The scaling uses the Euclidean norm of rows, not the maximum norm, because products with
+random signs can estimate the Euclidean norm without a list of the payoffs.
 """
 
 from typing import NamedTuple
@@ -22,21 +23,22 @@ import jax.numpy as jnp
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Treeplex
 
-# Steps between two looks at the KKT error.
+# Number of steps between two checks of the KKT error.
 _CHECK = 64
-# Where to restart (Applegate et al. 2021, section 3.2): where the error has decayed to
-# the first share, or to the second and rises; or after the third share of all steps.
+# Criteria of a restart (Applegate et al. 2021, section 3.2): the error has decreased to
+# the first share; or to the second and increases; or the third share of all steps was
+# done since the last restart.
 _SUFFICIENT, _NECESSARY, _LONGEST = 0.2, 0.8, 0.36
 # Rounds of scaling, random vectors for each, and steps of the power iteration.
 _ROUNDS, _DRAWS, _POWERS = 10, 16, 60
 
 
 class Point(NamedTuple):
-    """Strategies and values of both players, primal ones first.
+    """Strategies and values of both players, primal variables first.
 
     Attributes:
-      reach: for each player float [S], its strategy; feasible at the end only.
-      values: for each player float [I], what its infosets are worth to it.
+      reach: Strategy of each player, float [S]; feasible only in the limit.
+      values: Values of each player's infosets in the player's utility, float [I].
     """
 
     reach: tuple[jax.Array, jax.Array]
@@ -47,9 +49,9 @@ class PDHGProblem(NamedTuple):
     """A game and the scaling of its linear program.
 
     Attributes:
-      trees: each player's treeplex, payoffs over 2^exponent.
-      scales: squares of the scaling of every variable, a `Point`.
-      length: float scalar, the length of steps where both sides weigh alike.
+      trees: Treeplex of each player, payoffs divided by 2^exponent.
+      scales: Squares of the scaling of every variable, a `Point`.
+      length: Length of steps if both sides have equal weight, float scalar.
     """
 
     trees: tuple[Treeplex, Treeplex]
@@ -58,18 +60,18 @@ class PDHGProblem(NamedTuple):
 
 
 class PDHGState(NamedTuple):
-    """What the method remembers.
+    """State of the method.
 
     Attributes:
-      now: the last point.
-      mean: of the points since the last restart.
-      anchor: where the last restart was.
-      weight: float scalar, the primal weight.
-      restart_error: float scalar, the KKT error after the last restart.
-      last_error: float scalar, that of the candidate at the last check.
-      since: int scalar, steps since the last restart.
-      restarts: int scalar.
-      iteration: int scalar, steps done.
+      now: The last point.
+      mean: Mean of the points since the last restart.
+      anchor: Point of the last restart.
+      weight: Primal weight, float scalar.
+      restart_error: KKT error after the last restart, float scalar.
+      last_error: KKT error of the restart candidate at the last check, float scalar.
+      since: Number of steps since the last restart, int scalar.
+      restarts: Number of restarts, int scalar.
+      iteration: Number of steps, int scalar.
     """
 
     now: Point
@@ -84,20 +86,20 @@ class PDHGState(NamedTuple):
 
     @property
     def strategies(self) -> tuple[jax.Array, jax.Array]:
-        """The strategies of both players in sequence form."""
+        """Strategies of both players in sequence form."""
         return self.now.reach
 
 
 def gradient(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
-    """The payoff coupling times the opponent's reach.
+    """Multiply the payoff coupling by the opponent's reach.
 
     Args:
-      tree: the player's treeplex.
-      other_reach: float [S'], the opponent's reach by position.
+      tree: Treeplex of the player.
+      other_reach: Reach of the opponent by position, float [S'].
 
     Returns:
-      float [S], what each of the player's positions is paid, the opponent's reach and
-      chance included; 0 at padding.
+      Payoff of each of the player's positions, weighted by the reach of the opponent
+      and chance, float [S]; 0 at padding.
     """
     leaves = treeplex.leaf_values(tree, other_reach)
     parts = [treeplex.root_value(tree, leaves)[None]]
@@ -106,7 +108,7 @@ def gradient(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
 
 
 def flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
-    """float [I], at each infoset the reach before it less that of its sequences."""
+    """Return the reach before each infoset minus that of its sequences, float [I]."""
     above, parts = reach[:1], []
     cut = treeplex.by_level(tree.levels, reach)
     for level, part in zip(tree.levels, cut, strict=True):
@@ -118,7 +120,7 @@ def flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
 
 
 def spread(tree: Treeplex, values: jax.Array) -> jax.Array:
-    """float [S], the transpose of `flow`: values of what follows, less the owner's."""
+    """Return the transpose of `flow`: values after minus the owner's, float [S]."""
     owned, ends = [], [0]
     for level in tree.levels:
         ends.append(ends[-1] + level.num_infosets)
@@ -138,7 +140,7 @@ def spread(tree: Treeplex, values: jax.Array) -> jax.Array:
 
 
 def legal_positions(tree: Treeplex) -> jax.Array:
-    """float [S], 1 where a sequence is, 0 at padding and at the empty sequence."""
+    """Return 1 at sequences, 0 at padding and at the empty sequence, float [S]."""
     namespace = tree.root_source.__array_namespace__()
     rows = [
         namespace.broadcast_to(uniform > 0, shape).reshape(-1)
@@ -149,7 +151,7 @@ def legal_positions(tree: Treeplex) -> jax.Array:
 
 
 def _slopes(tree: Treeplex, other_reach: jax.Array, values: jax.Array) -> jax.Array:
-    """float [S], what a player's sequences gain beside the values of its infosets."""
+    """Return the gain of a player's sequences over its infosets' values, float [S]."""
     return gradient(tree, other_reach) + spread(tree, values)
 
 
@@ -161,15 +163,15 @@ def _move(
     other_flow: jax.Array,
     length: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """A step of one side: a player's reach, and the other's values.
+    """Take a step of one side: a player's reach, and the other player's values.
 
     Args:
-      problem: the game.
-      player: whose reach.
-      point: its reach, the other player's values.
-      slope: float [S], of the reach.
-      other_flow: float [I'], of the other player's reach.
-      length: of the step.
+      problem: The game and its scaling.
+      player: Player whose reach moves.
+      point: Reach of the player, and values of the other player.
+      slope: Slope of the reach, float [S].
+      other_flow: Flow of the other player's reach, float [I'].
+      length: Length of the step.
     """
     reach, values = point
     step = length * problem.scales.reach[player] * slope
@@ -179,7 +181,7 @@ def _move(
 
 
 def _advance(problem: PDHGProblem, state: PDHGState) -> Point:
-    """One step of both sides."""
+    """Take one step of both sides."""
     (first, second), (first_values, other) = state.now
     trees = problem.trees
     short, long = problem.length / state.weight, problem.length * state.weight
@@ -196,12 +198,14 @@ def _advance(problem: PDHGProblem, state: PDHGState) -> Point:
 
 
 def kkt_error(problem: PDHGProblem, point: Point, weight: jax.Array) -> jax.Array:
-    """The error of the optimality conditions, scaled and weighed; 0 at equilibria.
+    """Return the scaled and weighted error of the optimality conditions.
+
+    It is 0 at equilibria.
 
     Args:
-      problem: the game.
-      point: where.
-      weight: float scalar, the primal weight.
+      problem: The game and its scaling.
+      point: Point to evaluate.
+      weight: Primal weight, float scalar.
     """
     squares, gap = [], jnp.zeros((), point.reach[0].dtype)
     for player, tree in enumerate(problem.trees):
@@ -216,7 +220,7 @@ def kkt_error(problem: PDHGProblem, point: Point, weight: jax.Array) -> jax.Arra
 
 
 def _distance(problem: PDHGProblem, one: Point, two: Point, player: int) -> jax.Array:
-    """How far two points are apart on the side of a player's reach, scaled."""
+    """Return the scaled distance of two points on the side of a player's reach."""
     total = jnp.zeros((), one.reach[0].dtype)
     for new, old, scale in (
         (one.reach[player], two.reach[player], problem.scales.reach[player]),
@@ -231,10 +235,10 @@ def _distance(problem: PDHGProblem, one: Point, two: Point, player: int) -> jax.
 
 
 def init(problem: PDHGProblem) -> PDHGState:
-    """Uniform strategies, and no values.
+    """Return the first state: uniform strategies, and zero values.
 
     Args:
-      problem: the game.
+      problem: The game and its scaling.
     """
     reach = [
         treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
@@ -248,11 +252,11 @@ def init(problem: PDHGProblem) -> PDHGState:
 
 
 def step(problem: PDHGProblem, state: PDHGState) -> PDHGState:
-    """One step; every so many of them it may restart.
+    """Take one step; every 64 steps, check for a restart.
 
     Args:
-      problem: the game.
-      state: the state to advance.
+      problem: The game and its scaling.
+      state: State to advance.
     """
     now = _advance(problem, state)
     since = state.since + 1
@@ -267,7 +271,7 @@ def step(problem: PDHGProblem, state: PDHGState) -> PDHGState:
 
 
 def _check(problem: PDHGProblem, state: PDHGState) -> PDHGState:
-    """Restarts where it is time to."""
+    """Restart if one of the criteria holds."""
     errors = [
         kkt_error(problem, point, state.weight) for point in (state.now, state.mean)
     ]
@@ -286,7 +290,7 @@ def _check(problem: PDHGProblem, state: PDHGState) -> PDHGState:
         moved = [_distance(problem, point, state.anchor, p) for p in range(2)]
         sensible = (moved[0] > 0) & (moved[1] > 0)
         ratio = jnp.where(sensible, moved[1], 1) / jnp.where(sensible, moved[0], 1)
-        # Half way, on a logarithmic scale (section 3.3).
+        # The new weight is half way on a logarithmic scale (section 3.3).
         weight = jnp.where(sensible, jnp.sqrt(state.weight * ratio), state.weight)
         start_error = kkt_error(problem, point, weight)
         return PDHGState(
@@ -300,16 +304,16 @@ def _check(problem: PDHGProblem, state: PDHGState) -> PDHGState:
 
 
 def scale_program(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
-    """The scaling of the linear program, and the length of its steps.
+    """Return the scaling of the linear program, and the length of its steps.
 
-    Every row is divided by the root of its norm, some times. Random signs are fixed, so
-    that equal games are scaled alike.
+    In each round, every row is divided by the square root of its norm. Random signs are
+    fixed, so that equal games have equal scaling.
 
     Args:
-      trees: each player's treeplex.
+      trees: Treeplex of each player.
 
     Returns:
-      Squares of the scaling, and 0.99 over the scaled program's norm.
+      Squares of the scaling, and 0.99 divided by the norm of the scaled program.
     """
     one = trees[0].zeros.dtype
     legal = [legal_positions(tree).astype(one) for tree in trees]
@@ -321,7 +325,7 @@ def scale_program(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
     def norms(
         scales: Point, player: int, key: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Squared norms of the rows of a player's reach and values."""
+        """Return squared norms of the rows of a player's reach and values."""
         tree, other = trees[player], scales.reach[1 - player]
 
         def add(number: jax.Array, total: jax.Array) -> jax.Array:
@@ -332,7 +336,7 @@ def scale_program(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
 
         sums = jax.lax.fori_loop(0, _DRAWS, add, jnp.zeros_like(legal[player]))
         values = scales.values[player]
-        # Every entry of `flow` is 1 or -1; in absolute numbers both count alike.
+        # Every entry of `flow` is 1 or -1, and both have the same absolute value.
         around = spread(tree, values)
         first = -2 * spread_owner(tree, values) + around
         rows = sums / _DRAWS + first
@@ -355,12 +359,12 @@ def scale_program(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
 
 
 def _root(squares: jax.Array) -> jax.Array:
-    """The square root of a squared norm's root, 1 where the norm is 0."""
+    """Return the square root of the root of a squared norm, or 1 if the norm is 0."""
     return jnp.sqrt(jnp.where(squares > 0, squares, 1))
 
 
 def spread_owner(tree: Treeplex, values: jax.Array) -> jax.Array:
-    """float [S], the part of `spread` that is the owner's: -value, 0 at the root."""
+    """Return the owner's part of `spread`: -value, 0 at the root, float [S]."""
     parts, begin = [jnp.zeros(1, values.dtype)], 0
     for level in tree.levels:
         for actions, n in level.shapes:
@@ -371,7 +375,7 @@ def spread_owner(tree: Treeplex, values: jax.Array) -> jax.Array:
 
 
 def absolute_flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
-    """float [I], the reach before an infoset and that of its sequences added."""
+    """Return the reach before an infoset plus that of its sequences, float [I]."""
     cut = treeplex.by_level(tree.levels, reach)
     sums = [
         treeplex.sum_rows(block)
@@ -384,11 +388,11 @@ def absolute_flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
 
 
 def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> jax.Array:
-    """The largest singular value of the scaled program, by a power iteration."""
+    """Estimate the largest singular value of the scaled program iteratively."""
     roots = jax.tree.map(jnp.sqrt, scales)
 
     def half(reach: jax.Array, values: jax.Array, player: int) -> tuple:
-        """From a player's scaled reach and the other's values to the other side."""
+        """Multiply the program by a player's scaled reach and the other's values."""
         other = 1 - player
         scaled_reach = roots.reach[player] * reach
         scaled_values = roots.values[other] * values
@@ -404,7 +408,7 @@ def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> ja
         reach, values, _ = carry
         size = jnp.sqrt((reach**2).sum() + (values**2).sum())
         slope, lack = half(reach / size, values / size, 0)
-        # The transpose has other signs: of the coupling, and of one of the flows.
+        # In the transpose, the coupling and one of the flows have opposite signs.
         back, scaled_reach = half(slope, -lack, 1)
         return -back, scaled_reach, jnp.sqrt((slope**2).sum() + (lack**2).sum())
 

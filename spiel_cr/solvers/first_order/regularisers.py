@@ -26,8 +26,7 @@ from spiel_cr.solvers.first_order.primal_dual import gradient
 # For each block of each level a factor [n], one per infoset.
 Weights = tuple[tuple[jax.Array, ...], ...]
 Pair = tuple[jax.Array, jax.Array]
-# Probabilities are at least this where a logarithm is taken; float32 has smaller
-# numbers.
+# Least probability before a logarithm is taken; float32 represents smaller numbers.
 _TINY = 1e-37
 
 
@@ -35,10 +34,10 @@ class SmoothedProblem(NamedTuple):
     """A game and the prox functions of both players.
 
     Attributes:
-      trees: For each player the treeplex, payoffs divided by 2^exponent.
-      weights: For each player the weights w_j.
-      diameters: float [2], the largest values of the prox functions, centred at the
-        uniform strategies.
+      trees: Treeplex of each player, payoffs divided by 2^exponent.
+      weights: Weights w_j of each player.
+      diameters: Largest values of the prox functions centred at the uniform
+        strategies, float [2].
     """
 
     trees: tuple[Treeplex, Treeplex]
@@ -50,7 +49,7 @@ class Response(NamedTuple):
     """A smoothed best response.
 
     Attributes:
-      value: float scalar, the maximum of payoff minus prox function.
+      value: Maximum of payoff minus prox function, float scalar.
       strategy: Behaviour strategy that attains it, blocks.
     """
 
@@ -59,7 +58,7 @@ class Response(NamedTuple):
 
 
 def gradients(problem: SmoothedProblem, reach: Pair) -> Pair:
-    """Return for each player float [S], the payoff coupling times the other's reach."""
+    """Return each player's gradient at the other player's reach, float [S]."""
     first, second = problem.trees
     return gradient(first, reach[1]), gradient(second, reach[0])
 
@@ -103,10 +102,10 @@ def respond(
 
     Args:
       tree: Treeplex of the player.
-      prox: str function of the simplices.
+      prox: Prox function of the simplices, "euclidean" or "entropy".
       weights: Weights of the infosets.
-      slope: float [S], payoffs by position.
-      scale: float scalar above 0, factor of the prox function.
+      slope: Payoffs by position, float [S].
+      scale: Factor of the prox function, float scalar above 0.
       centre: Centre of the prox function, [A, n] or [A, 1] for each block.
     """
     solve = _entropy if prox == "entropy" else _euclidean
@@ -185,8 +184,8 @@ def make_weights(
 
     Args:
       form: The game in sequence form.
-      player: The player.
-      prox: Prox function of the simplices.
+      player: Player whose infosets get weights.
+      prox: Prox function of the simplices, "euclidean" or "entropy".
 
     Returns:
       The weights by block, and float64 [I] by logical infoset.
@@ -234,16 +233,16 @@ def smoothed_problem(
 
     Args:
       form: The game in sequence form.
-      trees: For each player the treeplex with payoffs divided by 2^exponent.
-      prox: str function of the simplices.
+      trees: Treeplex of each player with payoffs divided by 2^exponent.
+      prox: Prox function of the simplices, "euclidean" or "entropy".
 
     Raises:
       ValueError: If the tree is so deep that all infosets share one level.
     """
     if any(tree.ancestors for tree in trees):
         raise ValueError(
-            "algorithm: methods with prox functions do not support games with so many "
-            "moves in a row; use pdhg or dcfr"
+            "algorithm: methods with prox functions do not support such deep games; "
+            "use pdhg or dcfr"
         )
     weights, diameters = [], []
     for player in range(2):

@@ -1,4 +1,4 @@
-"""First-order methods as solvers: problem and state on the device, one jitted loop."""
+"""Solvers by first-order methods: problem and state on the device, a jitted loop."""
 
 import functools
 import time
@@ -33,7 +33,7 @@ from spiel_cr.solvers.first_order.regularisers import SmoothedProblem
 
 Problem: TypeAlias = PDHGProblem | SmoothedProblem
 
-# From so many positions on, a state is written in place.
+# Number of positions above which the state is overwritten in place.
 _LARGE_STATE = 2_000_000
 
 
@@ -55,7 +55,7 @@ def _first(problem: Problem, *, config: FirstOrderConfig) -> Any:
 
 
 class _Programs(NamedTuple):
-    """The function that makes the first state, and the one that iterates; jitted."""
+    """Jitted functions that make the first state and that iterate."""
 
     begin: Any
     run: Any
@@ -80,7 +80,7 @@ _PROGRAMS = _Programs(
 
 @functools.cache
 def large_programs() -> _Programs:
-    """Return functions for large games, which write the state in place."""
+    """Return functions for large games, which overwrite the state in place."""
     options = quick_options()
     return _Programs(
         jax.jit(_first, static_argnames="config", compiler_options=options),
@@ -102,7 +102,7 @@ class _Iterates:
         self._form = form
 
     def positions(self, state: Any, player: int) -> np.ndarray:
-        """Return float [S], reach by position; only shares at infosets matter."""
+        """Return reach up to a factor per infoset, float [positions]."""
         return np.asarray(state.strategies[player])
 
     def average(self, state: Any, player: int) -> np.ndarray:
@@ -132,7 +132,7 @@ def make_solver(
       dtype: Data type of the arithmetic, float64 or float32.
 
     Raises:
-      ValueError: If the dtype is another one, or the method does not support the game.
+      ValueError: If the method does not support the dtype or the game.
     """
     dtype = check_dtype(dtype)
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
@@ -146,7 +146,7 @@ def make_solver(
         if large:
             programs.compile_run(problem, config)
         compile_seconds += time.perf_counter() - started
-        # In place, arrays of a state must not be one and the same.
+        # A function that overwrites the state needs a separate array for each field.
         state = jax.tree.map(jnp.copy, programs.begin(problem, config=config))
     return Solver(
         form,

@@ -34,21 +34,25 @@ def test_all_that_is_listed_is_read():
 
 def test_a_leaf_without_a_depth_is_refused():
     for settings in ({"leaf": "uniform"}, {"depth_unit": "rounds"}):
-        with pytest.raises(ValueError, match="give depth=N, too, or leave"):
+        with pytest.raises(ValueError, match="set depth=N, or leave"):
             ResolvingConfig(iterations=1, **settings)
-    with pytest.raises(ValueError, match=r"leaf=3 must be one of continuations"):
+    with pytest.raises(
+        ValueError, match=r"leaf=3: not a leaf value; use continuations"
+    ):
         ResolvingConfig(iterations=1, depth=1, leaf=3)
 
 
 def test_a_best_response_needs_a_fixed_leaf():
     leaf = Continuations((np.ones(1), np.ones(1)))
     assert not is_fixed(leaf)
-    with pytest.raises(ValueError, match="values='best_response' does not go with"):
+    with pytest.raises(
+        ValueError, match="values='best_response' is not supported with"
+    ):
         ResolvingConfig(iterations=1, depth=1, leaf=leaf, values="best_response")
 
 
 def test_signals_are_resolved_to_the_end():
-    with pytest.raises(ValueError, match="depth=1: in the form of signals"):
+    with pytest.raises(ValueError, match="depth=1: re-solving in public-tree form"):
         spiel_cr.resolve(
             "kuhn_poker",
             ResolvingConfig(iterations=1, depth=1),

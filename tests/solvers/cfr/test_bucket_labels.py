@@ -432,7 +432,7 @@ def test_different_actions_of_equal_number_are_refused():
     [
         ({"buckets": (None, None), "imperfect_recall": True}, "leave out buckets"),
         ({"imperfect_recall": True}, "no method bucket_key"),
-        ({"buckets": (None,)}, "give one for each player"),
+        ({"buckets": (None,)}, "use one for each player"),
         ({"buckets": (np.zeros(5, int), None)}, "integers \\[6\\]"),
         ({"buckets": (np.zeros(6), None)}, "float64"),
         ({"buckets": (None, {"nonsense": 1})}, "'nonsense'"),

@@ -442,21 +442,21 @@ def test_same_seed_same_bits(kuhn):
     assert first.decisions == other.decisions
     for name, one in first.arrays().items():
         np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
-    with pytest.raises(ValueError, match="its learner0"):
+    with pytest.raises(ValueError, match="its array learner0"):
         SelfPlay(kuhn, "mmd(hidden=3)").restore(first.arrays())
 
 
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        ("episodes", None, "its episodes is no array"),
-        ("episodes", np.array(-1), "its episodes holds numbers"),
-        ("episodes", np.array([2]), "its episodes is no array"),
-        ("episodes", np.array(1.5), "its episodes is no array"),
-        ("unit", None, "its unit is no array"),
-        ("unit", np.array(-1.0), "its unit holds numbers"),
-        ("unit", np.array(np.inf), "its unit holds numbers"),
-        ("unit", np.array(1), "its unit is no array"),
+        ("episodes", None, "its array episodes does not fit"),
+        ("episodes", np.array(-1), "its array episodes contains invalid"),
+        ("episodes", np.array([2]), "its array episodes does not fit"),
+        ("episodes", np.array(1.5), "its array episodes does not fit"),
+        ("unit", None, "its array unit does not fit"),
+        ("unit", np.array(-1.0), "its array unit contains invalid"),
+        ("unit", np.array(np.inf), "its array unit contains invalid"),
+        ("unit", np.array(1), "its array unit does not fit"),
     ],
 )
 def test_numbers_that_are_none(kuhn, name, wrong, said):

@@ -14,7 +14,7 @@ def test_other_modules_know_the_names():
 
 
 def test_where_they_do_not_belong():
-    with pytest.raises(ValueError, match="is first-order, and must be full-width"):
+    with pytest.raises(ValueError, match="is first-order, but must be full-width"):
         find("pdhg", families=(CFR,))
     with pytest.raises(
         ValueError, match="unknown parameter 'gamma'; pdhg accepts none"
@@ -24,5 +24,5 @@ def test_where_they_do_not_belong():
         find("egt(prox=l1)")
     with pytest.raises(ValueError, match="pdhg accepts none|smoothing accepts none"):
         find("iterated-smoothing(prox=entropy)")
-    with pytest.raises(ValueError, match="no regrets"):
+    with pytest.raises(ValueError, match="neither shared regrets"):
         solve_with("kuhn_poker", "pdhg", 1, buckets=(None, None))

@@ -216,26 +216,26 @@ def test_a_checkpoint_that_no_run_leaves_is_refused():
     for name, value in (("regret", np.nan), ("average", -1.0), ("seconds", np.inf)):
         state = {key: array.copy() for key, array in solver.arrays().items()}
         state[name].reshape(-1)[0] = value
-        with pytest.raises(ValueError, match=f"its {name} holds numbers"):
+        with pytest.raises(ValueError, match=f"its array {name} contains invalid"):
             solver.restore(state)
     for name in solver.arrays():
         for changed in ({name: np.zeros(1, np.int8)}, {}):
             rest = {k: v for k, v in solver.arrays().items() if k != name}
-            with pytest.raises(ValueError, match=f"its {name} is no array"):
+            with pytest.raises(ValueError, match=f"its array {name} does not fit"):
                 solver.restore(rest | changed)
 
 
 @pytest.mark.parametrize(
     ("game", "options", "said"),
     [
-        (ONE_CARD, {"buckets": None}, "give hand_buckets .*'169-200-200-200'"),
-        (ONE_CARD, {"algorithm": "os-mccfr"}, "not exact; choose 'pcs'"),
-        (ONE_CARD, {"algorithm": "auto"}, "not exact; choose 'pcs'"),
-        (ONE_CARD, {"algorithm": "cfr+"}, "hand_buckets='3-4': .* that samples"),
+        (ONE_CARD, {"buckets": None}, "set hand_buckets .*'169-200-200-200'"),
+        (ONE_CARD, {"algorithm": "os-mccfr"}, "not exact .*; use 'pcs'"),
+        (ONE_CARD, {"algorithm": "auto"}, "not exact .*; use 'pcs'"),
+        (ONE_CARD, {"algorithm": "cfr+"}, "hand_buckets='3-4': .* use a sampling"),
         (ONE_CARD, {"buckets": "3"}, "hand_buckets=3: .* each of the 2 rounds"),
         (ONE_CARD, {"buckets": "3-x"}, "hand_buckets='3-x' must be whole numbers"),
         (ONE_CARD, {"buckets": "3-99999"}, "from 1 to 65536 .* of the 2 rounds"),
-        (ONE_CARD, {"goal": Goal(until=0.1)}, "until=0.1 needs the compiled game"),
+        (ONE_CARD, {"goal": Goal(until=0.1)}, "until=0.1 needs the game tree"),
         ("python_ii_goofspiel", {"buckets": "3"}, "no rules that assign hands to"),
     ],
 )
@@ -259,7 +259,7 @@ def test_a_run_goes_on_where_memory_is_another(tmp_path):
     path = tmp_path / "state.npz"
     solve(goal=2, checkpoint=path, memory_limit="2GB")
     assert solve(goal=4, checkpoint=path, memory_limit="3GB").iterations == 4
-    with pytest.raises(GameTooLargeError, match="or give fewer hand_buckets"):
+    with pytest.raises(GameTooLargeError, match="or use fewer hand_buckets"):
         solve(goal=4, buckets="9-65536", memory_limit="420MB")
 
 
