@@ -2,7 +2,7 @@
 
 The estimate follows from the sizes of the game alone, and nothing large is allocated.
 The factors were fitted to the peak memory of processes on CPUs
-(docs/measurements/public-tree.md).
+(docs/development/lab-notes/public-trees.md).
 """
 
 import dataclasses
