@@ -26,7 +26,7 @@ OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 _PARTICLES = 2000
 # Simulations of the first search, and the number of matches that calibrate simulations.
 _FIRST_SIMULATIONS, _CALIBRATION_MATCHES = 50, 4
-_COUNTS = ("moves", "late_moves", "programs_compiled")
+_COUNTS = ("moves", "late_moves", "compilations")
 AXES = {
     "game": Axis(("phantom_ttt", "ii_goofspiel7"), "short names, or OpenSpiel strings"),
     "bot": Axis(("resolving(max_histories=200000,move_ms=1000)",), "bots to measure"),

@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _collect_from_the_other_end(config)
     quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
     # Processes of `spiel-cr` keep no programs in the user's cache folder.
-    os.environ["SPIEL_CR_PROGRAM_CACHE"] = "off"
+    os.environ["SPIEL_CR_COMPILATION_CACHE"] = "off"
     if os.environ.get("SPIEL_CR_TEST_COMPILER", "quick") != "quick":
         return
     if hasattr(config, "workerinput") and config.option.markexpr == "not slow":

@@ -161,13 +161,13 @@ class GeneralOptions:
     Attributes:
       imports (MODULE_OR_FILE): Import a module or .py file first, which may register
         games and define what module:name refers to; may be repeated.
-      no_function_cache: Do not keep compiled functions in the user's cache folder.
+      no_compilation_cache: Do not keep compiled functions in the user's cache folder.
       json: End with one line of JSON on stdout.
       traceback: Print the complete traceback of an error in your game, policy or bot.
     """
 
     imports: list[str] | None = None
-    no_function_cache: bool = False
+    no_compilation_cache: bool = False
     json: bool = False
     traceback: bool = False
 
@@ -312,7 +312,6 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
     parser.settings(
         GeneralOptions,
         imports={"flag": "--import", "dest": "imports"},
-        no_function_cache={"flag": "--no-program-cache"},
     )
     parser.settings(getattr(module, f"{name.title().replace('-', '')}Options"))
     getattr(module, "add_options", lambda parser: None)(parser)

@@ -132,6 +132,6 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
         f"  moves       {report['moves']:,}, {report['late_moves']:,} of them late; "
         f"longest {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in total"
     )
-    if report["programs_compiled"]:
-        functions = counted(report["programs_compiled"], "function")
+    if report["compilations"]:
+        functions = counted(report["compilations"], "function")
         print(f"  compiled    {functions} during moves")

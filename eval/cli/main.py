@@ -77,7 +77,7 @@ def main(*, owns_process: bool = False) -> None:
     handler.setFormatter(_OneLine("spiel-cr: warning: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     arguments = _parse(sys.argv)
-    if not arguments.no_program_cache:
+    if not arguments.no_compilation_cache:
         compilation_cache.use_compilation_cache()
     _run(arguments, owns_process=owns_process)
 

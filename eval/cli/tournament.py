@@ -262,7 +262,7 @@ def _print_table(result: tournament.Tournament) -> None:
         late = "-" if effort.late_moves is None else effort.late_moves
         print(
             f"{number:<4}{effort.moves:>9,}{effort.mean_ms:>10.2f}{effort.max_ms:>10.1f}"
-            f"{late:>7}{effort.programs_compiled:>10}  {one_line(effort.bot)}"
+            f"{late:>7}{effort.compilations:>10}  {one_line(effort.bot)}"
         )
     for number, effort in zip(numbers, result.efforts, strict=True):
         if effort.unmet_share is not None:

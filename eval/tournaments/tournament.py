@@ -44,7 +44,7 @@ class Effort(NamedTuple):
       max_ms: Milliseconds of the longest answer.
       late_moves: Number of answers after the bot's time limit; None if the bot does not
         record them.
-      programs_compiled: Number of JAX functions compiled during its moves.
+      compilations: Number of JAX functions compiled during its moves.
       queried: Number of decisions of its `TablePolicy`; None if it has no such policy.
       unmet: Number of these decisions at unvisited infosets, where it is uniform.
     """
@@ -54,7 +54,7 @@ class Effort(NamedTuple):
     mean_ms: float
     max_ms: float
     late_moves: int | None
-    programs_compiled: int
+    compilations: int
     queried: int | None = None
     unmet: int | None = None
 
@@ -133,7 +133,7 @@ _LINE: dict[str, checks.Test] = {
     "returns": checks.is_list(checks.is_number, 2),
     "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),
     "late_moves": checks.is_list(checks.optional(checks.is_count), 2),
-    "programs_compiled": checks.is_list(checks.is_count, 2),
+    "compilations": checks.is_list(checks.is_count, 2),
     "unmet": checks.is_list(checks.optional(checks.is_list(checks.is_count, 2)), 2),
 }
 _AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
@@ -191,7 +191,7 @@ class _Matches:
                 None if count is None else (_late_moves(bot) or 0) - count
                 for count, bot in zip(late, seated, strict=True)
             ],
-            "programs_compiled": programs.counts,
+            "compilations": programs.counts,
             "unmet": [
                 None
                 if old is None or new is None
@@ -257,7 +257,7 @@ def _effort(bot: str, number: int, records: Records) -> Effort:
         mean_ms=float(np.mean(milliseconds)) if milliseconds else 0.0,
         max_ms=max(milliseconds, default=0.0),
         late_moves=None if None in late else sum(late),
-        programs_compiled=sum(match["programs_compiled"] for match in matches),
+        compilations=sum(match["compilations"] for match in matches),
         queried=queried,
         unmet=unmet,
     )

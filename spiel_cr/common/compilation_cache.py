@@ -18,7 +18,7 @@ from spiel_cr.common.json_records import read_object
 from spiel_cr.common.messages import announce
 
 # A folder, or "off".
-VARIABLE = "SPIEL_CR_PROGRAM_CACHE"
+VARIABLE = "SPIEL_CR_COMPILATION_CACHE"
 # JAX's variable. If it is set, JAX has a cache already.
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _MOST_BYTES = 1 << 30
@@ -43,8 +43,8 @@ def use_compilation_cache(folder: atomic.Path | None = None) -> Path | None:
 
     Args:
       folder: Folder of the cache. If None, the value of the environment variable
-        `SPIEL_CR_PROGRAM_CACHE` ("off" disables the cache), or `spiel_cr/programs` in
-        the user's cache folder if the variable is not set.
+        `SPIEL_CR_COMPILATION_CACHE` ("off" disables the cache), or `spiel_cr/programs`
+        in the user's cache folder if the variable is not set.
 
     Returns:
       The folder that is used, or None if the cache is disabled or JAX's setting

@@ -42,14 +42,14 @@ class Work(NamedTuple):
       moves: Number of answers.
       late_moves: Number of answers after more than the bot's `move_ms`.
       max_ms: Longest time of an answer, in milliseconds.
-      programs_compiled: Number of functions that XLA compiled meanwhile.
+      compilations: Number of functions that XLA compiled meanwhile.
       seconds: Wall-clock time of all answers.
     """
 
     moves: int = 0
     late_moves: int = 0
     max_ms: float = 0.0
-    programs_compiled: int = 0
+    compilations: int = 0
     seconds: float = 0.0
 
     def plus(self, other: "Work") -> "Work":
@@ -58,7 +58,7 @@ class Work(NamedTuple):
             self.moves + other.moves,
             self.late_moves + other.late_moves,
             max(self.max_ms, other.max_ms),
-            self.programs_compiled + other.programs_compiled,
+            self.compilations + other.compilations,
             self.seconds + other.seconds,
         )
 
@@ -134,7 +134,7 @@ class Interview:
             now.moves - before.moves,
             now.late_moves - before.late_moves,
             now.max_ms,
-            now.programs_compiled - before.programs_compiled,
+            now.compilations - before.compilations,
             seconds,
         )
 

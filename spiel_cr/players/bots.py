@@ -227,7 +227,7 @@ class OOSBot(PolicyPlayer):
             mccfr.aim(self._solver, self._tree, region)
             with self._clock.solve(self._solver, self._clock.deadline()):
                 behaviour = self._solver.average_behaviour(self._player)
-        self.statistics.programs_compiled += mccfr.programs() - programs
+        self.statistics.compilations += mccfr.programs() - programs
         decisions = self._tree.infosets[self._player].decisions
         first = int(decisions.first_sequence[infoset])
         return behaviour[first : first + int(decisions.num_actions[infoset])]

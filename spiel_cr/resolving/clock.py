@@ -37,7 +37,7 @@ class Statistics:
       iterations: Number of iterations of all solves.
       late_moves: Number of moves that took longer than `move_ms`.
       max_ms: Time of the longest move in milliseconds.
-      programs_compiled: Number of JAX functions compiled since the warm-up.
+      compilations: Number of JAX functions compiled since the warm-up.
     """
 
     moves: int = 0
@@ -45,7 +45,7 @@ class Statistics:
     iterations: int = 0
     late_moves: int = 0
     max_ms: float = 0.0
-    programs_compiled: int = 0
+    compilations: int = 0
 
 
 def check_budget(

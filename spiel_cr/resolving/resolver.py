@@ -134,7 +134,7 @@ class Resolver:
                 if subgame_id == ids[-1]:
                     with self._clock.solve(solve.solver, self._clock.deadline()):
                         solve.remember()
-        self.statistics.programs_compiled += _programs() - programs
+        self.statistics.compilations += _programs() - programs
         return self.subgames.strategy(match.memory, decision)
 
     def _warm_up(self, group: str, ids: Sequence[SubgameId]) -> None:

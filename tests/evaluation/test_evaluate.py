@@ -24,7 +24,7 @@ from tests.support.scripted import Opinionated
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 SEATS = (0, 1)
 KEYS = set(
-    "nash_conv infosets infosets_visited moves late_moves max_ms programs_compiled "
+    "nash_conv infosets infosets_visited moves late_moves max_ms compilations "
     "seconds evaluator unvisited_play".split()
 )
 
@@ -75,7 +75,7 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     numbers = found.statistics
     assert numbers["infosets"] == sum(map(len, tree.infosets))
     assert numbers["infosets_visited"] == numbers["moves"] == numbers["infosets"]
-    assert numbers["late_moves"] == 0 and numbers["programs_compiled"] == 0
+    assert numbers["late_moves"] == 0 and numbers["compilations"] == 0
     assert 0 < numbers["max_ms"] < 1000 * found.seconds
 
 
@@ -244,9 +244,7 @@ def test_repeats_as_one():
     found = evaluate.mean_evaluation([one, other])
     assert found.nash_conv == pytest.approx(0.2) and found.seconds == 1.0
     names = ("infosets", "infosets_visited", "moves", "late_moves", "max_ms")
-    numbers = dict(
-        zip((*names, "programs_compiled"), (12, 8, 6, 2, 5.0, 2), strict=True)
-    )
+    numbers = dict(zip((*names, "compilations"), (12, 8, 6, 2, 5.0, 2), strict=True))
     assert found.statistics == numbers
 
 
@@ -541,8 +539,8 @@ def test_actions_in_words():
         ([0], "leads to a chance move.*continue with one of 1"),
         ([0, 1, 0, 0], "leads to the end of the game.*leave some"),
         ([0, 1, 0, 0, 0], "action 5, 0, is not legal; .*none: the game is over"),
-        ([0, 1], "player 0 acts there but has not acted before"),
-        ([0, 1, 0], "player 1 acts there but has not acted before"),
+        ([0, 1], "player 0 acts there, but has not acted before"),
+        ([0, 1, 0], "player 1 acts there, but has not acted before"),
     ],
     ids=str,
 )
@@ -614,7 +612,7 @@ def test_evaluate_with_a_clock(capsys):
     )
     assert found.keys() == KEYS
     assert 0 <= found["nash_conv"] < 0.2
-    assert found["max_ms"] > 1 and found["programs_compiled"] == 0
+    assert found["max_ms"] > 1 and found["compilations"] == 0
 
 
 def test_repeats(capsys, tmp_path):

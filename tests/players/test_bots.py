@@ -229,7 +229,7 @@ def test_a_match_under_a_clock_is_in_time_mostly(monkeypatch):
         found = bot.resolver.statistics
         assert found.moves == found.solves == number
     assert found.late_moves <= 3
-    assert found.iterations > 1000 and found.programs_compiled == 0
+    assert found.iterations > 1000 and found.compilations == 0
 
 
 # Online outcome sampling.
@@ -353,7 +353,7 @@ def test_an_aimed_solve_improves_with_time():
     assert policy[1] > max(first - 1e-9, 0.99)
     assert bot.statistics.moves == bot.statistics.solves == 91
     assert bot.statistics.iterations == 91 * 50
-    assert bot.statistics.programs_compiled == 0
+    assert bot.statistics.compilations == 0
 
 
 def test_before_the_first_match_it_solves_for_as_long_as_a_move():

@@ -248,7 +248,7 @@ def test_in_time_without_a_new_program():
     mean_return(bot, GOOFSPIEL, 5)
     found = bot.statistics
     assert found.moves == 20
-    assert found.programs_compiled == 0
+    assert found.compilations == 0
     # Other processes may take the processor away now and then.
     assert found.late_moves <= 5
     assert bot.counts.blueprint < found.moves

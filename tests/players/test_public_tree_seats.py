@@ -61,7 +61,7 @@ def test_the_same_strategy_as_resolve(name, iterations, player):
         asked += 1
     assert asked == len(tree.infosets[player])
     assert worst < 1e-9
-    assert bot.statistics.programs_compiled == 0
+    assert bot.statistics.compilations == 0
     assert bot.statistics.moves == asked
 
 
@@ -109,7 +109,7 @@ def test_it_plays_within_its_time():
     for bot in bots:
         found = bot.statistics
         assert found.moves > 10 and found.solves >= 10
-        assert (found.programs_compiled, found.late_moves) == (0, 0)
+        assert (found.compilations, found.late_moves) == (0, 0)
 
 
 def test_a_bot_of_a_string_takes_the_form_of_signals():

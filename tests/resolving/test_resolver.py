@@ -145,7 +145,7 @@ def test_statistics_count_moves_solves_and_iterations():
     resolver = Resolver(compiled("leduc7"), 1, ResolvingConfig(FAST, 7))
     assert dataclasses.asdict(resolver.statistics) == {
         **{"moves": 0, "solves": 0, "iterations": 0, "late_moves": 0},
-        **{"max_ms": 0.0, "programs_compiled": 0},
+        **{"max_ms": 0.0, "compilations": 0},
     }
     everywhere(resolver)
     subgames = len(
@@ -175,7 +175,7 @@ def test_no_program_is_compiled_in_a_match(name, player, kind):
         everywhere(resolver),
     )
     assert resolver.statistics.solves - before > 10
-    assert resolver.statistics.programs_compiled == 0
+    assert resolver.statistics.compilations == 0
 
 
 def test_programs_that_are_compiled_in_a_match_are_counted():
@@ -183,7 +183,7 @@ def test_programs_that_are_compiled_in_a_match_are_counted():
     resolver = Resolver(compiled("kuhn"), 0, ResolvingConfig(FAST, 20))
     resolver.subgames._algorithm = find("dcfr(alpha=1.25)").config
     everywhere(resolver)
-    assert resolver.statistics.programs_compiled == 1
+    assert resolver.statistics.compilations == 1
 
 
 def test_no_program_is_compiled_where_subgames_differ_in_size():
@@ -198,7 +198,7 @@ def test_no_program_is_compiled_where_subgames_differ_in_size():
     config = ResolvingConfig("dcfr(alpha=1.75)", planned, move_ms=1, init_ms=1)
     resolver = Resolver(d.tree, 1, config)
     everywhere(resolver)
-    assert resolver.statistics.programs_compiled == 0
+    assert resolver.statistics.compilations == 0
 
 
 @every_gadget

@@ -322,7 +322,7 @@ def test_a_sampling_player_nears_the_safe_strategy(solver, player, values):
 
     settings = {"solver": solver, "iterations": 300, "values": values}
     assert -1e-6 <= loss("kuhn", player, **settings) < 0.08
-    assert resolver_of("kuhn", player, **settings).statistics.programs_compiled == 0
+    assert resolver_of("kuhn", player, **settings).statistics.compilations == 0
 
 
 def test_the_same_seed_gives_the_same_strategy():

@@ -287,7 +287,7 @@ def test_a_depth_limited_player_uses_the_leaf_value():
         )
         resolver = Resolver(compiled("kuhn"), 0, config)
         strategies.append(everywhere(resolver))
-        assert resolver.statistics.programs_compiled == 0
+        assert resolver.statistics.compilations == 0
     tree = compiled("kuhn")
     first = tree.infosets[0].decisions.first_sequence
     top = first[np.flatnonzero(cut("kuhn", 0).player_layer == 1)]
@@ -362,7 +362,7 @@ def test_a_player_in_a_match_plays_what_the_forests_say(player):
     config = ResolvingConfig("cfr+", 12, depth=1, leaf=leaf)
     resolver = Resolver(compiled("leduc7"), player, config)
     np.testing.assert_allclose(everywhere(resolver), state.behaviour, atol=1e-9)
-    assert resolver.statistics.programs_compiled == 0
+    assert resolver.statistics.compilations == 0
 
 
 def test_an_equilibriums_values_per_history_are_not_sound():

@@ -223,7 +223,7 @@ class LookaheadResolver:
                 resolved = solved.accepted and solved.is_solved(infoset)
                 self.counts.resolved += resolved
                 self.counts.incumbent += not resolved
-        self.statistics.programs_compiled += cfr.programs() - programs
+        self.statistics.compilations += cfr.programs() - programs
         self.counts.shrunk = self._layers.shrunk
         self.counts.most_histories = self._layers.most_histories
         return answer

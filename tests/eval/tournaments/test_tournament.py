@@ -306,7 +306,7 @@ def test_efforts(tmp_path):
         assert effort.moves == len(own) > 12
         assert effort.max_ms == pytest.approx(max(own))
         assert effort.mean_ms == pytest.approx(np.mean(own))
-        assert effort.programs_compiled == 0
+        assert effort.compilations == 0
     assert uniform.late_moves is None
     assert resolving.late_moves == 0
     assert late.late_moves == late.moves
