@@ -147,4 +147,7 @@ class LeafValue(HistoryValues):
         else:
             states = [tree.state_at(history) for history in histories.tolist()]
             values = self._function(states)
-        return np.asarray(values, np.float64) - payoff_offset(tree.game)
+        # Batched rules are those of a game with zero sum.
+        plain = getattr(game, "game", game)
+        offset = payoff_offset(plain) if isinstance(plain, pyspiel.Game) else 0.0
+        return np.asarray(values, np.float64) - offset

@@ -188,7 +188,7 @@ def test_what_are_no_probabilities_is_refused(kuhn, tmp_path, value):
     arrays, metadata = storage.load(path)
     storage.save(path, {**arrays, "player0": _spoilt(kuhn, value)}, metadata)
     named = "player 0" if isinstance(value, str | complex) else rf"{value}\].*'0'"
-    with pytest.raises(CorruptFileError, match=f"policy is a damaged.*{named}"):
+    with pytest.raises(CorruptFileError, match=f"policy is a corrupt.*{named}"):
         spiel_cr.load_policy(path)
 
 
@@ -231,7 +231,7 @@ def test_a_game_that_no_string_loads(tmp_path):
     game = spiel_cr.load_game("restricted_nash_response(game=kuhn_poker())")
     result = spiel_cr.solve(game, "lp")
     result.save(tmp_path / "policy")
-    with pytest.raises(ValueError, match="policy is for rnr_kuhn.*give the game"):
+    with pytest.raises(ValueError, match="policy.* its game rnr_kuhn.*give the game"):
         spiel_cr.load_policy(tmp_path / "policy")
     back = spiel_cr.load_policy(tmp_path / "policy", game)
     table = result.average_policy().action_probability_array

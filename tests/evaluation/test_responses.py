@@ -388,7 +388,7 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="matches=1"):
         ResponseConfig(matches=1)
     target = open_opponent("uniform", "kuhn_poker")
-    with pytest.raises(ValueError, match="whole tree"):
+    with pytest.raises(ValueError, match="method='exact' needs the game tree"):
         respond(_unknown(target), 0, ResponseConfig("exact"))
 
 

@@ -384,7 +384,8 @@ def complaints(line: Line, outcome: Outcome) -> list[str]:
     if outcome.error:
         last = outcome.error.strip().splitlines()[-1]
         return [f"{'hang' if 'HangsError' in last else 'traceback'}: {last}"]
-    if "Traceback (most recent call last)" in outcome.err + outcome.out:
+    wanted = "--traceback" in line.words
+    if "Traceback (most recent call last)" in outcome.err + outcome.out and not wanted:
         found.append("a traceback is printed")
     lines = outcome.err.strip().splitlines()
     message = lines[-1] if lines else ""

@@ -385,6 +385,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     # Of choices, those that are quick.
     (_ANY, "--form"): _words("auto  tree", "compiled"),
     (_ANY, "--method"): _words("exact  ismcts  lbr", "guess"),
+    ("evaluate", "--method"): _words("traversal  matches", "guess"),
     (_ANY, "--leaf"): _words("call  uniform", "fold"),
     (_ANY, "--simulations"): _whole("1 16", "0 -1"),
     (_ANY, "--learn"): _whole("0 2", "-1"),
@@ -414,6 +415,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--patience"): _number("600", "0"),
     (_ANY, "--find"): Values(("0", "", "\u00e4"), _NOT_TEXT),
     (_ANY, "--html"): Values(("page.html", "new/page.html"), _NOT_FILE),
+    (_ANY, "--efg"): Values(("game.efg", "new/game.efg"), _NOT_FILE),
     (_ANY, "name"): _words("kuhn", "poker"),
     (_ANY, "--session"): _words(
         "stack=3,rounds=2",

@@ -438,7 +438,7 @@ def test_a_state_of_another_game_is_refused(kind):
     bot = make(kind, "kuhn", 0)
     compiled = games.compiled("leduc7")
     state = compiled.state_at(compiled.infosets[0].history[0])
-    with pytest.raises(ValueError, match="no decision of kuhn_poker.*another game"):
+    with pytest.raises(ValueError, match="a decision of kuhn_poker.*another game"):
         bot.get_policy(state)
 
 

@@ -176,8 +176,8 @@ def test_words_make_one_string():
         ({"pot": 5.5}, "pot=5.5 must be a whole number"),
         ({"stack": 0}, "stack=0"),
         ({"first": "button"}, "first='button'"),
-        ({"ranges": ("AA", "KK", "QQ")}, "3 ranges; give two"),
-        ({"board": "AsKs"}, "board='AsKs' has 2 cards; give 3 different"),
+        ({"ranges": ("AA", "KK", "QQ")}, "3 ranges; use two"),
+        ({"board": "AsKs"}, "board='AsKs' has 2 cards; use 3 different"),
     ],
 )
 def test_refusals(given, said):

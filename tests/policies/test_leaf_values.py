@@ -165,6 +165,6 @@ def test_leaf_values_from_strings():
     "bad", [lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)]
 )
 def test_bad_values_are_refused(bad):
-    with pytest.raises(ValueError, match="leaf value gave an array of shape"):
+    with pytest.raises(ValueError, match="leaf: returned an array of shape"):
         leaf = LeafValue(bad, "histories")
         leaf_utilities(leaf, games.compiled("kuhn"), np.arange(5))

@@ -270,7 +270,7 @@ def test_bad_depths_and_values_are_refused():
     with pytest.raises(ValueError, match="depth=0"):
         truncate_layer(d, 1, 0, UniformValue())
     for bad in (lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)):
-        with pytest.raises(ValueError, match="leaf value gave an array of shape"):
+        with pytest.raises(ValueError, match="leaf: returned an array of shape"):
             truncate_layer(d, 1, 1, LeafValue(bad, "histories"))
 
 

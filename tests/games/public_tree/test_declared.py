@@ -520,7 +520,7 @@ def test_memory_is_watched_while_deals_are_played(monkeypatch):
     game, held = pyspiel.load_game(LEDUC), iter([0, 0, 0, 2**40])
     monkeypatch.setattr(estimate, "_EVERY", np.inf)
     monkeypatch.setattr(declaration.memory, "held_bytes", lambda: next(held))
-    with pytest.raises(GameTooLargeError, match=r"more than \d+ deals, which take"):
+    with pytest.raises(GameTooLargeError, match=r"more than \d+ deals, which need"):
         declaration.build(
             *(game, of_game(game), np.random.default_rng(0)), memory_limit="2GB"
         )

@@ -179,7 +179,7 @@ def test_weights_are_seen_by_the_opponent_only():
 def test_too_many_payoffs_are_not_listed(monkeypatch):
     parts = random_parts(NARROW, weighted=False, rng=np.random.default_rng(0))
     monkeypatch.setattr(public_terms, "_MOST_LISTED", 10)
-    with pytest.raises(GameTooLargeError, match="more than the 10 that are listed"):
+    with pytest.raises(GameTooLargeError, match="576 entries, but at most 10"):
         _ = form.build(*parts).payoffs
 
 

@@ -192,7 +192,7 @@ def test_games_that_no_string_tells_are_not_kept(tmp_path):
         assert tree.histories.utility.max() == utility
     changed = pyspiel.load_game(LEDUC)
     changed.num_ranks = 2
-    with pytest.raises(ValueError, match="another game by the string"):
+    with pytest.raises(ValueError, match="does not load this game by the string"):
         cache.identify(changed, None)
     assert not entries(tmp_path)
 

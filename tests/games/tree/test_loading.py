@@ -14,7 +14,7 @@ NOISE = "add_noise(game=kuhn_poker(),epsilon=0.1,seed=1)"
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("misere(game=kuhn\udcff)", "is no name"),
+        ("misere(game=kuhn\udcff)", "is not a name"),
         ("start_at(game=kuhn_poker(),history=\udcff)", "is not UTF-8"),
     ],
 )

@@ -295,5 +295,5 @@ def test_bad_arguments(settings, message):
 def test_not_at_its_decision():
     game = pyspiel.load_game("kuhn_poker")
     posterior = StatePosterior(game, 1, policy_lib.UniformRandomPolicy(game))
-    with pytest.raises(ValueError, match="player 1's own decisions"):
+    with pytest.raises(ValueError, match="state: player 0 acts.* decision of player 1"):
         posterior.update(after(game, 0, 1))

@@ -67,7 +67,7 @@ def test_networks_that_play_are_read_and_banks_are_refused(tmp_path):
     expected = spiel_cr.load_policy(path, game).action_probabilities(state)
     assert given.action_probabilities(state) == expected
     trained("dream(hidden=4,traversals=8,steps=1,critic_steps=1)").save(path)
-    with pytest.raises(ValueError, match="mixture depends on what was played before"):
+    with pytest.raises(ValueError, match="whose mixture depends on earlier actions"):
         load_blueprint(path, game)
 
 
