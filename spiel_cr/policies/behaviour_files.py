@@ -183,7 +183,9 @@ def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
     behaviours = [arrays.get(f"player{p}", np.zeros(())) for p in range(2)]
     for player, behaviour in enumerate(behaviours):
         if behaviour.ndim != 1 or behaviour.dtype.name not in dtypes:
-            raise damaged(path, f"the probabilities of player {player} are missing")
+            raise damaged(
+                path, f"the probabilities of player {player} are missing or wrong"
+            )
     return (behaviours[0], behaviours[1]), name, game_id
 
 

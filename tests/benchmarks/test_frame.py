@@ -149,5 +149,5 @@ def test_a_page_without_marks_is_refused_before_measuring(tmp_path, capsys):
     page.write_text("no place here\n")
     with pytest.raises(SystemExit):
         command.main(["cfr", "--markdown", str(page)])
-    assert "no lines" in capsys.readouterr().err
+    assert "are missing" in capsys.readouterr().err
     assert page.read_text() == "no place here\n"

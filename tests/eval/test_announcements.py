@@ -16,7 +16,7 @@ LINE = re.compile(r"\[ *[0-9]+\.[0-9] s\] (.*)")
 GAME = ("--game", "kuhn_poker")
 # Commands, and what they announce, in this order.
 PHASES = {
-    "info": ((), ["estimating how many histories kuhn_poker() has"]),
+    "info": ((), ["estimating the number of histories of kuhn_poker()"]),
     "solve": (
         ("--iterations", "30"),
         [

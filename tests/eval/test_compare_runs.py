@@ -197,7 +197,7 @@ def test_another_runs_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no settings.json"):
         go(tmp_path, "openspiel-cfr")
     (tmp_path / json_log.SETTINGS).write_text("{")
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(ValueError, match="is corrupt or was edited"):
         go(tmp_path, "openspiel-cfr")
 
 

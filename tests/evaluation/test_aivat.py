@@ -262,7 +262,9 @@ def test_a_game_that_is_not_compiled(capsys, tmp_path):
 
 def test_a_game_that_is_too_large():
     game = spiel_cr.poker.spot("5c9dJs2h3c", 200, 900)
-    with pytest.raises(spiel_cr.common.errors.GameTooLargeError, match="leave aivat out"):
+    with pytest.raises(
+        spiel_cr.common.errors.GameTooLargeError, match="leave aivat out"
+    ):
         baseline(game, "cfr+(iterations=10)")
     assert isinstance(baseline(game, "uniform"), RolloutValues)
 

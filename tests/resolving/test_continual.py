@@ -344,7 +344,7 @@ def test_settings_of_a_player_resolve_a_whole_game():
     for settings, message in (
         ({"move_ms": 10.0}, "move_ms=10.0 is for players in a match"),
         ({"values": "best_response"}, "values='best_response' is for players"),
-        ({"solver": "os-mccfr"}, "solver='os-mccfr' is sampled"),
+        ({"solver": "os-mccfr"}, "solver='os-mccfr': the algorithm is sampled"),
     ):
         wrong = dataclasses.replace(config, **settings)
         with pytest.raises(ValueError, match=message):

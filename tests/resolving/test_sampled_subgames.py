@@ -296,7 +296,7 @@ def test_one_program_for_all_subgames_of_a_seat(monkeypatch):
     ],
 )
 def test_what_the_sampler_of_subgames_refuses(solver, setting):
-    with pytest.raises(ValueError, match=f"{setting}; .* choose one such as cfr"):
+    with pytest.raises(ValueError, match=f"{setting}; .* use one such as cfr"):
         ResolvingConfig(solver, 5)
 
 

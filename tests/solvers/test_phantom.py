@@ -45,7 +45,7 @@ def test_large_boards_are_solved_by_worlds():
     for algorithm, form in (("cfr+", PHANTOM), ("os-mccfr", "tree")):
         task = task_of(algorithm, 1)
         assert choose_form(opened, task.options, task.need()).form == form
-    with pytest.raises(GameTooLargeError, match="form of worlds"):
+    with pytest.raises(GameTooLargeError, match="phantom form needs more"):
         spiel_cr.solve(
             "phantom_ttt", options=spiel_cr.GameOptions(memory_limit="450MB")
         )

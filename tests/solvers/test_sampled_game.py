@@ -92,7 +92,7 @@ def test_games_that_forget_need_sampled_averages(monkeypatch):
     with monkeypatch.context() as patch:
         # Refused before the work.
         patch.setattr(SampledTableSolver, "run", None)
-        with pytest.raises(ImperfectRecallError, match="give .* averaging=sampled"):
+        with pytest.raises(ImperfectRecallError, match="use .* averaging=sampled"):
             sample("dark_hex(board_size=3)", "os-mccfr(batch=256)")
     result = sample("dark_hex(board_size=3)", "os-mccfr(batch=256,averaging=sampled)")
     assert result.table.infosets > 1000 and result.table.keys == "rules"
@@ -379,5 +379,5 @@ def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog)
         )
         results.append(sample(game, algorithm, 2, batched_rules=False))
     assert results[0].table.limit < results[1].table.limit
-    assert caplog.text.count("below that one action") == 2
+    assert caplog.text.count("and one action below") == 2
     assert_same(*results)

@@ -204,7 +204,7 @@ def test_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("continuations", "leaf='continuations' must be one of"),
+        ("continuations", "leaf='continuations': not a leaf value; use"),
         ("continuations(path=x,k=0)", "k=0"),
         ("continuations(path=x,kind=biased)", "unknown parameter 'kind'"),
         ("continuations(path=x,n=1)", "n"),

@@ -75,7 +75,7 @@ def test_adapters_name_the_files_of_leaves():
     assert registry.find(name).files == ("x.npz",)
     name = "resolve(solver=cfr,depth=1,leaf=uniform)"
     assert registry.find(name).files == ()
-    with pytest.raises(ValueError, match="give depth=N, too"):
+    with pytest.raises(ValueError, match="needs a depth limit; set depth=N"):
         registry.find("resolve(solver=cfr,leaf=uniform)")
 
 

@@ -266,7 +266,7 @@ def test_a_run_goes_on_where_memory_is_another(tmp_path):
 def test_files_with_other_buckets_are_damaged(tmp_path):
     path = tmp_path / "policy.npz"
     solve(goal=2).save(path)
-    with pytest.raises(ValueError, match=r"policy.npz, for .* on kuhn_poker"):
+    with pytest.raises(ValueError, match=r"policy.npz: .* used with kuhn_poker"):
         spiel_cr.load_policy(path, "kuhn_poker")
     arrays, metadata = storage.load(path)
     arrays["buckets0"] = np.full_like(arrays["buckets0"], 7)
