@@ -127,7 +127,7 @@ def test_float32():
 @pytest.mark.slow
 def test_too_little_memory_is_said_before():
     tree = games.compiled("leduc")
-    with pytest.raises(GameTooLargeError, match="pdhg on leduc_poker"):
+    with pytest.raises(GameTooLargeError, match=r"leduc_poker\(\) by pdhg"):
         spiel_cr.solve(
             tree, "pdhg", 1, options=spiel_cr.GameOptions(memory_limit="150MB")
         )

@@ -128,7 +128,7 @@ def test_what_happens_to_workers_is_told():
         begin = workers.start(10, random)
         os.kill(workers._workers[1].process.pid, signal.SIGKILL)
         with pytest.raises(
-            WorkerFailedError, match="its process ended with code -9; take f"
+            WorkerFailedError, match="its process ended with code -9; use f"
         ):
             workers.step(begin.states, np.zeros(10, int), random)
     with contextlib.closing(Workers(load_game("kuhn_poker"), 1)) as workers:
