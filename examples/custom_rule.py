@@ -14,16 +14,9 @@ from spiel_cr.solvers.cfr import CustomRule
 
 
 def hedge(state, instantaneous, uniform, iteration):
-    """Update the regrets of a block of infosets, and return the next strategy.
+    """Return the new state and weights of the actions, [actions, infosets].
 
-    Args:
-      state: Regrets [actions, infosets], and the largest gain [1, infosets].
-      instantaneous: Regrets of this iteration [actions, infosets].
-      uniform: Uniform strategy [actions, infosets]; 0 for actions that are not legal.
-      iteration: Number of the iteration, from 1.
-
-    Returns:
-      The new state, and unnormalised weights of the actions [actions, infosets].
+    The state has regrets [actions, infosets] and the largest gain [1, infosets].
     """
     regrets, largest = state
     regrets = regrets + instantaneous

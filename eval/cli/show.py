@@ -119,10 +119,10 @@ def run(arguments: Arguments) -> dict[str, object]:
     for name in _NODE if not is_of_public_tree else _LISTED:
         value = getattr(arguments, name)
         if value is not None:
-            remedy = "of a compiled game; look at a public node with --node"
+            remedy = "of game trees; show a public node with --node"
             if not is_of_public_tree:
-                remedy = "solved with --form public-tree; leave it out"
-            raise ValueError(f"--{name} {value} is for policies {remedy}")
+                remedy = "solved with --form public-tree; leave the option out"
+            raise ValueError(f"--{name} {value} applies only to policies {remedy}")
     needs_tree = file.needs_tree
     if not is_of_public_tree and (needs_tree or not arguments.html):
         large = () if needs_tree else (GameTooLargeError, TooManyHistoriesError)

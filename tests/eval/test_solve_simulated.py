@@ -60,7 +60,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     exact = ("--algorithm", "cfr+", "--memory-limit", "500MB")
     for more in (exact, (*SAMPLE, "--until", "1")):
         said = refused(capsys, *words, *more)
-        assert "(os-mccfr, es-mccfr, vr-mccfr)" in said
+        assert "an algorithm that samples (os-mccfr" in said
 
 
 @pytest.mark.parametrize(

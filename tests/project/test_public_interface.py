@@ -21,8 +21,6 @@ NAMES = sorted(
     if alias.asname
 )
 MOST_NAMES = 22
-# Names whose docstrings have no example yet.
-NO_EXAMPLE: set[str] = set()
 # Runs all examples, each without any name that another one has defined.
 _RUN = """
 import contextlib, doctest, io, json, sys
@@ -62,15 +60,7 @@ def test_public_names_are_few():
     assert len(NAMES) <= MOST_NAMES
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=[pytest.mark.xfail(strict=True)] * (name in NO_EXAMPLE)
-        )
-        for name in NAMES
-    ],
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_public_name_has_an_example(name):
     assert example(name)
 

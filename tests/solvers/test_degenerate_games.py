@@ -27,12 +27,9 @@ TINY = {
 # What cannot be done on such games at all, or in a form, and what the error says.
 REFUSED = (
     "set hand_buckets",
-    "declared its signals",
     "visits the whole game",
-    "needs the compiled game",
     "requires a game tree",
     "the game has no decisions",
-    "which are known of games",
     "needs the game tree",
     "which only the public-tree form",
 )

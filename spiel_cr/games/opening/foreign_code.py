@@ -7,7 +7,8 @@ on which other code failed later: the game is then examined state by state, unti
 method returns a value that it must not return.
 
 Public functions of `spiel_cr`, worker processes and the command line call `diagnosis`
-for all exceptions that leave them. Valid games therefore run without further checks.
+for all exceptions that leave them. Valid games therefore run without further checks,
+except that loading a user's game examines a few of its histories.
 """
 
 import functools

@@ -59,6 +59,6 @@ class Room:
                 f"{self._game}: its phantom form needs more than "
                 f"{memory.describe_bytes(need)}, and "
                 f"{memory.describe_limit(self._limit, self._size)}; raise the limit, "
-                f"choose a smaller board, or a sampling algorithm (os-mccfr, "
+                f"choose a smaller board, or an algorithm that samples (os-mccfr, "
                 f"es-mccfr, vr-mccfr)"
             )

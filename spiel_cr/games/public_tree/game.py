@@ -155,7 +155,7 @@ class PublicTreeGame:
         if player < 0 or self.betting.player[node] != player or actions != legal:
             raise ValueError(
                 f"state: after the actions {state.history()} player {player} has the "
-                f"actions {legal}, and the game has {actions} there; give it states of "
+                f"actions {legal}, and the game has {actions} there; give a state of "
                 f"{self.game}"
             )
         decisions = self.public_decisions[player]

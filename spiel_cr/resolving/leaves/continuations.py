@@ -105,11 +105,11 @@ class Continuations(HistoryValues):
         return blueprint_behaviour(self._blueprint, tree)
 
     def strategies(self, tree: GameTree, player: int) -> list[np.ndarray]:
-        """What a player may go on by.
+        """Return the continuation strategies of one player.
 
         Args:
-          tree: the compiled game.
-          player: o, who chooses.
+          tree: The game tree.
+          player: Player that chooses among them, the opponent of the re-solving player.
 
         Returns:
           k of float64 [S], action probabilities by logical sequence.
@@ -117,7 +117,7 @@ class Continuations(HistoryValues):
         return continuations(tree, self.behaviour(tree), player, self.k)
 
     def _values(self, tree: GameTree, behaviour: Behaviour, player: int) -> np.ndarray:
-        """float64 [N, k], player 0's utility at each history where `player` is i."""
+        """Return float64 [N, k], utilities of player 0 if `player` re-solves."""
         columns = []
         for chosen in continuations(tree, behaviour, 1 - player, self.k):
             pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])
@@ -131,17 +131,19 @@ def continuations(
     player: int,
     k: int,
 ) -> list[np.ndarray]:
-    """Continuation strategies of one player.
+    """Compute continuation strategies of one player by fictitious play.
 
-    Both players' means, in sequence form, begin with the blueprint. In turn, o
-    best-responds to i's mean, which is the next continuation, and i to o's mean; each
-    is taken into the mean.
+    The means of both players' strategies, in sequence form, start with the blueprint.
+    In turn, the player o responds to the mean of the other player i, which gives the
+    next continuation, and i responds to the mean of o. Each response enters the mean of
+    its player.
 
     Args:
-      tree: the compiled game.
-      blueprint: for each player float64 [S], action probabilities.
-      player: o, whose continuations these are.
-      k: how many; the first is the blueprint. The j-th does not depend on k.
+      tree: The game tree.
+      blueprint: Action probabilities of both players, float64 [S].
+      player: The player o, whose continuations are computed.
+      k: Number of continuations; the first is the blueprint. The j-th does not depend
+        on k.
 
     Returns:
       k of float64 [S], by logical sequence.
