@@ -287,12 +287,12 @@ def add_command(commands: Commands, name: str, module: Any) -> Parser:
       name: Name of the command.
       module: Module with a dataclass of options, such as `SolveOptions`, and a function
         `run(arguments)` that does the work, prints its results, and returns the
-        report for --json. A function
-        `add_options(parser)` adds options of the library's settings. The first line of
-        the module's docstring, after the colon, is the command's description, and the
-        rest is the end of its help page. `LISTS` has texts for names in braces there.
-        `RESUMES` says that the same command continues from its --out or --checkpoint
-        after an interruption.
+        report for --json. A function `add_options(parser)`, if there is one, adds
+        options of the library's settings. The first line of the module's docstring,
+        after the colon, is the command's description, and the rest is the end of its
+        help page. `LISTS` has texts for names in braces there. `RESUMES` is True if
+        the same command continues from its --out or --checkpoint after an
+        interruption.
     """
     head, _, epilog = (module.__doc__ or f": {name}").partition("\n\n")
     text = " ".join(head.split()).partition(": ")[2].removesuffix(".")
