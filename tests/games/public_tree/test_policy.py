@@ -65,7 +65,7 @@ def test_states_of_other_games_and_players_are_refused():
     other = pyspiel.load_game("leduc_poker").new_initial_state()
     other.apply_action(0)
     other.apply_action(1)
-    with pytest.raises(ValueError, match="give it states of kuhn_poker"):
+    with pytest.raises(ValueError, match="give a state of kuhn_poker"):
         policy.action_probabilities(other)
 
 
