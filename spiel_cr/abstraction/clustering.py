@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-# Up to so many distinct numbers are clustered exactly. Among more, neighbours are
-# joined first, which moves each number by at most a thousandth of the range.
+# Maximum number of distinct numbers that are clustered exactly. If there are more,
+# neighbours are merged first, which moves each number by at most a thousandth of the
+# range.
 _MOST_NUMBERS = 1000
 _MOST_STEPS = 100
 

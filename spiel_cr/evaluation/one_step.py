@@ -293,7 +293,7 @@ def one_step(
 
     Args:
       place: The subgame.
-      trunk: The trunk of `solve_trunk`, for the same decomposition.
+      trunk: Trunk from `solve_trunk`, for the same decomposition.
       config: Settings; `trunk_iterations` is not used.
       progress: Whether to show a progress bar on stderr.
     """

@@ -71,7 +71,7 @@ def action_values(
       float64 [S], the value of each sequence if the player follows `behaviour` after
       it; and float64 [I], the values of infosets.
     """
-    if form.is_listed:  # and needs no other program than that of infosets
+    if form.is_listed:  # and the function for infosets suffices
         decisions = form.decisions[player]
         total = _payoffs_against(form, player, other_reach)
         below = infoset_values(form, player, other_reach, behaviour)[:-1]
@@ -200,7 +200,7 @@ def expected_value(
     form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Compute player 0's expected utility of strategies in sequence form, [S]."""
-    if form.is_listed:  # and needs no program
+    if form.is_listed:  # and nothing needs to be compiled
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
     positions = map(_by_position, form.layouts, reach)

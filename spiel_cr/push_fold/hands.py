@@ -47,11 +47,15 @@ ORDERS = (
 class Values(NamedTuple):
     """Values of decisions, and probabilities of outcomes.
 
+    B is the number of hands in the batch, I the number of `rules.infosets`, O that of
+    `rules.outcomes`, and C the number of classes of hands.
+
     Attributes:
-      fold, jam: float32 [B, I, C], value of the action per infoset of `rules.infosets`
-        and class: the player's expected value times the probability of reaching the
-        infoset with these cards, as far as it depends on chance and the other players.
-      ends: float32 [B, O], probabilities of `rules.outcomes`.
+      fold: Value of folding per infoset and class, float32 [B, I, C]: the player's
+        expected value times the probability of reaching the infoset with these cards,
+        as far as the probability depends on chance and the other players.
+      jam: Value of jamming, in the same form, float32 [B, I, C].
+      ends: Probabilities of the outcomes, float32 [B, O].
     """
 
     fold: jax.Array

@@ -266,7 +266,12 @@ class _RoundCheckpoint(NamedTuple):
         }
 
     def read(self) -> OuterRound | None:
-        """The last round, None if there is none."""
+        """Return the last round, or None if the file does not exist.
+
+        Raises:
+          CorruptFileError: If the file is not a valid checkpoint.
+          ValueError: If the file belongs to another tournament or other settings.
+        """
         if not os.path.exists(self.path):
             return None
         arrays, metadata = storage.load(self.path)
@@ -286,7 +291,7 @@ class _RoundCheckpoint(NamedTuple):
             ) from error
 
     def write(self, last: OuterRound) -> None:
-        """Writes a round."""
+        """Write a round to the file."""
         arrays = {"profile": last.profile, "values": last.values}
         storage.save(self.path, arrays, {**self._identity(), "number": last.number})
 

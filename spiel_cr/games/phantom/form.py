@@ -118,9 +118,10 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
 
     def place(player: int) -> tuple[layout.PositionMap, list[treeplex.Level]]:
         side = sides[player]
-        # Of the histories through a world a plan of the other player leads to one at
-        # most, so its reach adds up to 1 at most. Counting all of them would take
-        # regrets for rounding that are a hundred times larger than it.
+        # A pure strategy of the other player leads to at most one of the histories that
+        # pass through a world, so its reach sums to at most 1. If all of them were
+        # counted, regrets a hundred times above the rounding error would be treated as
+        # rounding errors.
         totals = _summed(side.incidence, np.abs(utility))
         return layout.place(side.decisions, totals)
 
@@ -203,7 +204,7 @@ def _grouped(
         taken = entries.take(entry, mode="clip")
         if short.any():
             taken[short] = padding
-        # Kept where programs read it: of large games this is most of the memory.
+        # Stored on the device, because this is most of the memory of a large game.
         groups.append(jax.device_put(taken))
     return tuple(groups), np.concatenate(order)
 

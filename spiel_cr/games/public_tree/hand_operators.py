@@ -43,8 +43,9 @@ from spiel_cr.games.public_tree.block_operators import (
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
 from spiel_cr.games.sequence_form.packing import groups
 
-# Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
-# are not all full. Measured on rivers, neither 32 nor 128 was faster on any.
+# Possible numbers of hands in one block of a showdown. The one with the least cost is
+# used: if many hands tie, some blocks are not full. On the rivers that were measured,
+# 32 and 128 were never faster.
 _BLOCKS = (48, 64, 96)
 
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.

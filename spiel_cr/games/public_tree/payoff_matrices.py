@@ -13,7 +13,7 @@ from scipy import sparse
 
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
-# Pairs of hands that are compared at once, but for those of one board.
+# Number of pairs of hands that are compared at once; one board is never divided.
 _PAIRS = 1_000_000
 
 

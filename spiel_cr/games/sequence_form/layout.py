@@ -401,7 +401,7 @@ def _couple(
       capacity: int [r], numbers of payoffs to which the sequences are padded.
     """
     order = order_pairs(sequences, other)
-    # What positions without payoffs read comes last: a payoff of zero.
+    # The last entry is a payoff of zero, for positions without payoffs.
     other = np.append(other[order].astype(np.int32), np.int32(0))
     values = np.append(values[order], 0.0)
     lengths = np.bincount(sequences, minlength=layout.size)

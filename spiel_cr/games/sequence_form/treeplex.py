@@ -25,7 +25,7 @@ from spiel_cr.common.jax_utils import unfused
 # additions, but reduces the major axis of a dense array one strided element at a time.
 _UNROLLED_ROWS = 16
 
-# Arrays of so many numbers leave the processor's cache.
+# Number of array entries above which an array does not fit in the processor's cache.
 LONG = 1 << 19
 
 # One array [A, n] for each block of each level.

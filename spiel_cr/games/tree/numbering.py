@@ -118,7 +118,7 @@ class _Numbering:
         levels = range(len(level_start) - 2)
 
         def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
-            """Sizes of the subtrees to the left in a level; where families begin."""
+            """Return subtree sizes to the left in a level; and starts of families."""
             low, high, end = level_start[level : level + 3].tolist()
             left = np.zeros(end - high + 1, np.int32)
             np.cumsum(size[high:end], out=left[1:], dtype=np.int32)

@@ -302,9 +302,9 @@ def play(
 
     Args:
       rules: Batched rules.
-      outcomes: integers [n, c], the outcomes of all chance nodes.
-      bets: The players' actions, the same for all, or integers [n, m] with deals at the
-        same places in all rows.
+      outcomes: Outcomes of all chance nodes, integers [n, c].
+      bets: Actions of the players, the same for all rows, or integers [n, m]. Deals
+        occur at the same places in all rows.
 
     Returns:
       The n states after all of them.

@@ -128,8 +128,8 @@ class Comparison:
         """Raise InvalidGameError at the first node and deal that fail a condition.
 
         Args:
-          nodes: m public nodes.
-          same: bool [m * deals], node by node, whether the condition holds.
+          nodes: Public nodes, m numbers.
+          same: Whether the condition holds, bool [m * deals], node by node.
           problem: Description of the violation, for the message.
         """
         if same.all():
