@@ -134,7 +134,10 @@ def load(path: os.PathLike[str] | str) -> Equities:
     """
     arrays, metadata = storage.load(path)
     if set(arrays) != set(Equities._fields[:6]) or set(metadata) != {"error", "boards"}:
-        raise CorruptFileError(f"{os.fspath(path)} is not a table of all-in hands")
+        raise CorruptFileError(
+            f"{os.fspath(path)}: not a table of all-in hands; delete the file to "
+            f"compute the table again"
+        )
     return Equities(
         **arrays, error=tuple(metadata["error"]), boards=int(metadata["boards"])
     )

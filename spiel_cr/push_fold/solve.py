@@ -278,8 +278,9 @@ class _RoundCheckpoint(NamedTuple):
         number = metadata.pop("number", None)
         if metadata != self._identity():
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} belongs to another tournament or "
-                f"other settings; use another path, or delete the file to start again"
+                f"checkpoint={os.fspath(self.path)!r}: the file belongs to another "
+                f"tournament or other settings; use another path, or delete the file "
+                f"to start again"
             )
         try:
             return OuterRound(
@@ -287,7 +288,8 @@ class _RoundCheckpoint(NamedTuple):
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptFileError(
-                f"{os.fspath(self.path)} is not a checkpoint of a tournament"
+                f"checkpoint={os.fspath(self.path)!r}: not a checkpoint of a "
+                f"tournament; use another path, or delete the file to start again"
             ) from error
 
     def write(self, last: OuterRound) -> None:

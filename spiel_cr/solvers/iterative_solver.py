@@ -215,7 +215,10 @@ class IterativeSolver(abc.ABC):
         Raises:
           ValueError: If the solver has no game tree.
         """
-        raise ValueError(f"{self.name}: NashConv needs the game tree")
+        raise ValueError(
+            f"{self.name}: NashConv needs the game tree; use spiel_cr.exploit for a "
+            f"bound"
+        )
 
     def nash_conv_with_locks(self) -> float:
         """Compute the exact NashConv of the average strategy in the game with locks."""

@@ -197,7 +197,9 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
                 return tie
             break
     if tie is None:
-        raise ValueError("numRanks and numSuits: too few cards for a deal")
+        raise ValueError(
+            "numRanks, numSuits: the deck has too few cards for a deal; use more cards"
+        )
     return tie
 
 

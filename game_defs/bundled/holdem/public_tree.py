@@ -134,7 +134,8 @@ class Deals:
         total = float(self.reaches[0] @ self.meets @ self.reaches[1])
         if total <= 0:
             raise ValueError(
-                "handReaches: no two hands of positive reach can be dealt together"
+                "handReaches: no two hands of positive reach can be dealt together; "
+                "give both players hands without common cards"
             )
         return total
 
@@ -170,7 +171,7 @@ class Deals:
             cards = sum(sizes)
             raise ValueError(
                 f"about {signals:.2g} private states per player after {cards} public"
-                f" cards; at most {MAX_SIGNALS:.2g} are supported. Choose a later"
+                f" cards; at most {MAX_SIGNALS:.2g} are supported; choose a later"
                 " subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
             )
 

@@ -184,5 +184,7 @@ def _attempts(
             f"{list(shape)}, at least 0"
         )
     if (learnt > np.iinfo(np.int8).max).any():
-        raise InvalidGameError(f"{game}: attempts returns answers above 127")
+        raise InvalidGameError(
+            f"{game}: attempts returns answers above 127; number the answers from 0"
+        )
     return succeeds, learnt

@@ -249,7 +249,10 @@ class DealtReader:
         """
         every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
-            raise GameTooLargeError(f"{self._checked.game}: it has too many deals")
+            raise GameTooLargeError(
+                f"{self._checked.game}: more than {_MOST_LISTED:,} deals, which is too "
+                f"many to list; use a smaller game"
+            )
         count = next(n for n, r in self._round_of.items() if r == round)
         deals = random.permutation(np.unique(every.outcomes[:, :count], axis=0))
         states = dealing.play(self.rules, deals, self.paths[round])
