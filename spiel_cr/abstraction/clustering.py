@@ -23,8 +23,8 @@ class Clusters(Protocol):
     """Clusterings of the same points into different numbers of clusters.
 
     Attributes:
-      costs: float64 [m], costs of the clusterings into 1 .. m clusters: sums of weights
-        times distances; they never increase.
+      costs: Cost of each clustering, into 1, 2, ..., m clusters, float64 [m]: the sum
+        of weights times distances. Costs never increase with the number of clusters.
     """
 
     costs: np.ndarray
@@ -208,9 +208,9 @@ class _Clustering(NamedTuple):
     """One clustering.
 
     Attributes:
-      labels: int32 [n], cluster of each point.
-      centres: float64 [k, d], centres of the clusters.
-      distances: float64 [n], distance of each point to its centre.
+      labels: Cluster of each point, int32 [n].
+      centres: Centres of the clusters, float64 [k, d].
+      distances: Distance of each point to its centre, float64 [n].
       cost: Weighted sum of the distances.
     """
 

@@ -36,8 +36,8 @@ def infoset_values(
     Args:
       form: The game.
       player: The player of the infosets, whose utility it is.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
-      behaviour: float64 [S], the player's action probabilities; by default those of a
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
+      behaviour: The player's action probabilities, float64 [S]; by default those of a
         best response.
 
     Returns:
@@ -129,10 +129,10 @@ def best_values(
 
     Args:
       decisions: The player's decision points.
-      total: float64 [S], the payoffs where each sequence is the last one, in the
-        player's utility. The values of the infosets that follow are added in place.
-      fixed: float64 [S], action probabilities at infosets where the player does not
-        respond best; NaN at the others. None: the player responds best at all of them.
+      total: The payoffs where each sequence is the last one, in the player's utility,
+        float64 [S]. The values of the infosets that follow are added in place.
+      fixed: Action probabilities at infosets where the player does not respond best,
+        float64 [S]; NaN at the others. None: the player responds best at all of them.
 
     Returns:
       float64 [I].
@@ -157,7 +157,7 @@ def best_response_value(
     Args:
       form: The game.
       player: The responder.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
     """
     return float(infoset_values(form, player, other_reach)[-1])
 
@@ -174,7 +174,7 @@ def best_response(
     Args:
       form: The game.
       player: The responder.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
 
     Returns:
       float64 [S], action probabilities by logical sequence, 0 or 1.

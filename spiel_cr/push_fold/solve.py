@@ -59,10 +59,10 @@ class SolvedTournament(NamedTuple):
 
     Attributes:
       setting: Setting of the tournament, in units of chips.
-      stacks: int [N, n], all states, by position.
-      profile: float32 [N, I, C], probabilities of jamming, see `rules.infosets`.
-      values: float64 [N, n], expected prizes of playing by the profile to the end.
-      gains: float64 [N, n], regret of each player: the gain of the best deviation from
+      stacks: All states, by position, int [N, n].
+      profile: Probabilities of jamming, see `rules.infosets`, float32 [N, I, C].
+      values: Expected prizes of playing by the profile to the end, float64 [N, n].
+      gains: Regret of each player, float64 [N, n]: the gain of the best deviation from
         the profile by this player alone.
       rounds: Number of rounds played.
     """

@@ -20,8 +20,8 @@ class Rules(NamedTuple):
       hole: Number of private cards of each player.
       board: Public cards at the start, in the order of the game string.
       deals: Number of public cards dealt before each round of bets.
-      reaches: float64 [2, n], weights of both players' hands, in the order of
-        `cards.Sets`; None: all hands are equally likely.
+      reaches: Weights of both players' hands, in the order of `cards.Sets`, float64 [2,
+        n]; None: all hands are equally likely.
     """
 
     deck: Deck

@@ -63,9 +63,9 @@ class _Numbering:
     Attributes:
       walked: All histories as a walk returns them.
       game: OpenSpiel game, for messages.
-      begin: int32 [N + 1], the children of history h are `begin[h]:begin[h + 1]`.
-      preorder: int32 [N], position of each history in a depth-first walk.
-      infoset: int32 [N], infosets as in `Histories`.
+      begin: The children of history h are `begin[h]:begin[h + 1]`, int32 [N + 1].
+      preorder: Position of each history in a depth-first walk, int32 [N].
+      infoset: Infosets as in `Histories`, int32 [N].
     """
 
     walked: Histories

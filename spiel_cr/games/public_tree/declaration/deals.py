@@ -74,10 +74,10 @@ class _Batch(NamedTuple):
 
     Attributes:
       states: States on the line of bets.
-      outcomes: int32 [n, c], chance outcomes.
-      probabilities: float64 [n], probabilities of all outcomes of each deal together.
-      above: int64 [2, n], both players' private states in the round before.
-      seen: int64 [2, n], result of `Symmetry.see` in the round before.
+      outcomes: Chance outcomes, int32 [n, c].
+      probabilities: Probabilities of all outcomes of each deal together, float64 [n].
+      above: Both players' private states in the round before, int64 [2, n].
+      seen: Result of `Symmetry.see` in the round before, int64 [2, n].
     """
 
     states: np.ndarray

@@ -23,7 +23,7 @@ def replay(
     Args:
       tree: The public tree.
       deals: Deals to play, n of them.
-      keep: bool [P], nodes to visit, including all of their ancestors; None: all.
+      keep: Nodes to visit, including all of their ancestors, bool [P]; None: all.
 
     Yields:
       Nodes int64 [m], and their states, node by node and deal by deal [m * n, ...].
