@@ -22,7 +22,7 @@ from .strategy_page import strategy_page
 _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
 # Parts of an information state: text in brackets, or between spaces.
 _PART = re.compile(r"[^\[\]\s][^\[\]\n]*(?=\])|[^\[\]\s]+")
-# A page with so many histories has about 10 MB.
+# Maximum number of histories of a page, which then has about 10 MB.
 MOST_HISTORIES = 100_000
 # The same for games without a game tree, in which each history is a state.
 MOST_STEPPED = 10_000

@@ -141,9 +141,9 @@ class BatchedBattleship:
 
         Args:
           after: The states.
-          places: int64 [m], indices of the states.
+          places: Indices of the states, int64 [m].
           player: Player that shoots.
-          cell: int [m], cells of the shots.
+          cell: Cells of the shots, int [m].
           number: Number of the player's shots before.
         """
         other = self._parts[1 - player]

@@ -257,7 +257,7 @@ class BatchedPhantomRules:
         Args:
           states: States of the game.
           player: The player that observes the tries.
-          player_tries: bool [n, cells, cells], the player's own tries.
+          player_tries: The player's own tries, bool [n, cells, cells].
         """
         cells = len(self._cells)
         turn = np.arange(2 * cells - 1)

@@ -194,7 +194,7 @@ def _strategy(
     Args:
       opponent: The opponent.
       player: The responder.
-      strategy: float64 [S'], the opponent's action probabilities.
+      strategy: The opponent's action probabilities, float64 [S'].
       config: Method and settings.
 
     Returns:

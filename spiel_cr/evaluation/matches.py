@@ -58,8 +58,8 @@ class Matches:
       mean: Mean return of the first player, over both seats, in the game's units.
       half_width: Half of the 95% confidence interval of the mean, over deals; None for
         a single deal.
-      returns: float64 [deals, 2], returns of the first player in each deal, as player 0
-        and as player 1; after variance reduction, if `aivat` was given.
+      returns: Returns of the first player in each deal, as player 0 and as player 1,
+        float64 [deals, 2]; after variance reduction, if `aivat` was given.
     """
 
     mean: float

@@ -95,8 +95,8 @@ class Trunk(NamedTuple):
       behaviours: Action probabilities of the average strategies, float64 [S] of each
         player.
       form: The full game; the opponent's last G infosets are the augmented ones.
-      reach: float64 [S], the re-solving player's average strategy in sequence form.
-      opponent_values: float64 [G], the opponent's values at all augmented infosets.
+      reach: The re-solving player's average strategy in sequence form, float64 [S].
+      opponent_values: The opponent's values at all augmented infosets, float64 [G].
       iterations: Number of iterations.
     """
 
@@ -293,7 +293,7 @@ def one_step(
 
     Args:
       place: The subgame.
-      trunk: The trunk of `solve_trunk`, for the same decomposition.
+      trunk: Trunk from `solve_trunk`, for the same decomposition.
       config: Settings; `trunk_iterations` is not used.
       progress: Whether to show a progress bar on stderr.
     """

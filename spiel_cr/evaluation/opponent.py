@@ -149,7 +149,7 @@ class Opponent(NamedTuple):
 
         Args:
           player: The responder.
-          response: float64 [S], the response's action probabilities.
+          response: The response's action probabilities, float64 [S].
         """
         assert self.form is not None
         behaviours = in_player_order(player, response, self.strategy()[1 - player])

@@ -39,8 +39,8 @@ def expected_reward(
     Args:
       form: The game's sequence form.
       player: The player whose utility it is.
-      behaviour: float64 [S], the player's action probabilities.
-      opponent: float64 [S'], those of the other player.
+      behaviour: The player's action probabilities, float64 [S].
+      opponent: The other player's action probabilities, float64 [S'].
     """
     reach = reach_of(form, in_player_order(player, behaviour, opponent))
     return (1 if player == 0 else -1) * best_responses.expected_value(form, reach)
@@ -60,8 +60,8 @@ def value_of_response(
       opponent: The opponent.
       player: The responder.
       method: The method that found the response.
-      returns: float64 [matches], the response's returns; None if none were played.
-      behaviour: float64 [S], its action probabilities; None if they are not known.
+      returns: The response's returns, float64 [matches]; None if none were played.
+      behaviour: Its action probabilities, float64 [S]; None if they are not known.
       statistics: Further attributes of the `ResponseValue`.
     """
     largest, offset = largest_utility(opponent.game), payoff_offset(opponent.game)

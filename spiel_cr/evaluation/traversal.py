@@ -67,9 +67,9 @@ class QueriedStrategy(NamedTuple):
     """Strategy of a bot for one player; uniform where the bot was not queried.
 
     Attributes:
-      behaviour: float64 [S], action probabilities by sequence; uniform at infosets that
+      behaviour: Action probabilities by sequence, float64 [S]; uniform at infosets that
         were not visited.
-      visits: int64 [I], number of visits of each infoset.
+      visits: Number of visits of each infoset, int64 [I].
       work: Cost of the bot's answers.
     """
 

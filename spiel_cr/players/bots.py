@@ -120,7 +120,7 @@ class OOSConfig:
         check_choice(self.target, "target", ("infoset", "subgame"))
         if not isinstance(self.reset_matches, bool):
             raise ValueError(
-                f"reset_matches={self.reset_matches!r}: must be True or False"
+                f"reset_matches={self.reset_matches!r} must be True or False"
             )
         times = self.move_ms, self.init_ms
         check_budget("resolving", "iterations", self.iterations, *times)

@@ -89,7 +89,7 @@ class _Belief(NamedTuple):
     Attributes:
       source: Simulator of the histories.
       states: States [n, ...] of the source.
-      weight: float64 [n], probabilities of the histories.
+      weight: Probabilities of the histories, float64 [n].
       trust: Factor of the step size, from 0 to 1 (range-mismatch damping).
       random: Random numbers of this decision.
     """

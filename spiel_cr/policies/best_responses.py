@@ -36,8 +36,8 @@ def infoset_values(
     Args:
       form: The game.
       player: The player of the infosets, whose utility it is.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
-      behaviour: float64 [S], the player's action probabilities; by default those of a
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
+      behaviour: The player's action probabilities, float64 [S]; by default those of a
         best response.
 
     Returns:
@@ -71,7 +71,7 @@ def action_values(
       float64 [S], the value of each sequence if the player follows `behaviour` after
       it; and float64 [I], the values of infosets.
     """
-    if form.is_listed:  # and needs no other program than that of infosets
+    if form.is_listed:  # and the function for infosets suffices
         decisions = form.decisions[player]
         total = _payoffs_against(form, player, other_reach)
         below = infoset_values(form, player, other_reach, behaviour)[:-1]
@@ -129,10 +129,10 @@ def best_values(
 
     Args:
       decisions: The player's decision points.
-      total: float64 [S], the payoffs where each sequence is the last one, in the
-        player's utility. The values of the infosets that follow are added in place.
-      fixed: float64 [S], action probabilities at infosets where the player does not
-        respond best; NaN at the others. None: the player responds best at all of them.
+      total: The payoffs where each sequence is the last one, in the player's utility,
+        float64 [S]. The values of the infosets that follow are added in place.
+      fixed: Action probabilities at infosets where the player does not respond best,
+        float64 [S]; NaN at the others. None: the player responds best at all of them.
 
     Returns:
       float64 [I].
@@ -157,7 +157,7 @@ def best_response_value(
     Args:
       form: The game.
       player: The responder.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
     """
     return float(infoset_values(form, player, other_reach)[-1])
 
@@ -174,7 +174,7 @@ def best_response(
     Args:
       form: The game.
       player: The responder.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
 
     Returns:
       float64 [S], action probabilities by logical sequence, 0 or 1.
@@ -200,7 +200,7 @@ def expected_value(
     form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Compute player 0's expected utility of strategies in sequence form, [S]."""
-    if form.is_listed:  # and needs no program
+    if form.is_listed:  # and nothing needs to be compiled
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
     positions = map(_by_position, form.layouts, reach)

@@ -139,8 +139,8 @@ class BotPolicy(StatePolicy):
             counts[int(bot.step(state))] += 1
         if wrong := counts.keys() - set(legal):
             raise ValueError(
-                f"{name} chose {min(wrong)} where {legal} are legal, after the "
-                f"actions {state.history()}"
+                f"{name} chose the illegal action {min(wrong)} after the actions "
+                f"{state.history()}; correct the bot, which must choose from {legal}"
             )
         return {action: counts[action] / self._moves_per_state for action in legal}
 

@@ -15,7 +15,7 @@ def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
     Args:
       tree: The game tree.
       player: The player of the infosets.
-      other: float64 [S'], the opponent's strategy in sequence form.
+      other: The opponent's strategy in sequence form, float64 [S'].
     """
     histories = tree.histories
     player_rows = np.flatnonzero(histories.player == player)

@@ -289,8 +289,8 @@ def _compare(
     Args:
       policy: The policy.
       batch: The histories of the second answers.
-      before: float64 [m], the first answers.
-      answers: float64 [m], the second ones.
+      before: The first answers, float64 [m].
+      answers: The second answers, float64 [m].
 
     Raises:
       InvalidPolicyError: If answers at one information state differ.
@@ -371,8 +371,8 @@ def normalised(counts: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
     """Scale a strategy, which may have been stored in float32.
 
     Args:
-      counts: int [I], the number of actions at each infoset.
-      behaviour: float [S], action probabilities by logical sequence.
+      counts: The number of actions at each infoset, int [I].
+      behaviour: Action probabilities by logical sequence, float [S].
 
     Returns:
       float64 [S], probabilities that sum to 1; uniform at infosets without any.
@@ -479,7 +479,7 @@ def row_probabilities(
       rules: The game's batched rules.
       rows: [n, ...], states of these rules.
       player: The player who acts at all of them.
-      legal: bool [n, A], the legal actions.
+      legal: The legal actions, bool [n, A].
 
     Returns:
       float64 [n, A], probabilities in any scale; equal for all legal actions where the

@@ -19,15 +19,15 @@ class HandTables(NamedTuple):
     """Probabilities of deals and showdowns; C is the number of classes of hands.
 
     Attributes:
-      deal: float32 [C, C], probability that two players hold these classes; symmetric,
+      deal: Probability that two players hold these classes, float32 [C, C]; symmetric,
         sums to one.
-      win: float32 [C, C], probability of this deal and that the first player's hand is
-        better.
-      tie: float32 [C, C], probability of this deal and that the hands tie.
-      deal3: float32 [C*C, C], probability that three players hold these classes; [0, C]
+      win: Probability of this deal and that the first player's hand is better, float32
+        [C, C].
+      tie: Probability of this deal and that the hands tie, float32 [C, C].
+      deal3: Probability that three players hold these classes, float32 [C*C, C]; [0, C]
         in tables of two players.
-      order3: float32 [8, C*C, C], probability that three players a, b, c hold these
-        classes and that their hands finish in each order of `ORDERS`.
+      order3: Probability that three players a, b, c hold these classes and that their
+        hands finish in each order of `ORDERS`, float32 [8, C*C, C].
     """
 
     deal: np.ndarray
@@ -47,11 +47,15 @@ ORDERS = (
 class Values(NamedTuple):
     """Values of decisions, and probabilities of outcomes.
 
+    B is the number of hands in the batch, I the number of `rules.infosets`, O that of
+    `rules.outcomes`, and C the number of classes of hands.
+
     Attributes:
-      fold, jam: float32 [B, I, C], value of the action per infoset of `rules.infosets`
-        and class: the player's expected value times the probability of reaching the
-        infoset with these cards, as far as it depends on chance and the other players.
-      ends: float32 [B, O], probabilities of `rules.outcomes`.
+      fold: Value of folding per infoset and class, float32 [B, I, C]: the player's
+        expected value times the probability of reaching the infoset with these cards,
+        as far as the probability depends on chance and the other players.
+      jam: Value of jamming, in the same form, float32 [B, I, C].
+      ends: Probabilities of the outcomes, float32 [B, O].
     """
 
     fold: jax.Array
@@ -90,12 +94,12 @@ class Slow(NamedTuple):
     """The parts of the values of three players that change slowly and cost most.
 
     Attributes:
-      fold: float32 [B, 3, C], values of folding: of the button, of the small blind
+      fold: Values of folding, float32 [B, 3, C]: of the button, of the small blind
         after a jam, and of the big blind after two jams.
-      jam: float32 [B, 3, C], contributions of showdowns of three players to the values
-        of jamming at the same decisions.
-      ends: float32 [B, 13], probabilities of the outcomes of showdowns of three
-        players.
+      jam: Contributions of showdowns of three players to the values of jamming at the
+        same decisions, float32 [B, 3, C].
+      ends: Probabilities of the outcomes of showdowns of three players, float32 [B,
+        13].
     """
 
     fold: jax.Array

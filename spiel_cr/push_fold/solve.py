@@ -59,10 +59,10 @@ class SolvedTournament(NamedTuple):
 
     Attributes:
       setting: Setting of the tournament, in units of chips.
-      stacks: int [N, n], all states, by position.
-      profile: float32 [N, I, C], probabilities of jamming, see `rules.infosets`.
-      values: float64 [N, n], expected prizes of playing by the profile to the end.
-      gains: float64 [N, n], regret of each player: the gain of the best deviation from
+      stacks: All states, by position, int [N, n].
+      profile: Probabilities of jamming, see `rules.infosets`, float32 [N, I, C].
+      values: Expected prizes of playing by the profile to the end, float64 [N, n].
+      gains: Regret of each player, float64 [N, n]: the gain of the best deviation from
         the profile by this player alone.
       rounds: Number of rounds played.
     """
@@ -266,15 +266,21 @@ class _RoundCheckpoint(NamedTuple):
         }
 
     def read(self) -> OuterRound | None:
-        """The last round, None if there is none."""
+        """Return the last round, or None if the file does not exist.
+
+        Raises:
+          CorruptFileError: If the file is not a valid checkpoint.
+          ValueError: If the file belongs to another tournament or other settings.
+        """
         if not os.path.exists(self.path):
             return None
         arrays, metadata = storage.load(self.path)
         number = metadata.pop("number", None)
         if metadata != self._identity():
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} belongs to another tournament or "
-                f"other settings; use another path, or delete the file to start again"
+                f"checkpoint={os.fspath(self.path)!r}: the file belongs to another "
+                f"tournament or other settings; use another path, or delete the file "
+                f"to start again"
             )
         try:
             return OuterRound(
@@ -282,11 +288,12 @@ class _RoundCheckpoint(NamedTuple):
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptFileError(
-                f"{os.fspath(self.path)} is not a checkpoint of a tournament"
+                f"checkpoint={os.fspath(self.path)!r}: not a checkpoint of a "
+                f"tournament; use another path, or delete the file to start again"
             ) from error
 
     def write(self, last: OuterRound) -> None:
-        """Writes a round."""
+        """Write a round to the file."""
         arrays = {"profile": last.profile, "values": last.values}
         storage.save(self.path, arrays, {**self._identity(), "number": last.number})
 

@@ -75,7 +75,8 @@ def check_budget(
             check_number(milliseconds, name_of_time, "(0, inf)", remedy=remedy)
     if count is None and move_ms is None:
         raise ValueError(
-            f"a {player} player needs a budget: set {name}, move_ms, or both"
+            f"{name}=None: a {player} player needs a budget; set {name}, move_ms, or "
+            f"both"
         )
 
 

@@ -42,11 +42,11 @@ class Truncation(NamedTuple):
     """The leaves at which a layer's subgames end.
 
     Attributes:
-      histories: Reachable terminals and histories at the cut, except those of
+      histories: Reachable terminals and histories at the depth limit, except those of
         `choices`, int64 [L].
       values: Player 0's utility there, float64 [L].
-      kept: For each player the infosets that are not cut off, bool [I].
-      choices: Histories at the cut where o chooses a value, if any.
+      kept: Mask of the infosets above the depth limit, bool [I], for each player.
+      choices: Histories at the depth limit where o chooses a value, if any.
     """
 
     histories: np.ndarray
@@ -274,7 +274,7 @@ def _in_order(
     """Return both players' decisions and the payoffs, in the order of players.
 
     Args:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       player_side, opponent_side: Decisions of i and of o, and the sequences that lead
         to payoffs, int32 [n].
       values: Player 0's utility, float64 [n].

@@ -75,7 +75,7 @@ class Layer(Mapping[int, Subgame]):
     """Subgames of one layer by number, each cut out at its first use.
 
     Attributes:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       capacity: Padded shapes in which each of the subgames fits.
       widest: The first subgame with the most augmented infosets of the next layer.
     """
@@ -209,8 +209,9 @@ def best_response_values(
 
     Args:
       subgame: The subgame.
-      player: i, the re-solving player.
-      player_reach: As in `Layer.game`, float64 [r].
+      player: The re-solving player, i.
+      player_reach: Average reach of i at the subgame's roots, float64 [r], as in
+        `Layer.game`.
       behaviour: Action probabilities of i, float64 [S of i in the subgame].
 
     Returns:
@@ -245,7 +246,13 @@ class ForestSide:
     """
 
     def __init__(self, decisions: Decisions, subgame_of: np.ndarray | None) -> None:
-        """Assign infosets to subgames, given those of the first level, or to one."""
+        """Assign infosets to subgames.
+
+        Args:
+          decisions: The player's decision points in the forest.
+          subgame_of: Subgame of each infoset of the first level, int32. None: the
+            forest is one subgame, with the number 0.
+        """
         self.decisions, self.top = decisions, top_infosets(decisions)
         self.owner, self._first = decisions.owner, decisions.first_sequence
         self.labels = np.zeros(len(decisions), np.int32)

@@ -30,7 +30,7 @@ class PublicSubgame:
     """Public nodes at and below some roots, as a game without weights and old values.
 
     Attributes:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       sides: Public decisions of each player, in the order of players. Those of o are
         the gadget's (one in front of each root), its own, and those in front of the
         roots of the next layer; the first layer has no gadget.

@@ -75,7 +75,7 @@ class PublicSubgames:
 
     Attributes:
       game: The game.
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       decomposition: Layers of i.
     """
 

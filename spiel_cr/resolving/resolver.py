@@ -50,7 +50,7 @@ class Resolver:
     """Re-solves for one player of a game, with or without a time limit.
 
     Attributes:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       config: Settings of re-solving.
       subgames: Subgames of the game.
     """

@@ -192,7 +192,8 @@ def full_game_settings(
     )
     if algorithm.iterations is None:
         raise ValueError(
-            "iterations=None: re-solving a complete game needs a number of iterations"
+            "iterations=None: a complete game cannot be re-solved with a time limit "
+            "only; set the number of iterations of each solve"
         )
     find(algorithm.solver, "solver", (CFR,))
     return algorithm

@@ -15,10 +15,11 @@ from spiel_cr.policies.result import CurvePoint
 
 # The largest int32, in which solvers count iterations.
 MOST_ITERATIONS = 2**31 - 1
-# An interrupt waits for the end of an iteration that is expected to be shorter.
+# Duration in seconds up to which an interrupt waits for the end of an iteration.
 _LONG_SECONDS = 0.5
-# Before a longer one the state is copied, unless it is larger or copying it takes a
-# larger share of the iteration's time.
+# The state is copied before each longer iteration, unless the state is larger than this
+# number of bytes, or copying it (at the given number of bytes per second) would take
+# more than this share of the iteration's time.
 _MOST_COPIED_BYTES = 1 << 28
 _COPY_SHARE, _COPY_RATE = 0.1, 1e9
 # Numbers of a checkpoint that are checked together.
@@ -214,7 +215,10 @@ class IterativeSolver(abc.ABC):
         Raises:
           ValueError: If the solver has no game tree.
         """
-        raise ValueError(f"{self.name}: NashConv needs the game tree")
+        raise ValueError(
+            f"{self.name}: NashConv needs the game tree; use spiel_cr.exploit for a "
+            f"bound"
+        )
 
     def nash_conv_with_locks(self) -> float:
         """Compute the exact NashConv of the average strategy in the game with locks."""

@@ -230,7 +230,9 @@ def realisation_plan(
         options=dict(options or {}),
     )
     if not solution.success:
-        raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
+        raise SolverFailedError(
+            f"HiGHS found no optimum: {solution.message}; use an algorithm such as cfr+"
+        )
     reach = np.maximum(solution.x[:num_sequences], 0.0)
     return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
 

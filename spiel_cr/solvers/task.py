@@ -55,8 +55,8 @@ class Family(NamedTuple):
       name: Adjective that describes its algorithms.
       presets: Settings by the names of algorithms.
       makers: Makers of solvers by the forms that it can solve.
-      refused: Error messages by forms that it cannot solve, or solves only if the
-        caller names them; "{!r}" is replaced by the algorithm.
+      refused: Error messages by form, for each form that it cannot solve, or solves
+        only if the caller names the form; "{!r}" is replaced by the algorithm.
       dtypes: Types of arithmetic; the first one is the default.
       stepped: Function from a preset with parameters, or settings, to the settings for
         simulated games; it raises ValueError if a setting needs a game tree. None: the

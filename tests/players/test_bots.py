@@ -450,7 +450,7 @@ def test_a_state_of_another_game_is_refused(kind):
         ({"move_ms": -1}, "move_ms=-1"),
         ({"init_ms": 0}, "init_ms=0"),
         ({"target": "hand"}, "target='hand' must be one of infoset, subgame"),
-        ({"reset_matches": 1}, "reset_matches=1: must be True or False"),
+        ({"reset_matches": 1}, "reset_matches=1 must be True or False"),
     ],
     ids=str,
 )

@@ -478,7 +478,7 @@ def test_bad_strings_are_refused(text, message):
 
 def test_what_it_cannot_play_is_refused():
     with pytest.raises(
-        ValueError, match="needs a budget: set simulations, move_ms, or"
+        ValueError, match="needs a budget; set simulations, move_ms, or"
     ):
         SearchBotConfig()
     with pytest.raises(ValueError, match="must be an OpenSpiel policy or the path"):

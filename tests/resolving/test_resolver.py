@@ -262,7 +262,7 @@ def test_either_of_the_opponents_values_will_do(values):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"iterations": None}, "needs a budget: set iterations, move_ms, or both"),
+        ({"iterations": None}, "needs a budget; set iterations, move_ms, or both"),
         ({"iterations": 0}, "iterations=0"),
         ({"iterations": -3}, "iterations=-3"),
         ({"iterations": 1.5}, "iterations=1.5"),

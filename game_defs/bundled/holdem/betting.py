@@ -28,16 +28,16 @@ class PublicTree(NamedTuple):
     The children of a node are in the order of their actions.
 
     Attributes:
-      player: int8 [P], the player to act: 0, 1 or TERMINAL.
-      parent: int32 [P], the parent node; -1 at the root.
-      action: int32 [P], OpenSpiel's action that leads to the node; -1 at the root.
-      round: int8 [P], the number of deals of public cards after bets. A terminal node
+      player: The player to act, int8 [P]: 0, 1 or TERMINAL.
+      parent: The parent node, int32 [P]; -1 at the root.
+      action: OpenSpiel's action that leads to the node, int32 [P]; -1 at the root.
+      round: The number of deals of public cards after bets, int8 [P]. A terminal node
         is in the round of the last bet, even if cards are dealt after it.
-      dealt: int8 [P], the number of public cards dealt since the start, also at
-        terminal nodes.
-      stake: float64 [P], player 0's returns at terminal nodes after a fold, or if it
-        wins the showdown; 0 at other nodes.
-      showdown: bool [P], True at terminal nodes where hands are compared.
+      dealt: The number of public cards dealt since the start, also at terminal nodes,
+        int8 [P].
+      stake: Player 0's returns at terminal nodes after a fold, or if it wins the
+        showdown, float64 [P]; 0 at other nodes.
+      showdown: True at terminal nodes where hands are compared, bool [P].
     """
 
     player: np.ndarray

@@ -34,7 +34,7 @@ class _Numbers(NamedTuple):
     Attributes:
       levels: Index into `values`, unsigned integers [boards, hands]; arbitrary if board
         and hand share a card.
-      values: float32 [levels], the score of each level.
+      values: The score of each level, float32 [levels].
     """
 
     levels: np.ndarray
@@ -110,9 +110,9 @@ class Buckets:
         """Return the buckets int64 [n] of hands.
 
         Args:
-          hands: int64 [n], the hands as sets of cards.
-          boards: int64 [n], the public cards as sets of cards.
-          rounds: int [n], the round of each board.
+          hands: The hands as sets of cards, int64 [n].
+          boards: The public cards as sets of cards, int64 [n].
+          rounds: The round of each board, int [n].
         """
         buckets = np.zeros(len(hands), np.int64)
         for at, size in enumerate(self._sizes):
@@ -146,7 +146,7 @@ class Buckets:
         """Return the buckets of all hands on a board, and the mask of possible hands.
 
         Args:
-          board: int64 [n], cards of the board.
+          board: Cards of the board, int64 [n].
           number: Index of the round, from 0.
 
         Returns:

@@ -48,8 +48,8 @@ class Sets:
 
     Attributes:
       sizes: Sizes of the sets in a row.
-      cards: int64 [n, sum of sizes], the cards, ascending in each set.
-      bits: int64 [n], the cards as bit masks.
+      cards: The cards, ascending in each set, int64 [n, sum of sizes].
+      bits: The cards as bit masks, int64 [n].
     """
 
     def __init__(self, cards: Sequence[int], sizes: Sequence[int], deck: Deck) -> None:
@@ -88,7 +88,7 @@ class Sets:
         """Return the indices int64 [m] of rows of cards.
 
         Args:
-          cards: int [m, cards], the rows; the cards of each set may be in any order.
+          cards: The rows, int [m, cards]; the cards of each set may be in any order.
 
         Raises:
           KeyError: If a row is not listed.

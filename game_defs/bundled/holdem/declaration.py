@@ -23,10 +23,10 @@ class Hands(NamedTuple):
     """One player's n hands on all boards, ordered by board.
 
     Attributes:
-      signal: int32 [n], the private state of each hand.
-      board: int32 [n], the canonical board; only hands on the same board are compared.
-      cards: int8 [n, c], the private cards.
-      strength: int32 [n], the strength of each hand; the higher one wins.
+      signal: The private state of each hand, int32 [n].
+      board: The canonical board, int32 [n]; only hands on the same board are compared.
+      cards: The private cards, int8 [n, c].
+      strength: The strength of each hand, int32 [n]; the higher one wins.
       weight: float64 [n]; the product of two hands' weights is the probability of their
         deal, times the number of boards that the canonical board represents.
     """
@@ -59,9 +59,9 @@ class Terms(NamedTuple):
     """Payoffs at terminal nodes: player 0 receives the stake times the payoff matrix.
 
     Attributes:
-      leaf: int32 [T], the public node.
-      matrix: int32 [T], index of the payoff matrix.
-      stake: float64 [T], in chips.
+      leaf: The public node, int32 [T].
+      matrix: Index of the payoff matrix, int32 [T].
+      stake: Stake in chips, float64 [T].
     """
 
     leaf: np.ndarray
@@ -197,7 +197,9 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
                 return tie
             break
     if tie is None:
-        raise ValueError("numRanks and numSuits: too few cards for a deal")
+        raise ValueError(
+            "numRanks, numSuits: the deck has too few cards for a deal; use more cards"
+        )
     return tie
 
 
@@ -216,8 +218,8 @@ def _matrix(
       round: Round of the private states.
       signals: Private states of each player in that round.
       boards: Boards on which hands are compared: those of the round, or later ones.
-      behind: int64 [B], the canonical board of the round that precedes each canonical
-        board.
+      behind: The canonical board of the round that precedes each canonical board, int64
+        [B].
       showdown: Whether strengths are compared.
     """
     rules = deals.rules

@@ -28,12 +28,12 @@ class Boards(NamedTuple):
 
     Attributes:
       every: All sets of public cards, deal by deal; one empty set if no card is dealt.
-      canonical: int64 [B], indices of the canonical sets, one for each class of
-        equivalent sets.
-      orbit: float64 [B], the number of sets in each class.
-      stands_for: int64 [n], for each set the index of its class in `canonical`.
-      by: int64 [n], the permutation of suits (index in `Symmetry`) that maps the set to
-        its canonical set.
+      canonical: Indices of the canonical sets, one for each class of equivalent sets,
+        int64 [B].
+      orbit: The number of sets in each class, float64 [B].
+      stands_for: For each set the index of its class in `canonical`, int64 [n].
+      by: The permutation of suits (index in `Symmetry`) that maps the set to its
+        canonical set, int64 [n].
     """
 
     every: Sets
@@ -48,7 +48,7 @@ class Symmetry(NamedTuple):
 
     Attributes:
       suits: The G permutations; the first one is the identity.
-      hands: int64 [G, H], the index of each hand's image under each permutation.
+      hands: The index of each hand's image under each permutation, int64 [G, H].
     """
 
     suits: list[tuple[int, ...]]
@@ -59,10 +59,10 @@ class Signals(NamedTuple):
     """One player's private states in one round.
 
     Attributes:
-      number: int32 [B, H], the private state of each canonical board and hand; -1 if
+      number: The private state of each canonical board and hand, int32 [B, H]; -1 if
         the deal is impossible.
-      board: int32 [n], a canonical board of each private state (index in `canonical`).
-      hand: int32 [n], a hand of each private state.
+      board: A canonical board of each private state (index in `canonical`), int32 [n].
+      hand: A hand of each private state, int32 [n].
     """
 
     number: np.ndarray
@@ -77,9 +77,9 @@ class Deals:
       rules: Rules of the game.
       hands: All hands of a player, including those with a card of the first board.
       board_mask: The first public cards as a bit mask.
-      reaches: float64 [2, H], weights of both players' hands, scaled so that a player's
-        largest weight is at least 1/2 and less than 1; 0: impossible.
-      meets: bool [H, H], whether two hands have no card in common.
+      reaches: Weights of both players' hands, scaled so that a player's largest weight
+        is at least 1/2 and less than 1, float64 [2, H]; 0: impossible.
+      meets: Whether two hands have no card in common, bool [H, H].
       symmetry: Permutations of suits that do not change the game.
     """
 
@@ -134,7 +134,8 @@ class Deals:
         total = float(self.reaches[0] @ self.meets @ self.reaches[1])
         if total <= 0:
             raise ValueError(
-                "handReaches: no two hands of positive reach can be dealt together"
+                "handReaches: no two hands of positive reach can be dealt together; "
+                "give both players hands without common cards"
             )
         return total
 
@@ -170,7 +171,7 @@ class Deals:
             cards = sum(sizes)
             raise ValueError(
                 f"about {signals:.2g} private states per player after {cards} public"
-                f" cards; at most {MAX_SIGNALS:.2g} are supported. Choose a later"
+                f" cards; at most {MAX_SIGNALS:.2g} are supported; choose a later"
                 " subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
             )
 

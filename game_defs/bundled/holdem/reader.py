@@ -64,7 +64,8 @@ class HandReader:
             deck = self._deals.rules.deck
             raise ValueError(
                 f"player {player} is never dealt {deck.text(hand)} if the public cards"
-                f" are {deck.text([*self._deals.rules.board, *public])}"
+                f" are {deck.text([*self._deals.rules.board, *public])}; choose a hand"
+                " of the range without these cards"
             )
         return signal
 

@@ -81,7 +81,7 @@ def strengths(masks: np.ndarray) -> np.ndarray:
     Hands of fewer than five cards have no straights and no flushes.
 
     Args:
-      masks: int16 [..., 4], the result of `suit_masks`.
+      masks: The result of `suit_masks`, int16 [..., 4].
 
     Returns:
       int32 [...]; a higher number wins, and equal numbers tie. Only hands with the same

@@ -273,8 +273,8 @@ class BeliefSearch:
       root: Information state of the last `enter`, or the root of the game.
       nodes: Information states in the tree, by their strings.
       held: Number of stored histories, in all nodes that are not expanded.
-      forgetful: Whether a string occurred after different decisions of the player,
-        which shows that the game has imperfect recall.
+      forgetful: Whether the game was found to have imperfect recall, because a string
+        occurred after different decisions of the player.
     """
 
     root: BeliefNode

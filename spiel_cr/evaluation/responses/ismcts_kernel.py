@@ -57,21 +57,21 @@ class SearchTree:
     sorted by the edge that leads to them, so the nodes below an edge are consecutive.
 
     Attributes:
-      infoset: int32 [M], the responder's infoset.
-      edge: int32 [M], the edge of its first action.
-      start: int32 [E + 1], the nodes below edge e are `start[e]:start[e + 1]`.
-      probabilities: float [M], cumulative probability of the nodes below an edge, given
-        that the player acts again.
-      going: float [E], probability that the player acts again.
-      reward: float [S + A], by sequence: the responder's utility if the game ends
+      infoset: The responder's infoset, int32 [M].
+      edge: The edge of its first action, int32 [M].
+      start: The nodes below edge e are `start[e]:start[e + 1]`, int32 [E + 1].
+      probabilities: Cumulative probability of the nodes below an edge, given that the
+        player acts again, float [M].
+      going: Probability that the player acts again, float [E].
+      reward: By sequence, float [S + A]: the responder's utility if the game ends
         before that, times the probability that it does, given the infoset.
-      first: int32 [I + 1], each infoset's first sequence.
-      actions: int32 [I + 1], its number of actions; 0 at the last, which is padding.
-      parent: int32 [I], its parent sequence.
-      member: int32 [M], the nodes again, infoset after infoset.
-      member_start: int32 [I + 1], an infoset's nodes are
-        `member[member_start[i]:member_start[i + 1]]`.
-      belief: float [M], cumulative probability of the nodes of an infoset.
+      first: Each infoset's first sequence, int32 [I + 1].
+      actions: Its number of actions, int32 [I + 1]; 0 at the last, which is padding.
+      parent: Its parent sequence, int32 [I].
+      member: The nodes again, infoset after infoset, int32 [M].
+      member_start: An infoset's nodes are `member[member_start[i]:member_start[i +
+        1]]`, int32 [I + 1].
+      belief: Cumulative probability of the nodes of an infoset, float [M].
       shape: Static properties of the game.
     """
 
@@ -102,7 +102,7 @@ def build(
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
       dtype: Data type of utilities and probabilities.
 
     Raises:
@@ -187,10 +187,11 @@ def pick(
     """Return the first place of begin:end whose cumulative probability exceeds a draw.
 
     Args:
-      probabilities: float [M], cumulative within each range, at least 1 at its end.
-      begin: int32 [B], start of each range.
-      end: int32 [B], end of each range.
-      draw: float [B], random numbers in [0, 1).
+      probabilities: Probabilities that are cumulative within each range, and at least 1
+        at its end, float [M].
+      begin: Start of each range, int32 [B].
+      end: End of each range, int32 [B].
+      draw: Random numbers in [0, 1), float [B].
       most: Length of the longest range.
     """
     low, high = begin, jnp.maximum(end - 1, begin)
@@ -209,7 +210,7 @@ def padded_sequences(
 
     Args:
       decisions: Decisions of one player.
-      infosets: int [R], infosets.
+      infosets: Infosets, int [R].
 
     Returns:
       int [R, A], sequences, 0 at padding, and bool [R, A], not padding.
@@ -280,11 +281,11 @@ class Table(NamedTuple):
     """Search statistics.
 
     Attributes:
-      visits: float [S + A], number of simulations of each action, by sequence.
-      value: float [S + A], Q(s, a): mean reward of the action if the most visited ones
+      visits: Number of simulations of each action, by sequence, float [S + A].
+      value: Q(s, a), float [S + A]: mean reward of the action if the most visited ones
         follow at every later decision, in the responder's utility.
-      started: float [I], number of simulations that began at each infoset.
-      reached: float [I], number of simulations that reached each infoset.
+      started: Number of simulations that began at each infoset, float [I].
+      reached: Number of simulations that reached each infoset, float [I].
     """
 
     visits: jax.Array
@@ -297,7 +298,7 @@ class Roots(NamedTuple):
     """Infosets at which simulations begin.
 
     Attributes:
-      infosets: int32 [I], infosets, of which the first `number` are used.
+      infosets: Infosets, of which the first `number` are used, int32 [I].
       number: R, number of roots.
       rounds: Number of rounds of parallel simulations.
       interval: Number of rounds between two backups of values.
@@ -381,8 +382,8 @@ class _Batch(NamedTuple):
     """Arrays that simulations use and change between two backups of values.
 
     Attributes:
-      visits: float [S + A], see `Table`.
-      ends: float [S + A], cumulative probabilities of each infoset's actions.
+      visits: Number of simulations of each action, as in `Table`, float [S + A].
+      ends: Cumulative probabilities of each infoset's actions, float [S + A].
     """
 
     visits: jax.Array
@@ -393,9 +394,9 @@ class _Walk(NamedTuple):
     """B simulations on their way down the tree.
 
     Attributes:
-      node: int32 [B], current nodes.
-      alive: bool [B], whether the simulations continue.
-      path: int32 [D, B], sequences of the played actions; padded with the table's last.
+      node: Current nodes, int32 [B].
+      alive: Whether the simulations continue, bool [B].
+      path: Sequences of the played actions, int32 [D, B]; padded with the table's last.
     """
 
     node: jax.Array
@@ -485,8 +486,8 @@ def _choices(
     Args:
       arrays: The game.
       table: Search statistics.
-      prior: float [S + A], P(a | s) by sequence.
-      expected: float [I], expected number of simulations at each infoset.
+      prior: P(a | s) by sequence, float [S + A].
+      expected: Expected number of simulations at each infoset, float [I].
       exploration: Constant c of PUCT, in units of utility.
       width: Number of parallel simulations.
     """

@@ -41,7 +41,7 @@ class TreeResponse(NamedTuple):
 
     Attributes:
       player: The responder.
-      behaviour: float64 [S], the response's action probabilities; pure, and uniform at
+      behaviour: The response's action probabilities, float64 [S]; pure, and uniform at
         infosets that the response does not reach.
       table: Search statistics.
       simulations: Number of simulations.
@@ -72,7 +72,7 @@ def search_response(
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the fixed opponent's action probabilities.
+      other_behaviour: The fixed opponent's action probabilities, float64 [S'].
       config: Settings of the search.
       seed: Seed for all random choices.
       progress: Whether to show a progress bar on stderr.
@@ -134,8 +134,8 @@ def search(
     Args:
       arrays: The game, on the device.
       table: Search statistics so far.
-      prior: float [S + A], P(a | s) by sequence.
-      roots: int [R], infosets at which simulations begin.
+      prior: P(a | s) by sequence, float [S + A].
+      roots: Infosets at which simulations begin, int [R].
       key: Key of JAX's random numbers.
       config: Settings of the search.
 

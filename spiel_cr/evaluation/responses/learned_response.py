@@ -34,10 +34,10 @@ class Samples(NamedTuple):
     """Training samples of a network, one row for each decision of an episode.
 
     Attributes:
-      features: float32 [B, F], information state tensors.
-      legal: bool [B, A], whether each action of the game is legal.
-      visits: float32 [B, A], shares of the search's visits of all actions.
-      returned: float32 [B], the responder's returns; see `Scale`.
+      features: Information state tensors, float32 [B, F].
+      legal: Whether each action of the game is legal, bool [B, A].
+      visits: Shares of the search's visits of all actions, float32 [B, A].
+      returned: The responder's returns, float32 [B]; see `Scale`.
     """
 
     features: np.ndarray | jax.Array
@@ -95,8 +95,8 @@ def evaluate(
     Args:
       parameters: Parameters of a perceptron with a logit for each action of the game,
         and a value.
-      features: float32 [B, F], information state tensors.
-      legal: bool [B, A], whether each action is legal.
+      features: Information state tensors, float32 [B, F].
+      legal: Whether each action is legal, bool [B, A].
 
     Returns:
       float32 [B, A], log probabilities of the legal actions (`networks.NEVER` of
@@ -139,7 +139,7 @@ def fit(
       start: Parameters of the network, and the state of
         `network_fits.adam(learning_rate)`.
       samples: The replay buffer; rows after its end are not used.
-      batches: int32 [T, B], rows of the samples.
+      batches: Rows of the samples, int32 [T, B].
       l2: Weight of the squared parameters.
       learning_rate: Learning rate of Adam.
 

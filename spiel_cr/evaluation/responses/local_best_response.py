@@ -68,7 +68,7 @@ def lbr(
     Args:
       tree: The game tree.
       player: The responder, 0 or 1.
-      opponent_behaviour: float64 [S'], the opponent's action probabilities.
+      opponent_behaviour: The opponent's action probabilities, float64 [S'].
       leaf: Default policy: "call" or "raise" (poker only), or "uniform".
 
     Returns:
@@ -339,9 +339,9 @@ class BoardResponse:
 
         Args:
           group: A group of the responder.
-          other: float32 [n, H], the opponent's reach at the group's nodes.
-          labels: int64 [H], the opponent's buckets.
-          wins: float32 [H, H], win minus loss probabilities at the nodes.
+          other: The opponent's reach at the group's nodes, float32 [n, H].
+          labels: The opponent's buckets, int64 [H].
+          wins: Win minus loss probabilities at the nodes, float32 [H, H].
         """
         stake = np.abs(self._tree.bets.stake)
         result = np.empty((group.shape[0], *other.shape), np.float32)

@@ -56,8 +56,8 @@ class _Steps(NamedTuple):
       games: Number of the match.
       row: Row of the table; -1 for no row.
       action: The played action.
-      tried: bool, whether the action was explored.
-      trusted: bool, whether the row has enough visits.
+      tried: Whether the action was explored, bool.
+      trusted: Whether the row has enough visits, bool.
       habit: Number of the habit, see `table_response.habit_of`.
       arm: Arm of the habit: the action, or the last arm for the setting's own player.
     """
@@ -240,8 +240,8 @@ class TableResponder:
         """Return int64 [n], the best learned actions, and bool [n], their use.
 
         Args:
-          row: int64 [n], rows; -1 for no row.
-          num_actions: int [n], numbers of legal actions.
+          row: Rows, int64 [n]; -1 for no row.
+          num_actions: Numbers of legal actions, int [n].
         """
         visits = np.where(row[:, None] >= 0, self._visits[row], 0)
         value = np.where(visits > 0, self._mean[row], -np.inf)
@@ -272,7 +272,7 @@ class TableResponder:
 
         Args:
           steps: Decisions of the matches.
-          returns: float64 [count], the responder's returns; changed in place.
+          returns: The responder's returns, float64 [count]; changed in place.
         """
         if not steps:
             return
@@ -309,7 +309,7 @@ def _move(
     Args:
       means, visits: Arrays [R, A], changed in place.
       row, action: Entries of the arrays, int64 [n].
-      returns: float64 [n], returns.
+      returns: Returns, float64 [n].
     """
     entry, group, count = np.unique(
         row * means.shape[1] + action, return_inverse=True, return_counts=True

@@ -198,7 +198,7 @@ class Unplanned:
 
         Args:
           setting: The setting of the matches.
-          varied: bool [n], matches in which actions are not repeated.
+          varied: Matches in which actions are not repeated, bool [n].
         """
         self._own, self._varied, self.again = setting.own, varied, False
         # Only varied matches need it, and games may have many actions.
@@ -217,9 +217,9 @@ class Unplanned:
 
         Args:
           positions: Positions of all matches.
-          there: int64 [m], places of positions at which the responder acts.
-          games: int64 [m], matches of these positions.
-          chosen: int64 [m], places among the legal actions; -1 (none) is replaced.
+          there: Places of positions at which the responder acts, int64 [m].
+          games: Matches of these positions, int64 [m].
+          chosen: Places among the legal actions, int64 [m]; -1 (none) is replaced.
           random: Random numbers.
         """
         some = np.flatnonzero(self._varied[games])
@@ -260,8 +260,8 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
     """Return int64 [n], the habits that are used at unvisited infosets.
 
     Args:
-      decided: int [n], numbers of the player's earlier decisions.
-      num_actions: int [n], numbers of legal actions.
+      decided: Numbers of the player's earlier decisions, int [n].
+      num_actions: Numbers of legal actions, int [n].
     """
     depth, count = (
         np.minimum(decided, _DEPTHS - 1),
@@ -300,15 +300,15 @@ class TableResponse:
 
     Attributes:
       player: The responder.
-      key: uint64 [R, 2], keys of the responder's infosets, made by the setting's
-        source.
-      count: int [R], numbers of legal actions.
-      action: int [R], places of the played actions among the legal ones; -1 for a
+      key: Keys of the responder's infosets, made by the setting's source, uint64 [R,
+        2].
+      count: Numbers of legal actions, int [R].
+      action: Places of the played actions among the legal ones, int [R]; -1 for a
         habit, which is also played at infosets without a row.
-      worth: float64 [R], values of the infosets; NaN if not known.
-      expected: float64 [R], expectation after the action of the return or of the value
-        of the next infoset; NaN if the probabilities are not exact.
-      habits: int [NUM_HABITS], actions by `habit_of`; for -1 see `Unplanned`.
+      worth: Values of the infosets, float64 [R]; NaN if not known.
+      expected: Expectation after the action of the return or of the value of the next
+        infoset, float64 [R]; NaN if the probabilities are not exact.
+      habits: Actions by `habit_of`, int [NUM_HABITS]; for -1 see `Unplanned`.
       start: Expectation at the start of the game, as in `expected`.
       value: Exact value of the response; None if it is not known.
       varied: Whether actions are not repeated where no habit is known, see `Unplanned`.

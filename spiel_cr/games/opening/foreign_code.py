@@ -225,7 +225,7 @@ class _Examined:
         Args:
           method: Name of the method.
           value: The value that it returned, or the exception that it raised.
-          requirement: What it must return.
+          requirement: Description of a valid return value, for the message.
         """
         if isinstance(value, BaseException):
             entries = traceback.walk_tb(value.__traceback__)

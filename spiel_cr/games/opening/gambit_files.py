@@ -357,7 +357,10 @@ def canonical(game: GambitGame) -> str:
     outcomes = 0
     for node in game.nodes:
         if not stack:
-            raise ValueError(f"{game.title!r}: nodes follow after the end of the tree")
+            raise ValueError(
+                f"{game.title!r}: nodes follow after the end of the tree; an earlier "
+                f"node may lack actions"
+            )
         total, keeps = stack.pop()
         if node.outcome:
             total = [a + b for a, b in zip(total, node.outcome, strict=True)]
@@ -384,7 +387,10 @@ def canonical(game: GambitGame) -> str:
             lines.append(f"{start} {number} {quoted(name)} {actions} 0")
         stack += ((total, each) for each in reversed(kept))
     if stack:
-        raise ValueError(f"{game.title!r}: the tree has more branches than nodes")
+        raise ValueError(
+            f"{game.title!r}: the tree has more branches than nodes; the file may be "
+            f"truncated"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -434,4 +440,7 @@ def _store(title: str, content: str) -> Path:
         with contextlib.suppress(OSError):
             atomic.write_text(path, content)
             return path
-    raise OSError(f"{path} cannot be written, and spiel_cr keeps Gambit's games there")
+    raise OSError(
+        f"{path}: spiel_cr stores Gambit's games there, but cannot write the file; "
+        f"make the folder writable, or set XDG_CACHE_HOME"
+    )

@@ -115,7 +115,7 @@ def returns(state: pyspiel.State) -> tuple[float, float]:
 
 
 def player_return(state: pyspiel.State, player: int) -> float:
-    """One player's utility at a terminal state, see `returns`."""
+    """Return one player's utility at a terminal state, see `returns`."""
     return returns(state)[player]
 
 
@@ -160,7 +160,7 @@ def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
 
     Args:
       game: Sequential game.
-      asks: Whether to query an information state once.
+      asks: Whether to test one query of an information state.
 
     Raises:
       InvalidGameError: If the declared utilities are not zero-sum, or information

@@ -98,8 +98,8 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
         game = load_string(game)
     if not isinstance(game, pyspiel.Game):
         raise TypeError(
-            f"game must be an OpenSpiel game string or a pyspiel.Game, got "
-            f"{type(game).__name__}"
+            f"game: a {type(game).__name__} is not a game; use an OpenSpiel game "
+            f"string, a pyspiel.Game or a Gambit game"
         )
     game_type, name = game.get_type(), name or one_line(game)
     if game.num_players() != 2:

@@ -43,9 +43,9 @@ class Attempts(NamedTuple):
     """Orders of m cells, by number; the continuations of an order are consecutive.
 
     Attributes:
-      tried: int8 [N_m, m], the cells, in order.
-      free: int8 [N_m, C - m], the other cells, ascending.
-      following: int32 [N_m, C], the number of the order with one more cell.
+      tried: The cells, in order, int8 [N_m, m].
+      free: The other cells, ascending, int8 [N_m, C - m].
+      following: The number of the order with one more cell, int32 [N_m, C].
     """
 
     tried: np.ndarray
@@ -60,8 +60,8 @@ class Knowledge(NamedTuple):
       outcomes: Outcomes of the player's attempts.
       rejected_by: Numbers of the opponent's stones that rejected this player's moves,
         for each of k assignments.
-      orders: int32 [k, n], the order of the player's attempts.
-      reach: float64 [n], the player's reach, summed over the assignments.
+      orders: The order of the player's attempts, int32 [k, n].
+      reach: The player's reach, summed over the assignments, float64 [n].
     """
 
     outcomes: str
@@ -74,9 +74,9 @@ class Form(NamedTuple):
     """Partially expanded worlds of one form.
 
     Attributes:
-      stones: int64 [2, n], stones of both players, as bits.
+      stones: Stones of both players, as bits, int64 [2, n].
       owners: Players of the stones, in order.
-      cells: int8 [stones, n], cells of the stones.
+      cells: Cells of the stones, int8 [stones, n].
       knowledge: Knowledge of each player.
     """
 
@@ -91,10 +91,10 @@ class Infosets(NamedTuple):
 
     Attributes:
       outcomes: Outcomes of the attempts before.
-      player_stones: int64 [N_m], the player's stones, as bits.
-      rejected_by: int64 [N_m], the other player's stones that rejected moves, as bits.
-      possible: bool [N_m], whether each of these infosets exists.
-      spare: int8 [N_m], cell for an additional stone that the other player must have.
+      player_stones: The player's stones, as bits, int64 [N_m].
+      rejected_by: The other player's stones that rejected moves, as bits, int64 [N_m].
+      possible: Whether each of these infosets exists, bool [N_m].
+      spare: Cell for an additional stone that the other player must have, int8 [N_m].
     """
 
     outcomes: str
@@ -112,8 +112,8 @@ class AbruptGame:
       game: The OpenSpiel game.
       rules: Batched rules of the game.
       cells: C.
-      wins: bool [2, 2^C], whether a set of a player's stones wins.
-      free: int8 [2^C, C], all cells, first those that are not in a set.
+      wins: Whether a set of a player's stones wins, bool [2, 2^C].
+      free: All cells, first those that are not in a set, int8 [2^C, C].
       attempts: Orders of m cells, by m.
     """
 
@@ -186,7 +186,7 @@ class AbruptGame:
         Args:
           player: Player whose infosets they are.
           some: Infosets with the same outcomes.
-          rows: int [r], indices of these.
+          rows: Indices of infosets in `some`, int [r].
         """
         outcomes = some.outcomes
         tried = self.attempts[len(outcomes)].tried[rows].T

@@ -234,9 +234,9 @@ class PhantomGame:
 
         Args:
           player: Player who makes the attempts.
-          counts: int [n], number of attempts before each infoset.
-          attempts: int16 [n] each, the attempts, the last one first.
-          last: int32 [n], worlds at the infosets.
+          counts: Number of attempts before each infoset, int [n].
+          attempts: The attempts, the last one first, int16 [n] each.
+          last: Worlds at the infosets, int32 [n].
           worlds: Worlds of the game.
         """
         path: list[np.ndarray] = []
@@ -340,8 +340,8 @@ class PhantomWorldRules:
         """Return float64 [n, A], a strategy's probabilities at states.
 
         Args:
-          behaviour: float [S], probabilities by the player's logical sequence.
-          states: int32 [n, 3], states of these rules.
+          behaviour: Probabilities by the player's logical sequence, float [S].
+          states: States of these rules, int32 [n, 3].
           player: The player who acts at all of them.
         """
         infosets = states[:, 1 + player]

@@ -58,13 +58,13 @@ class Worlds(NamedTuple):
     """All sequences of successful moves; each one precedes its continuations.
 
     Attributes:
-      player: int8 [W], the acting player, or TERMINAL.
-      utility: float64 [W], player 0's utility in terminal worlds, otherwise 0.
-      parent: int32 [W], the world before the last success; -1 at the first one.
-      action: int16 [W], the last success; -1 at the first one.
-      child: int32 [A, W], the world after each attempt; -1 if it is rejected, or if the
+      player: The acting player, or TERMINAL, int8 [W].
+      utility: Player 0's utility in terminal worlds, otherwise 0, float64 [W].
+      parent: The world before the last success, int32 [W]; -1 at the first one.
+      action: The last success, int16 [W]; -1 at the first one.
+      child: The world after each attempt, int32 [A, W]; -1 if it is rejected, or if the
         world is terminal.
-      answer: int8 [A, W], answer to the player that makes the attempt.
+      answer: Answer to the player that makes the attempt, int8 [A, W].
     """
 
     player: np.ndarray
@@ -184,5 +184,7 @@ def _attempts(
             f"{list(shape)}, at least 0"
         )
     if (learnt > np.iinfo(np.int8).max).any():
-        raise InvalidGameError(f"{game}: attempts returns answers above 127")
+        raise InvalidGameError(
+            f"{game}: attempts returns answers above 127; number the answers from 0"
+        )
     return succeeds, learnt

@@ -30,8 +30,8 @@ class Incidence:
     """Terminal worlds that are consistent with a player's last sequences.
 
     Attributes:
-      starts: int64 [S + 1], start of each sequence's worlds.
-      worlds: int32 [P], worlds of all sequences, as numbers among the terminal worlds.
+      starts: Start of each sequence's worlds, int64 [S + 1].
+      worlds: Worlds of all sequences, as numbers among the terminal worlds, int32 [P].
     """
 
     starts: np.ndarray
@@ -45,9 +45,9 @@ class Side:
     Attributes:
       decisions: The player's infosets, by the number of attempts before them, then by
         parent sequence and answer.
-      answer: int8 [I], the last answer; 0 at the first infoset.
-      actions: int16 [S - 1], last attempt of each sequence except the empty one.
-      world: int32 [I], a world that is consistent with each infoset.
+      answer: The last answer, int8 [I]; 0 at the first infoset.
+      actions: Last attempt of each sequence except the empty one, int16 [S - 1].
+      world: A world that is consistent with each infoset, int32 [I].
       incidence: Terminal worlds of the player's sequences.
     """
 
@@ -110,7 +110,7 @@ class _Level:
 
         Args:
           worlds: All worlds.
-          tried: int64 [n], attempts made before each infoset, as bits.
+          tried: Attempts made before each infoset, as bits, int64 [n].
           first: Number of the first sequence.
         """
         width = len(worlds.child)
@@ -220,8 +220,8 @@ def _attempt(
       decisions: Worlds of the next decisions, from `_ahead`.
       ends: Terminal worlds before them, from `_ahead`.
       level: Level of the pairs, in which new knowledge is marked.
-      infosets: int32 [n], infosets by number in the level.
-      in_world: int32 [n], worlds.
+      infosets: Infosets by number in the level, int32 [n].
+      in_world: Worlds, int32 [n].
       attempt: The attempt.
 
     Returns:

@@ -61,8 +61,8 @@ class MatrixOperator(abc.ABC):
         """Return the player's utility per unit of stake at each leaf.
 
         Args:
-          x: float [L, H of the opponent], the opponent's reach at each leaf, usually
-            multiplied by the stake.
+          x: The opponent's reach at each leaf, usually multiplied by the stake, float
+            [L, H of the opponent].
 
         Returns:
           float [L, H of the player], of the dtype of `x`.
@@ -90,7 +90,7 @@ class DenseMatrix(MatrixOperator):
     """Operator of a matrix that is one dense block; see `MatrixOperator`.
 
     Attributes:
-      values: float [H', H], the player's utility.
+      values: The player's utility, float [H', H].
     """
 
     values: jax.Array
@@ -108,8 +108,8 @@ class BlockGroup(NamedTuple):
     """Blocks of similar sizes, padded to the same size.
 
     Attributes:
-      signal: int32 [B, h'], the opponent's private states of each block; 0 at padding.
-      values: float [B, h', h], the player's utility; 0 at padding.
+      signal: The opponent's private states of each block, int32 [B, h']; 0 at padding.
+      values: The player's utility, float [B, h', h]; 0 at padding.
     """
 
     signal: jax.Array
@@ -123,8 +123,8 @@ class DenseBlocks(MatrixOperator):
 
     Attributes:
       groups: The blocks.
-      place: int32 [H], index of each private state's value among the values of all
-        blocks, block by block, followed by one zero.
+      place: Index of each private state's value among the values of all blocks, block
+        by block, followed by one zero, int32 [H].
     """
 
     groups: tuple[BlockGroup, ...]
@@ -172,8 +172,8 @@ class SparseGroup(NamedTuple):
     """Private states with similar numbers of entries, padded to the same number.
 
     Attributes:
-      signal: int32 [w, r], the opponent's private states; 0 at padding.
-      values: float [w, r], the player's utility; 0 at padding.
+      signal: The opponent's private states, int32 [w, r]; 0 at padding.
+      values: The player's utility, float [w, r]; 0 at padding.
     """
 
     signal: jax.Array
@@ -187,8 +187,8 @@ class SparseRows(MatrixOperator):
 
     Attributes:
       groups: The private states that have entries.
-      place: int32 [H], index of each private state's value among the values of the
-        groups, followed by one zero.
+      place: Index of each private state's value among the values of the groups,
+        followed by one zero, int32 [H].
     """
 
     groups: tuple[SparseGroup, ...]
@@ -213,8 +213,8 @@ def make_entries_operator(matrix: scipy.sparse.csr_array) -> MatrixOperator:
     """Make the operator with the lowest cost per leaf from the entries of a matrix.
 
     Args:
-      matrix: float [H, H'], the player's utility per unit of stake by the player's and
-        the opponent's private states, each entry once.
+      matrix: The player's utility per unit of stake by the player's and the opponent's
+        private states, each entry once, float [H, H'].
 
     Returns:
       The operator.
@@ -253,10 +253,10 @@ class _Components:
     """Connected components of a matrix [H, H'], the largest ones first.
 
     Attributes:
-      row: int [H], the component of each row.
-      column: int [H'], the component of each column.
-      heights: int [count], number of rows of each component.
-      widths: int [count], number of columns of each component.
+      row: The component of each row, int [H].
+      column: The component of each column, int [H'].
+      heights: Number of rows of each component, int [count].
+      widths: Number of columns of each component, int [count].
       groups: Components that share a padded shape. Components without rows or without
         columns are in no group.
     """

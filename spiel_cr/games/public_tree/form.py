@@ -141,7 +141,7 @@ class _Coupling:
       sequences: Public sequences of the rows of each part.
       starts: Position of the first leaf value of each row, for each part.
       size: Number of leaf values so far.
-      below: float64 [positions], sums of absolute payoffs so far.
+      below: Sums of absolute payoffs so far, float64 [positions].
     """
 
     def __init__(
@@ -377,7 +377,7 @@ def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
 
     Args:
       plan: Positions of the player's decisions.
-      below: float64 [positions], absolute payoffs at each sequence; modified in place.
+      below: Absolute payoffs at each sequence, float64 [positions]; modified in place.
 
     Returns:
       For each level and block float64 [N].

@@ -43,8 +43,9 @@ from spiel_cr.games.public_tree.block_operators import (
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
 from spiel_cr.games.sequence_form.packing import groups
 
-# Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
-# are not all full. Measured on rivers, neither 32 nor 128 was faster on any.
+# Possible numbers of hands in one block of a showdown. The one with the least cost is
+# used: if many hands tie, some blocks are not full. On the rivers that were measured,
+# 32 and 128 were never faster.
 _BLOCKS = (48, 64, 96)
 
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.
@@ -65,7 +66,7 @@ class PublicTreeSums(NamedTuple):
       slots: One int32 [w, r] for each number w of hands: the slots of private states
         that have w hands, padded by the zero after all slots; empty if every private
         state has one hand.
-      place: int32 [H], place of each private state's sum: among those of `slots` and
+      place: Place of each private state's sum, int32 [H]: among those of `slots` and
         one zero, or among the slots themselves; None: private states and slots are the
         same.
     """
@@ -93,7 +94,7 @@ class PublicTreeSums(NamedTuple):
         """Return the largest sum, computed with numpy.
 
         Args:
-          values: float64 [slots], at least 0.
+          values: Value of each slot, at least 0, float64 [slots].
         """
         values = np.append(values, 0.0)
         sums = [values[np.asarray(slots)].sum(axis=0) for slots in self.slots]
@@ -104,9 +105,9 @@ class Placed(NamedTuple):
     """One player's hands, arranged in k boards or blocks.
 
     Attributes:
-      weight: float [k, b], 0 at padding.
-      card: int8 [k, b, c], the place of each card among those of its board, from 1.
-      strength: int32 [k, b], rank of each hand in the order of all strengths.
+      weight: Weight of each hand, float [k, b]; 0 at padding.
+      card: The place of each card among those of its board, from 1, int8 [k, b, c].
+      strength: Rank of each hand in the order of all strengths, int32 [k, b].
     """
 
     weight: jax.Array
@@ -120,12 +121,12 @@ class Folds(MatrixOperator):
     """Operator of compatible hands with weights, for folds; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, b'], the opponent's private state of each hand; 0 at padding.
+      signal: The opponent's private state of each hand, int32 [K, b']; 0 at padding.
       opponent_placed: The opponent's hands.
       player_placed: The player's hands, with signed weights.
-      twin: int32 [K, b], the opponent's private state with the same two cards, which
-        were subtracted twice; None if a player's hands are single cards.
-      twin_weight: float [K, b], the player's own utility against it; 0 if it does not
+      twin: The opponent's private state with the same two cards, which were subtracted
+        twice, int32 [K, b]; None if a player's hands are single cards.
+      twin_weight: The player's own utility against it, float [K, b]; 0 if it does not
         exist.
       sums: Sums over the hands of a private state.
       count: C.
@@ -174,11 +175,11 @@ class Showdowns(MatrixOperator):
     """Operator of showdowns with weights; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, n, b'], the opponent's private state of each hand; 0 at padding.
+      signal: The opponent's private state of each hand, int32 [K, n, b']; 0 at padding.
       opponent_placed: The opponent's hands, [K, n, ...].
       player_placed: The player's hands, in the same arrangement.
-      sign: float [K, n, n'], 1 if the player's hands beat those of the opponent's
-        block, -1 if they lose, 0 within a block and if all tie.
+      sign: 1 if the player's hands beat those of the opponent's block, -1 if they lose,
+        0 within a block and if all tie, float [K, n, n'].
       sums: Sums over the hands of a private state.
       count: C.
       kept: Result of `_matrices`; None if it is computed in each call.
@@ -664,9 +665,9 @@ def _bound(
     """Return the largest weight of a pair of private states of both players.
 
     Args:
-      signal: int32 [K, hands'], the opponent's private states.
-      weight: float [K, hands'], weights of the opponent's hands.
-      player_weight: float [K, hands], weights of the player's hands, of either sign.
+      signal: The opponent's private states, int32 [K, hands'].
+      weight: Weights of the opponent's hands, float [K, hands'].
+      player_weight: Weights of the player's hands, of either sign, float [K, hands].
       sums: Sums over the player's hands.
     """
     signal, weight = np.asarray(signal), np.abs(np.asarray(weight))

@@ -23,10 +23,10 @@ class _Board(NamedTuple):
     """Some entries of a board.
 
     Attributes:
-      rows: integers [n0], player 0's private states.
-      columns: integers [n1], player 1's private states.
-      values: numbers [n0, n1].
-      weight: float64 [n0], weights of the rows.
+      rows: Private states of player 0, integers [n0].
+      columns: Private states of player 1, integers [n1].
+      values: Matrix entries for these pairs, numbers [n0, n1].
+      weight: Weights of the rows, float64 [n0].
     """
 
     rows: np.ndarray

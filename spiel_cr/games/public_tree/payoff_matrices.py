@@ -13,7 +13,7 @@ from scipy import sparse
 
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
-# Pairs of hands that are compared at once, but for those of one board.
+# Number of pairs of hands that are compared at once; one board is never divided.
 _PAIRS = 1_000_000
 
 
@@ -63,12 +63,12 @@ class Hands(NamedTuple):
     """One player's hands, board by board, as a `HandMatrix` compares them.
 
     Attributes:
-      signal: int32 [n], private state of each hand. Several hands may belong to one
+      signal: Private state of each hand, int32 [n]. Several hands may belong to one
         private state: for boards that are still to come, or interchangeable suits.
-      board: int32 [n], board of each hand; hands only meet hands on their own board.
-      cards: int8 [n, c], private cards, by numbers that both players share.
-      strength: int32 [n], strength of each hand; the higher one wins.
-      weight: float64 [n], see `HandMatrix`.
+      board: Board of each hand, int32 [n]; hands only meet hands on their own board.
+      cards: Private cards, by numbers that both players share, int8 [n, c].
+      strength: Strength of each hand, int32 [n]; the higher one wins.
+      weight: Weight of each hand, see `HandMatrix`, float64 [n].
     """
 
     signal: np.ndarray

@@ -34,7 +34,7 @@ class Block(NamedTuple):
     """Public decisions that form one block.
 
     Attributes:
-      members: int64 [n], public decisions.
+      members: Public decisions, int64 [n].
       num_actions: Number of actions of the block; larger than that of some members if
         the block is padded.
       hands: H.
@@ -56,8 +56,8 @@ class Places(NamedTuple):
       side: The player's public decisions.
       parents: Parents of the player's private states, for each round.
       levels: The blocks of each level.
-      position: int64 [public sequences], first position of the slice of each sequence.
-      infoset: int64 [J], first position of the slice of each decision's infosets.
+      position: First position of the slice of each sequence, int64 [public sequences].
+      infoset: First position of the slice of each decision's infosets, int64 [J].
       size: Length of vectors over positions.
     """
 

@@ -23,12 +23,12 @@ class Betting:
     Deals are not nodes; they separate rounds.
 
     Attributes:
-      player: int8 [P], the acting player, 0 or 1, or TERMINAL.
-      parent: int32 [P], the node above, which has a lower number; -1 at node 0, the
+      player: The acting player, 0 or 1, or TERMINAL, int8 [P].
+      parent: The node above, which has a lower number, int32 [P]; -1 at node 0, the
         root.
-      action: int32 [P], OpenSpiel's action that leads to the node; -1 at the root. The
+      action: OpenSpiel's action that leads to the node, int32 [P]; -1 at the root. The
         children of a node are in ascending order of actions.
-      round: int8 [P], round of the node, from 0, which determines the private states.
+      round: Round of the node, from 0, which determines the private states, int8 [P].
         It is not lower than that of the parent.
     """
 
@@ -72,9 +72,9 @@ class Terms(NamedTuple):
     """Payoffs at leaves: player 0 gets stake · matrix, summed over the terms of a leaf.
 
     Attributes:
-      leaf: int32 [T], a public node that is TERMINAL.
-      matrix: int32 [T], number of the payoff matrix, which has the round of the leaf.
-      stake: float64 [T], stake in the game's units of utility.
+      leaf: A public node that is TERMINAL, int32 [T].
+      matrix: Number of the payoff matrix, which has the round of the leaf, int32 [T].
+      stake: Stake in the game's units of utility, float64 [T].
     """
 
     leaf: np.ndarray
@@ -108,12 +108,12 @@ class PublicDecisions(NamedTuple):
     consecutive: private state by private state, and action by action within each.
 
     Attributes:
-      node: int32 [J], public nodes.
+      node: Public nodes, int32 [J].
       num_actions: int32 [J].
       num_private_states: int32 [J].
-      first_infoset: int64 [J + 1], first infoset of each decision; the last entry is
+      first_infoset: First infoset of each decision, int64 [J + 1]; the last entry is
         the number of infosets.
-      first_sequence: int64 [J + 1], first sequence of each decision; the last entry is
+      first_sequence: First sequence of each decision, int64 [J + 1]; the last entry is
         S.
     """
 

@@ -30,10 +30,10 @@ class PublicSide(NamedTuple):
     """One player's public decisions.
 
     Attributes:
-      parent: int32 [J], the player's previous public sequence; 0 if it is the empty
+      parent: The player's previous public sequence, int32 [J]; 0 if it is the empty
         one.
       num_actions: int32 [J].
-      round: int8 [J], round of the private states at the decision.
+      round: Round of the private states at the decision, int8 [J].
     """
 
     parent: np.ndarray
@@ -58,8 +58,8 @@ class PublicTerms(NamedTuple):
     Attributes:
       sequences: Public sequences, for each player int32 [T]; their rounds are not later
         than that of the matrix.
-      matrix: int32 [T], number of the payoff matrix.
-      stake: float64 [T], player 0's utility.
+      matrix: Number of the payoff matrix, int32 [T].
+      stake: Player 0's utility, float64 [T].
       weights: Factors of a player's reach in the computation of the opponent's values,
         for each player T arrays [H of the sequence's round], or None. The player's
         values are not affected.
@@ -79,7 +79,7 @@ class Constants(NamedTuple):
 
     Attributes:
       player: The player, 0 or 1.
-      sequences: int32 [C], public sequences.
+      sequences: Public sequences, int32 [C].
       values: C arrays float64 [H of the sequence's round], the player's utility.
     """
 

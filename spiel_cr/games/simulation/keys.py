@@ -26,7 +26,7 @@ def of_rows(rows: np.ndarray, player: int) -> np.ndarray:
     """Return the keys of information that is given as rows of integers.
 
     Args:
-      rows: int64 [n, k], information of the player; equal rows are the same
+      rows: Information of the player, int64 [n, k]; equal rows are the same
         information.
       player: The player, 0 or 1.
 

@@ -19,18 +19,18 @@ class Nodes(NamedTuple):
 
     Attributes:
       states: [n, ...], states of the game: objects, or rows of the batched rules.
-      action: int32 [n], the action that leads to the history; -1 at the root.
-      player: int8 [n], the acting player.
-      label: int32 [n], number of the acting player's information, equal exactly if the
-        information is equal; it does not change during the life of the simulator. -1 if
+      action: The action that leads to the history, int32 [n]; -1 at the root.
+      player: The acting player, int8 [n].
+      label: Number of the acting player's information, equal exactly if the information
+        is equal, int32 [n]; it does not change during the life of the simulator. -1 if
         no player acts.
-      observation: int32 [n], the same for the player who does not act; -1 also if the
+      observation: The same for the player who does not act, int32 [n]; -1 also if the
         game does not provide it.
-      factor: float64 [n], probability of the chance outcome that leads to the history,
-        otherwise 1.
-      utility: float64 [n], player 0's utility at terminal histories, otherwise 0.
-      num_actions: int32 [n], number of legal actions, or of outcomes of positive
-        probability; 0 at terminal histories.
+      factor: Probability of the chance outcome that leads to the history, otherwise 1,
+        float64 [n].
+      utility: Player 0's utility at terminal histories, otherwise 0, float64 [n].
+      num_actions: Number of legal actions, or of outcomes of positive probability,
+        int32 [n]; 0 at terminal histories.
     """
 
     states: np.ndarray
@@ -118,7 +118,7 @@ class LabelledSimulator:
 
         Args:
           states: [n, ...], states of the histories.
-          player: int8 [n], acting players.
+          player: Acting players, int8 [n].
 
         Returns:
           The children, and int64, the index of the parent of each, ascending.

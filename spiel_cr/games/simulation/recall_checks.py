@@ -85,9 +85,9 @@ def check_promises(
 
     Args:
       source: Simulator of the game.
-      same_actions: bool, whether an information state has as many legal actions as
-        before.
-      same_sequence: bool, whether it follows the same action of the player as before;
+      same_actions: Whether an information state has as many legal actions as before,
+        bool.
+      same_sequence: Whether it follows the same action of the player as before, bool;
         True for sampled averages, because these do not need the player's history.
 
     Raises:

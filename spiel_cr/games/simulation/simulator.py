@@ -22,11 +22,11 @@ class Positions(NamedTuple):
 
     Attributes:
       states: Opaque states; `states[index]` with int64 [m] returns m of them.
-      player: int8 [n], the acting player, 0 or 1, or `TERMINAL`; never chance.
-      key: uint64 [n, 2], key of the acting player's information (see `keys.py`);
+      player: The acting player, 0 or 1, or `TERMINAL`, int8 [n]; never chance.
+      key: Key of the acting player's information (see `keys.py`), uint64 [n, 2];
         undefined at terminal states.
-      num_actions: int32 [n], number of legal actions; 0 at terminal states.
-      utility: float64 [n], player 0's utility at terminal states, otherwise 0.
+      num_actions: Number of legal actions, int32 [n]; 0 at terminal states.
+      utility: Player 0's utility at terminal states, otherwise 0, float64 [n].
     """
 
     states: Any
@@ -67,8 +67,8 @@ class Simulator(Protocol):
         Args:
           states: States of m decisions, indexed from `Positions.states`; they are not
             modified, and may repeat.
-          action: int64 [m], index of each action among the legal ones in ascending
-            order.
+          action: Index of each action among the legal ones in ascending order, int64
+            [m].
           random: Random generator for chance.
 
         Returns:
@@ -110,7 +110,7 @@ class Listing(Protocol):
 
         Args:
           states: [n, ...], states of the histories.
-          player: int8 [n], acting players.
+          player: Acting players, int8 [n].
           observations: Whether to include observations of the player who does not act.
 
         Returns:
@@ -138,7 +138,7 @@ class FixedPlayer(Protocol):
 
         Args:
           positions: Positions of the simulator.
-          places: int64 [m], indices of decisions, all of one player.
+          places: Indices of decisions, all of one player, int64 [m].
           random: Random generator.
 
         Returns:

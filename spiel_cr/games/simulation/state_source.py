@@ -159,7 +159,7 @@ def first(
 
     Args:
       game: Sequential game.
-      drawn: uint64 [n], seeds; see `draws`.
+      drawn: Seeds, uint64 [n]; see `draws`.
     """
     root = game.new_initial_state()
     return _settled([root.clone() for _ in range(len(drawn))], drawn)
@@ -172,8 +172,8 @@ def after(
 
     Args:
       before: The m decisions before the actions.
-      action: int64 [m], indices among their actions.
-      drawn: uint64 [m], seeds; see `draws`.
+      action: Indices among their actions, int64 [m].
+      drawn: Seeds, uint64 [m]; see `draws`.
 
     Returns:
       m decisions, None where the game is over, and `FACTS` [m].

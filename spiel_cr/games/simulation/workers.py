@@ -46,8 +46,8 @@ class HeldStates:
 
         Args:
           level: Level of all states.
-          worker: int64 [n], worker of each state.
-          place: int64 [n], index within the worker's part of the level.
+          worker: Worker of each state, int64 [n].
+          place: Index within the worker's part of the level, int64 [n].
         """
         self.level, self.worker, self.place = level, worker, place
 
@@ -143,10 +143,10 @@ class Workers:
 
         Args:
           level: Number of the previous level; -1: histories begin.
-          worker: int64 [m], worker of each state.
-          place: int64 [m], index in the worker's part of the previous level.
-          action: int64 [m], indices among the legal actions.
-          drawn: uint64 [m], seeds of chance.
+          worker: Worker of each state, int64 [m].
+          place: Index in the worker's part of the previous level, int64 [m].
+          action: Indices among the legal actions, int64 [m].
+          drawn: Seeds of chance, uint64 [m].
         """
         new = _Level(next(self._numbers), self._dropped)
         # One at a time: levels may be dropped meanwhile.

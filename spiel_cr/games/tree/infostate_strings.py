@@ -127,7 +127,7 @@ def lazy_strings(
       game: Game whose states provide the strings if the batched rules do not.
       rules: Batched rules.
       histories: All histories.
-      first: int32 [I], first history of each of the player's infosets.
+      first: First history of each of the player's infosets, int32 [I].
       player: Player whose strings they are, 0 or 1.
     """
 

@@ -63,9 +63,9 @@ class _Numbering:
     Attributes:
       walked: All histories as a walk returns them.
       game: OpenSpiel game, for messages.
-      begin: int32 [N + 1], the children of history h are `begin[h]:begin[h + 1]`.
-      preorder: int32 [N], position of each history in a depth-first walk.
-      infoset: int32 [N], infosets as in `Histories`.
+      begin: The children of history h are `begin[h]:begin[h + 1]`, int32 [N + 1].
+      preorder: Position of each history in a depth-first walk, int32 [N].
+      infoset: Infosets as in `Histories`, int32 [N].
     """
 
     walked: Histories
@@ -118,7 +118,7 @@ class _Numbering:
         levels = range(len(level_start) - 2)
 
         def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
-            """Sizes of the subtrees to the left in a level; where families begin."""
+            """Return subtree sizes to the left in a level; and starts of families."""
             low, high, end = level_start[level : level + 3].tolist()
             left = np.zeros(end - high + 1, np.int32)
             np.cumsum(size[high:end], out=left[1:], dtype=np.int32)

@@ -33,7 +33,7 @@ def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
     """
     decisions = tree.infosets[1 - player].decisions
     reach = conversions.reach_from_behaviour(decisions, other_behaviour)
@@ -61,7 +61,7 @@ def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
 
     Returns:
       float64 [N], at the responder's decisions the probability of the history given its
@@ -92,7 +92,7 @@ def transitions(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
     """
     # The responder's own moves count for 1.
     ones = np.ones(tree.infosets[player].decisions.num_sequences)

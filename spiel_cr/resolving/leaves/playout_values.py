@@ -18,10 +18,10 @@ from spiel_cr.resolving.leaves.continuations import Strategies, blueprint_behavi
 
 
 class PlayoutValue(HistoryValues):
-    """Means of the utility of playouts that start at a history; game trees only.
+    """Mean utility of playouts that start at each history; for game trees only.
 
-    Playouts of one history are independent, and so are those of histories of which none
-    follows another, such as all leaves of a lookahead.
+    Playouts of one history are independent of each other. Playouts of two histories are
+    independent if neither follows the other, as with all leaves of a lookahead.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ def _playout(
 
     Args:
       tree: The game tree.
-      step: float64 [N - 1], probability of the move into each history but the root.
+      step: Probability of the move into each history except the root, float64 [N - 1].
       random: Source of random numbers; one number is drawn for each history.
     """
     histories = tree.histories

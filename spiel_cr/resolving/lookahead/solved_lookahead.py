@@ -78,7 +78,7 @@ class SolvedLookahead:
 
         Args:
           lookahead: The tree.
-          player: i.
+          player: The re-solving player i, 0 or 1.
           incumbent: Incumbent strategy of the player.
           roots: Ids of the player's decisions in one public state, whose subgame will
             be solved, int64 [n]. None: the complete tree.
@@ -177,7 +177,7 @@ class SolvedLookahead:
         d, new = self.decomposition, self.behaviour.copy()
         new[self._sequences(game.infosets)] = solver.average_behaviour(self.player)[1:]
         reach = reach_from_behaviour(d.decisions, self.behaviour)
-        # In the complete game there are no augmented infosets, and all is reached.
+        # In the complete game there are no augmented infosets; every root is reached.
         reached = reach[d.decisions.parent[game.infosets]].any()
         self.accepted = bool(reached) and self.responses.are_satisfied(
             self.constraints, new, game.augmented
@@ -190,7 +190,7 @@ class SolvedLookahead:
 
 
 def _sequences(d: Decomposition, infosets: np.ndarray) -> np.ndarray:
-    """int64, the sequences of some of the player's infosets."""
+    """Return the sequences of some of the player's infosets, int64 [sum of actions]."""
     first, counts = d.decisions.first_sequence, d.decisions.num_actions
     return ranges(first[infosets], counts[infosets])
 

@@ -269,7 +269,7 @@ def discount(exponent: float | jax.Array, iteration: Any) -> Any:
 
     Args:
       exponent: A number, inf or -inf; a traced array must be finite.
-      iteration: float scalar, a NumPy number or a JAX array, from 1.
+      iteration: Number of the iteration, from 1, as a float scalar of NumPy or JAX.
 
     Returns:
       float scalar of the type of `iteration`, in [0, 1].

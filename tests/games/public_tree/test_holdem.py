@@ -529,7 +529,7 @@ def test_public_trees_are_limited(monkeypatch):
     [
         (np.zeros((2, 1326)), "no two hands"),
         (-np.ones((2, 1326)), "negative or not finite"),
-        (np.ones((2, 1325)), "2650 numbers; 2652"),
+        (np.ones((2, 1325)), "2650 numbers were given; give 2652"),
     ],
 )
 def test_ranges_that_are_none(reach, reason):

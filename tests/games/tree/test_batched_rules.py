@@ -192,7 +192,7 @@ def test_a_game_may_have_none():
 
     compiled = build_tree(Game())
     same(compiled, build_tree("python_rock_paper_scissors"))
-    with pytest.raises(ValueError, match="not vectorised"):
+    with pytest.raises(ValueError, match="the game has no batched rules"):
         batched_check.check(Game(), np.random.default_rng(0))
 
 

@@ -74,10 +74,10 @@ class _Batch(NamedTuple):
 
     Attributes:
       states: States on the line of bets.
-      outcomes: int32 [n, c], chance outcomes.
-      probabilities: float64 [n], probabilities of all outcomes of each deal together.
-      above: int64 [2, n], both players' private states in the round before.
-      seen: int64 [2, n], result of `Symmetry.see` in the round before.
+      outcomes: Chance outcomes, int32 [n, c].
+      probabilities: Probabilities of all outcomes of each deal together, float64 [n].
+      above: Both players' private states in the round before, int64 [2, n].
+      seen: Result of `Symmetry.see` in the round before, int64 [2, n].
     """
 
     states: np.ndarray
@@ -302,9 +302,9 @@ def play(
 
     Args:
       rules: Batched rules.
-      outcomes: integers [n, c], the outcomes of all chance nodes.
-      bets: The players' actions, the same for all, or integers [n, m] with deals at the
-        same places in all rows.
+      outcomes: Outcomes of all chance nodes, integers [n, c].
+      bets: Actions of the players, the same for all rows, or integers [n, m]. Deals
+        occur at the same places in all rows.
 
     Returns:
       The n states after all of them.

@@ -221,7 +221,7 @@ class DealtReader:
         Args:
           player: Player whose private states they are.
           round: Round of the private states.
-          bets: int32 [n, m], the players' actions; rounds begin at the same places.
+          bets: The players' actions, int32 [n, m]; rounds begin at the same places.
 
         Returns:
           n · H states of the batched rules; the private states after the first bets
@@ -249,7 +249,10 @@ class DealtReader:
         """
         every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
-            raise GameTooLargeError(f"{self._checked.game}: it has too many deals")
+            raise GameTooLargeError(
+                f"{self._checked.game}: more than {_MOST_LISTED:,} deals, which is too "
+                f"many to list; use a smaller game"
+            )
         count = next(n for n, r in self._round_of.items() if r == round)
         deals = random.permutation(np.unique(every.outcomes[:, :count], axis=0))
         states = dealing.play(self.rules, deals, self.paths[round])
@@ -264,8 +267,8 @@ class DealtReader:
         """Return OpenSpiel's state after a deal and the players' actions.
 
         Args:
-          deal: int [n], all chance outcomes.
-          bets: int [m], all actions of players.
+          deal: All chance outcomes, int [n].
+          bets: All actions of players, int [m].
         """
         state = self._checked.game.new_initial_state()
         left, moves = deal.tolist(), bets.tolist()

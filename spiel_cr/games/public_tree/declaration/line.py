@@ -57,8 +57,8 @@ class Deals(NamedTuple):
     """Complete deals, with private states along a line of bets.
 
     Attributes:
-      outcomes: int64 [n, C], the outcome of each chance node.
-      probabilities: float64 [n, C], the probabilities of the outcomes.
+      outcomes: The outcome of each chance node, int64 [n, C].
+      probabilities: The probabilities of the outcomes, float64 [n, C].
       signals: Private states for each round and player, integers [n, k].
     """
 

@@ -23,7 +23,7 @@ def replay(
     Args:
       tree: The public tree.
       deals: Deals to play, n of them.
-      keep: bool [P], nodes to visit, including all of their ancestors; None: all.
+      keep: Nodes to visit, including all of their ancestors, bool [P]; None: all.
 
     Yields:
       Nodes int64 [m], and their states, node by node and deal by deal [m * n, ...].
@@ -128,8 +128,8 @@ class Comparison:
         """Raise InvalidGameError at the first node and deal that fail a condition.
 
         Args:
-          nodes: m public nodes.
-          same: bool [m * deals], node by node, whether the condition holds.
+          nodes: Public nodes, m numbers.
+          same: Whether the condition holds, bool [m * deals], node by node.
           problem: Description of the violation, for the message.
         """
         if same.all():

@@ -27,9 +27,9 @@ class Stakes(NamedTuple):
 
     Attributes:
       terms: Leaves, payoff matrices and stakes.
-      leaf: int64 [K], a representative leaf of each matrix, which pays `unit` times the
-        matrix.
-      unit: float64 [K], stake of the representative leaf.
+      leaf: A representative leaf of each matrix, which pays `unit` times the matrix,
+        int64 [K].
+      unit: Stake of the representative leaf, float64 [K].
     """
 
     terms: Terms
@@ -43,7 +43,7 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
     Args:
       tree: The public tree.
       deals: Sample of deals.
-      prefer: bool [P], nodes that are preferred as representatives of a matrix.
+      prefer: Nodes that are preferred as representatives of a matrix, bool [P].
 
     Raises:
       InvalidGameError: If there are thousands of payoffs that are not proportional.

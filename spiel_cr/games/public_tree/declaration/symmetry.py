@@ -30,11 +30,11 @@ class Seen(NamedTuple):
 
     Attributes:
       states: States on the line of bets.
-      outcomes: int32 [n, c], chance outcomes.
-      probabilities: float64 [n], probabilities of all outcomes of each deal together.
-      signals: int64 [2, n], private states of both players.
-      paid: float64 [matrices, n], player 0's utility by matrices times the probability.
-      above: int64 [2, n], result of `Symmetry.see` in the round before.
+      outcomes: Chance outcomes, int32 [n, c].
+      probabilities: Probabilities of all outcomes of each deal together, float64 [n].
+      signals: Private states of both players, int64 [2, n].
+      paid: Player 0's utility by matrices times the probability, float64 [matrices, n].
+      above: Result of `Symmetry.see` in the round before, int64 [2, n].
     """
 
     states: np.ndarray

@@ -46,9 +46,9 @@ class TablePolicy(StatePolicy):
       source: Simulator that computes the keys of states.
       asked: Number of queries at states with several actions.
       unmet: Number of queries without a row.
-      beyond: Policy for states without a row; None: uniform.
+      beyond: Policy for states without a row. None: the uniform policy.
       keys: Kind of the infosets' keys, see `key_making.KINDS`.
-      from_roots: True if the player has no rows below a decision without a row.
+      from_roots: Whether the player has no rows below a decision without a row.
     """
 
     def __init__(

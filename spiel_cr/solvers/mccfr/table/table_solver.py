@@ -179,7 +179,10 @@ class TableSolver(IterativeSolver):
 
     def nash_conv(self) -> float:
         """Raise ValueError, because NashConv needs the game tree."""
-        raise ValueError(f"{self.source.game}: NashConv requires a game tree")
+        raise ValueError(
+            f"{self.source.game}: NashConv requires a game tree; use spiel_cr.exploit "
+            f"for a bound"
+        )
 
     def identity(self) -> dict[str, Any]:
         """Return the fields that identify a run; see `IterativeSolver.identity`."""
