@@ -159,15 +159,15 @@ def named_object(name: str, label: str) -> Any:
             f"spiel_cr.common.plugins.import_user_modules)"
         )
     try:
-        found: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
         for attribute in path.split("."):
-            found = getattr(found, attribute)
+            value = getattr(value, attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
             f"{label}: {error}; write module:name, and import its file before "
             f"(--import FILE)"
         ) from error
-    return found
+    return value
 
 
 def origin(error: BaseException) -> TracebackType | None:

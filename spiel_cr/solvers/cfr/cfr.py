@@ -141,9 +141,9 @@ def averaging(
         # Weights t^gamma relative to the last one: their sum cannot overflow.
         weight = 1 + weight * ((t - 1) / t) ** config.gamma
         return weight, 1 / weight
-    own = jnp.asarray(config.weights.call(t), weight.dtype)
-    weight = weight + own
-    return weight, jnp.where(weight > 0, own / jnp.where(weight > 0, weight, 1), 1)
+    last = jnp.asarray(config.weights.call(t), weight.dtype)
+    weight = weight + last
+    return weight, jnp.where(weight > 0, last / jnp.where(weight > 0, weight, 1), 1)
 
 
 def update_player(

@@ -101,9 +101,7 @@ def init(
       config: Settings of the algorithm.
       seed: Seed for all random choices.
     """
-    full = cfr.init(
-        problem.trees, shared=problem.shared, custom=config.rule.custom
-    )
+    full = cfr.init(problem.trees, shared=problem.shared, custom=config.rule.custom)
     dtype = np.dtype(full.weight.dtype)
     return MCCFRState(
         players=full.players,
