@@ -130,7 +130,9 @@ class ResolvingConfig:
         if (sampled := self.sampled) is None:
             return
         scheme = [] if sampled.scheme == "outcome" else [f"scheme={sampled.scheme!r}"]
-        for setting in scheme + sampled.simulated_only:
+        custom = [f"a function as {name}" for name in sampled.user_functions]
+        custom += ["a custom rule"] if sampled.rule.custom else []
+        for setting in scheme + sampled.simulated_only + custom:
             raise ValueError(
                 f"solver={self.solver!r} has {setting}; re-solving supports only "
                 f"full-width solvers and outcome sampling: use one such as cfr+ or "

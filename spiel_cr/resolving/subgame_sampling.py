@@ -327,7 +327,7 @@ def _sample(
         weight * tree.terminate[place]
     )
     values = values.at[gadget + FOLLOW * rows].add(weight * rising.estimate)
-    baseline = baselines.finish(config.decay, rising.learning)
+    baseline = baselines.finish(config, rising.learning)
     return values.reshape(strategy.shape), next_augmented, baseline
 
 
