@@ -60,6 +60,8 @@ class SubgameTree(NamedTuple):
       resolving: int32 scalar, i, the resolving player.
       depths: int32 scalar, the largest number of actions after a root.
       levels: int32 scalar, the largest number of i's infosets on a way down.
+      target: Mask of roots that a share delta of the trajectories starts at, bool [K];
+        None without targeting.
     """
 
     level: sample_tree.SampleLevel
@@ -75,6 +77,7 @@ class SubgameTree(NamedTuple):
     resolving: jax.Array
     depths: jax.Array
     levels: jax.Array
+    target: jax.Array | None
 
 
 class SubgameProblem(NamedTuple):
@@ -299,6 +302,8 @@ def _start(
     """int32 [B], the root of each trajectory; and all trajectories there.
 
     Roots are drawn by the opponent's reach, too, for the resolving player's updates.
+    With targeting, the probability of a root is the mixture delta q_target +
+    (1 - delta) q, and weights are divided by its quotient with q (Lisý et al. 2015).
 
     Args:
       tree: the subgame.
@@ -312,8 +317,16 @@ def _start(
     reach = jnp.where(resolves, tree.share * follow, tree.share)
     total = reach.sum()
     scaled = reach / jnp.where(total > 0, total, 1)
-    place = _locate(jnp.where(total > 0, scaled, tree.share), draw)
+    chance = jnp.where(total > 0, scaled, tree.share)
     weight = jnp.full(draw.shape, total / draw.size, draw.dtype)
+    if tree.target is None:
+        place = _locate(chance, draw)
+    else:
+        mass = jnp.where(tree.target, chance, 0).sum()
+        delta = jnp.where(mass > 0, batch.config.delta, 0)
+        gain = 1 - delta + delta * tree.target / jnp.where(mass > 0, mass, 1)
+        place = _locate(chance * gain, draw)
+        weight = weight / gain[place]
     return place, descent.Front(tree.root[place], weight)
 
 
