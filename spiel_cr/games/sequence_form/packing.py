@@ -38,7 +38,8 @@ def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     neither padding nor sums.
 
     Args:
-      lengths: Length of each row, descending, int [n]; rows of length zero are in no group.
+      lengths: Length of each row, descending, int [n]; rows of length zero are in no
+        group.
       overhead: Cost of one more group, in padded elements.
 
     Returns:
