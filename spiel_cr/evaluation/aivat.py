@@ -61,7 +61,7 @@ class Baseline(abc.ABC):
 
     @abc.abstractmethod
     def values(self, places: np.ndarray, path: tuple[int, ...]) -> np.ndarray:
-        """Return float64 [n], the values of some children of a history.
+        """Return the values of some children of a history, float64 [n].
 
         Args:
           places: Places [n] of the children.

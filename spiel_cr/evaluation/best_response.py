@@ -198,7 +198,7 @@ def _strategy(
       config: Method and settings.
 
     Returns:
-      float64 [S], and the number.
+      The response's action probabilities, float64 [S], and the number of simulations.
     """
     form, tree = opponent.sequence_form, opponent.tree
     assert form is not None
@@ -323,7 +323,7 @@ def played_strategy(
       limit: Largest number of infosets with several actions.
 
     Returns:
-      float64 [S], action probabilities, uniform at infosets that it does not reach;
+      Action probabilities, uniform at infosets that it does not reach, float64 [S];
       None if it reaches more than `limit` infosets with several actions, or the game
       tree was not built.
     """

@@ -300,7 +300,7 @@ def _units(
       values: Payoffs times probabilities of chance, float64 [nnz].
 
     Returns:
-      float64 [I], and the largest of all.
+      The unit of each infoset, float64 [I], and the largest of them.
     """
     below = np.zeros(decisions.num_sequences)
     np.maximum.at(below, sequences, np.abs(values))

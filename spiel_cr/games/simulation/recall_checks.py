@@ -85,8 +85,8 @@ def check_promises(
 
     Args:
       source: Simulator of the game.
-      same_actions: Whether an information state has as many legal actions as before,
-        bool.
+      same_actions: Whether an information state has as many legal actions as when it
+        was first visited, bool [n].
       same_sequence: Whether it follows the same action of the player as before, bool;
         True for sampled averages, because these do not need the player's history.
 
