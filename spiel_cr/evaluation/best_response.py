@@ -263,9 +263,10 @@ def _respond_on_states(
 def _on_boards(
     opponent: Opponent, player: int, config: ResponseConfig
 ) -> BoardResponse | None:
-    """Return a local best response that evaluates all hands together.
+    """Return a local best response that evaluates all hands of a board together.
 
-    None if the policy is not a table of bets and buckets.
+    The result is None unless the opponent's policy is a table whose game deals boards
+    (`BoardRules`), such as limit hold'em with hand buckets.
     """
     table = as_table(opponent.policy)
     rules: Any = None if table is None else getattr(table.source, "rules", None)

@@ -576,7 +576,7 @@ def _filled(
     player: int,
     legal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `row_probabilities`, and bool [n], the rows without an answer."""
+    """Return `row_probabilities`, and whether a row has no answer, bool [n]."""
     policy = member(policy, player)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return legal.astype(np.float64), np.zeros(len(rows), bool)

@@ -284,7 +284,11 @@ class PhantomWorldRules:
     """
 
     def __init__(self, worlds: PhantomGame) -> None:
-        """Make tables of each infoset's legal actions and of its successors."""
+        """Make tables of each infoset's legal actions and of its successors.
+
+        Args:
+          worlds: The phantom game.
+        """
         self.worlds = worlds
         count, answers = worlds.game.num_distinct_actions(), worlds.worlds.num_answers
         self._open, self._below = [], []

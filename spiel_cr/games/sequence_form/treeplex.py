@@ -204,11 +204,11 @@ class Coupling(Protocol):
 
     @property
     def num_payoffs(self) -> int:
-        """Number of multiplications of an evaluation."""
+        """Number of multiplications that one call of `leaf_values` performs."""
 
     @property
     def written_out_rows(self) -> int:
-        """Number of rows of arrays that are separate operations of an evaluation."""
+        """Number of array rows that `leaf_values` compiles to separate operations."""
 
 
 class RowGroup(NamedTuple):

@@ -81,7 +81,7 @@ def _noted(
 def check_promises(
     source: Simulator, *, same_actions: np.ndarray, same_sequence: np.ndarray | bool
 ) -> None:
-    """Raise an error for games whose information states are not of perfect recall.
+    """Raise an error if information states contradict perfect recall.
 
     Args:
       source: Simulator of the game.
