@@ -54,6 +54,8 @@ def find(text: str) -> Entry | None:
     if family is not None and family.name in CATALOGUE["families"]:
         return _solver(text, algorithms.find(text))
     if ":" in name:
+        if algorithms.names_algorithm(text):
+            return _solver(text, algorithms.find(text))
         check_plugin(text)
         return _bot(text, {})
     table = _PARAMETERS.get(name)

@@ -43,6 +43,11 @@ class ResolvingConfig:
         end where chance moves after a decision.
       leaf: Value of a history at which the lookahead ends, see `leaf_strings.LEAVES`.
         If None, "uniform". Continuations require values of the iterates.
+      target: Whether a sampling solver starts a share `delta` of its trajectories at
+        the player's current infoset, and not at all roots of the subgame (the targeting
+        of Lisý et al. 2015 in re-solved subgames; Schlindenbuch 2019). Estimates stay
+        unbiased; the rest of the subgame, which the constraints depend on, is sampled
+        less (docs/explanation/resolving.md).
 
     Example:
       >>> import spiel_cr
@@ -61,6 +66,7 @@ class ResolvingConfig:
     depth: int | None = None
     depth_unit: DepthUnit = "moves"
     leaf: str | HistoryValues | None = None
+    target: bool = False
 
     def __post_init__(self) -> None:
         self._check_solver()
@@ -118,7 +124,7 @@ class ResolvingConfig:
     @property
     def match_only(self) -> list[str]:
         """Changed settings that only players in a match have."""
-        return self.changed("move_ms", "init_ms", "values")
+        return self.changed("move_ms", "init_ms", "values", "target")
 
     @property
     def is_exact(self) -> bool:
@@ -127,10 +133,20 @@ class ResolvingConfig:
 
     def _check_solver(self) -> None:
         """Raise ValueError if the sampler of subgames does not support a setting."""
-        if (sampled := self.sampled) is None:
+        check_choice(self.target, "target", (True, False))
+        sampled = self.sampled
+        if self.target and not (sampled and sampled.delta):
+            raise ValueError(
+                f"target=True: solver={self.solver!r} has no targeted trajectories; "
+                f"leave target out, or use outcome sampling with a positive delta, "
+                f"such as solver='os-mccfr'"
+            )
+        if sampled is None:
             return
         scheme = [] if sampled.scheme == "outcome" else [f"scheme={sampled.scheme!r}"]
-        for setting in scheme + sampled.simulated_only:
+        custom = [f"a function as {name}" for name in sampled.user_functions]
+        custom += ["a custom rule"] if sampled.rule.custom else []
+        for setting in scheme + sampled.simulated_only + custom:
             raise ValueError(
                 f"solver={self.solver!r} has {setting}; re-solving supports only "
                 f"full-width solvers and outcome sampling: use one such as cfr+ or "

@@ -181,6 +181,7 @@ class SampledLayer:
         player_reach: np.ndarray,
         opponent_values: np.ndarray,
         *,
+        target: int | None,
         seed: int,
     ) -> SampledSolve:
         """Prepare a solve of one subgame, with the values of a match.
@@ -192,11 +193,19 @@ class SampledLayer:
             zero throughout, all roots have equal weight.
           opponent_values: o's counterfactual values at its augmented infosets, float64
             [g].
+          target: i's infoset, among the roots, that trajectories are targeted at; -1:
+            no infoset of this subgame. None: no targeting.
           seed: Seed for all random choices.
         """
         tree = self._tables(number, subgame)
         nodes = self._groups.of(number)
         tree, mass = self._fill(tree, nodes, subgame, player_reach, opponent_values)
+        if target is not None:
+            # Without an infoset, too: a mask of a match must not cause a compilation.
+            infosets = self._d.tree.histories.infoset[nodes[self._starts(nodes)]]
+            is_target = (infosets == target) & (target >= 0)
+            mask = _padded(is_target, self.shape.roots, 0, bool)
+            tree = tree._replace(target=mask)  # type: ignore[arg-type]
         shape, config = self.shape, self._shared.config
         problem = subgame_sampling.SubgameProblem(
             tree, _points(shape.depths + 1, config.batch)
@@ -341,6 +350,7 @@ class SampledLayer:
             "resolving": np.int32(d.player),
             "depths": np.int32(self._moves[nodes].max()),
             "levels": np.int32(self._levels),
+            "target": None,
         }
         return SubgameTree(**columns)
 

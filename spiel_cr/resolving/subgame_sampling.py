@@ -64,6 +64,8 @@ class SubgameTree(NamedTuple):
       resolving: The resolving player i, int32 scalar.
       depths: Largest number of actions from a root to the end, int32 scalar.
       levels: Largest number of infosets of i on a path, int32 scalar.
+      target: Mask of the roots at which a share delta of the trajectories starts, bool
+        [K]; None without targeting.
     """
 
     level: sample_tree.SampleLevel
@@ -79,6 +81,7 @@ class SubgameTree(NamedTuple):
     resolving: jax.Array
     depths: jax.Array
     levels: jax.Array
+    target: jax.Array | None
 
 
 class SubgameProblem(NamedTuple):
@@ -327,7 +330,7 @@ def _sample(
         weight * tree.terminate[place]
     )
     values = values.at[gadget + FOLLOW * rows].add(weight * rising.estimate)
-    baseline = baselines.finish(config.decay, rising.learning)
+    baseline = baselines.finish(config, rising.learning)
     return values.reshape(strategy.shape), next_augmented, baseline
 
 
@@ -338,6 +341,8 @@ def _start(
 
     For updates of the resolving player, roots are weighted also by the opponent's
     current probability of following.
+    With targeting, the probability of a root is the mixture delta q_target +
+    (1 - delta) q, and weights are divided by its quotient with q (Lisý et al. 2015).
 
     Args:
       tree: The subgame.
@@ -355,8 +360,16 @@ def _start(
     reach = jnp.where(resolves, tree.share * follow, tree.share)
     total = reach.sum()
     scaled = reach / jnp.where(total > 0, total, 1)
-    place = _locate(jnp.where(total > 0, scaled, tree.share), draw)
+    chance = jnp.where(total > 0, scaled, tree.share)
     weight = jnp.full(draw.shape, total / draw.size, draw.dtype)
+    if tree.target is None:
+        place = _locate(chance, draw)
+    else:
+        mass = jnp.where(tree.target, chance, 0).sum()
+        delta = jnp.where(mass > 0, batch.config.delta, 0)
+        gain = 1 - delta + delta * tree.target / jnp.where(mass > 0, mass, 1)
+        place = _locate(chance * gain, draw)
+        weight = weight / gain[place]
     return place, descent.Front(tree.root[place], weight)
 
 

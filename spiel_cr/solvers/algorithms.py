@@ -4,9 +4,11 @@ Error messages, help texts and the contract test are generated from it.
 """
 
 import functools
+import inspect
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from spiel_cr.common import plugins
 from spiel_cr.common.parameters import parse, read_settings
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.tree.tree import GameTree
@@ -207,7 +209,9 @@ def find(
 
     Args:
       algorithm: Preset with parameters, such as "dcfr(alpha=1.5)"; or settings; or a
-        function, which is used as a `regret_matching.CustomRule` with linear averaging.
+        function, which is used as a `regret_matching.CustomRule` with linear averaging;
+        or "module:name(parameter=value)", where the name is that of settings or of a
+        function in a module that was imported with --import.
         If only full-width algorithms are allowed, "auto" is the algorithm that
         `automatic.OF_SUBGAMES` lists for game trees.
       name: Name of the argument, for error messages.
@@ -220,13 +224,13 @@ def find(
     presets = {key: one for family in families for key, one in family.presets.items()}
     if algorithm == "auto" and AUTO not in families:
         algorithm = automatic.OF_SUBGAMES[TREE]
-    if callable(algorithm):
-        algorithm = CustomRule(algorithm)
-    if isinstance(custom := algorithm, CustomRule):
-        algorithm = cfr.CFRConfig(custom.name, Rule(custom=custom), gamma=1.0)
+    specification = algorithm
+    if isinstance(algorithm, str) and ":" in (plain := parse(algorithm, name).name):
+        named = plugins.named_object(plain, f"{name}={algorithm!r}")
+        algorithm = read_settings(algorithm, {plain: _with_rule(named)}, name)
+    algorithm = _with_rule(algorithm)
     if isinstance(algorithm, str):
-        plain = parse(algorithm, name).name
-        family = ALGORITHMS.get(plain)
+        family = ALGORITHMS.get(parse(algorithm, name).name)
     else:
         same = (f for f in FAMILIES if type(algorithm) in map(type, f.presets.values()))
         family = next(same, None)
@@ -243,4 +247,27 @@ def find(
         )
     config = read_settings(algorithm, presets, name, kind="algorithm")
     assert family is not None
-    return Algorithm(family, config, algorithm)
+    kept = specification if isinstance(specification, str) else algorithm
+    return Algorithm(family, config, kept)
+
+
+def names_algorithm(text: str) -> bool:
+    """Return whether "module:name(...)" names a rule or settings, and not a player.
+
+    Raises:
+      ValueError: If the module was not imported or has no such name.
+    """
+    named = plugins.named_object(parse(text, "algorithm").name, f"algorithm={text!r}")
+    if inspect.isfunction(named):
+        parameters = set(inspect.signature(named).parameters)
+        return len(parameters) == 4 and not parameters & {"game", "player", "seed"}
+    presets = (preset for family in FAMILIES for preset in family.presets.values())
+    return type(named) in {CustomRule, *map(type, presets)} - {str}
+
+
+def _with_rule(algorithm: Any) -> Any:
+    """Return settings for a user's rule with linear averages; others unchanged."""
+    custom = CustomRule(algorithm) if callable(algorithm) else algorithm
+    if isinstance(custom, CustomRule):
+        return cfr.CFRConfig(custom.name, Rule(custom=custom), gamma=1.0)
+    return algorithm

@@ -47,10 +47,13 @@ def settings_text(config: Any) -> str:
     settings = dataclasses.asdict(config)
     settings.pop("name")
     # Newer settings are left out if unused, so that older checkpoints stay valid.
-    rule = settings.get("rule", {})
-    for name, plain in (("prediction", 1.0), ("ramp", 0.0), ("custom", None)):
-        if rule.get(name) == plain:
-            rule.pop(name, None)
+    rule = settings.get("rule")
+    unused = {"prediction": 1.0, "ramp": 0.0, "custom": None}
+    unused |= dict.fromkeys(("weights", "sampling", "learning"))
+    for parts in (settings, rule if isinstance(rule, dict) else {}):
+        for name, plain in unused.items():
+            if parts.get(name, plain) == plain:
+                parts.pop(name, None)
     # JSON has no infinity.
     return repr(settings)
 

@@ -133,6 +133,8 @@ ROWS = {
         ("resolving(gadget=safe)", "gadget='safe' must be one of cfrd, maxmargin"),
         ("resolving(solver=cfr++)", r"there is no algorithm 'cfr\+\+'"),
         ("resolving(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
+        ("resolving(target=true)", "target=True: .* such as solver='os-mccfr'"),
+        ("resolving(solver=os-mccfr,target=2)", "target=2"),
         ("solved(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("oos(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         (

@@ -117,7 +117,7 @@ def test_the_order_of_questions_does_not_matter(name, player):
     layers = int(resolver.decomposition.player_layer[infosets - 1])
     assert layers > 1
     assert resolver.statistics.solves - before == layers - 1
-    assert {number for number, _ in match.solved} == set(range(1, layers + 1))
+    assert {number for number, *_ in match.solved} == set(range(1, layers + 1))
 
 
 def test_one_solve_for_several_turns_of_one_subgame():

@@ -93,6 +93,13 @@ def is_gambit(game: object) -> bool:
     return any(kind.__module__.startswith("pygambit") for kind in type(game).__mro__)
 
 
+def shown_name(game: Any) -> str:
+    """Return how error messages name a Gambit file or a game of `pygambit`."""
+    if isinstance(game, str | os.PathLike):
+        return os.fspath(game)
+    return one_line(game)
+
+
 def load(game: Any) -> pyspiel.Game:
     """Load a Gambit file, or a game of `pygambit`, as an OpenSpiel game.
 
@@ -107,15 +114,14 @@ def load(game: Any) -> pyspiel.Game:
       FileNotFoundError: If there is no such file.
       ValueError: If the file does not follow the format; the message has the line.
     """
+    name = shown_name(game)
     if isinstance(game, str | os.PathLike):
-        name = os.fspath(game)
         if not os.path.isfile(name):
             raise FileNotFoundError(
                 f"game={name!r}: there is no such file; give the path of a Gambit file"
             )
         text = Path(name).read_text("utf-8", "replace")
     else:
-        name = one_line(game)
         try:
             text = game.to_efg()
         # A game without a tree; each version of pygambit has its own error for this.

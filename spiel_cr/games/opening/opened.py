@@ -91,8 +91,9 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       >>> spiel_cr.load_game("kuhn_poker").num_players()
       2
     """
+    name = None
     if gambit_files.is_gambit(game):
-        game = gambit_files.load(game)
+        name, game = gambit_files.shown_name(game), gambit_files.load(game)
     elif isinstance(game, str):
         game = load_string(game)
     if not isinstance(game, pyspiel.Game):
@@ -100,7 +101,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"game: a {type(game).__name__} is not a game; use an OpenSpiel game "
             f"string, a pyspiel.Game or a Gambit game"
         )
-    game_type, name = game.get_type(), one_line(game)
+    game_type, name = game.get_type(), name or one_line(game)
     if game.num_players() != 2:
         raise ValueError(
             f"{name}: spiel_cr needs exactly two players and this game has "

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr import descent, sample_tree
 from spiel_cr.solvers.mccfr.sample_tree import consecutive
 
@@ -138,11 +139,14 @@ def learn(
     return learning._replace(table=new, below=expected)
 
 
-def finish(decay: float, learning: Learning) -> jax.Array | None:
+def finish(config: MCCFRConfig, learning: Learning) -> jax.Array | None:
     """Return the baselines after the batch, of the level or of all levels."""
     if learning.table is None or learning.sums is None or learning.counts is None:
         return learning.table
-    # Equivalent to one update with the batch mean for each visit of the entry.
-    share = 1 - (1 - decay) ** learning.counts
     mean = learning.sums / jnp.maximum(learning.counts, 1)
+    if config.learning is not None:
+        new = config.learning.call(learning.table, mean, learning.counts)
+        return jnp.where(learning.counts > 0, new, learning.table)
+    # Equivalent to one update with the batch mean for each visit of the entry.
+    share = 1 - (1 - config.decay) ** learning.counts
     return learning.table + share * (mean - learning.table)

@@ -167,6 +167,9 @@ def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
         even = 1 / jnp.maximum(count, 1).astype(view.sigma.dtype)[None]
     else:
         even = batch.explore[view.entries]
+    if batch.config.sampling is not None:
+        even = mask(jnp.broadcast_to(even, view.sigma.shape), view.legal)
+        return mask(batch.config.sampling.call(view.sigma, even), view.legal)
     epsilon = batch.config.epsilon
     return mask((1 - epsilon) * view.sigma + epsilon * even, view.legal)
 

@@ -78,7 +78,7 @@ class MCCFRState(NamedTuple):
     Attributes:
       players: State of each player.
       iteration: Number of iterations completed, int scalar.
-      weight: Sum of their averaging weights in units of the last one, float scalar.
+      weight: Sum of their averaging weights, float scalar, see `cfr.averaging`.
       key: Key of JAX's future random numbers, uint32 [2].
       baseline: Baselines, see `baselines.py`.
     """
@@ -101,7 +101,7 @@ def init(
       config: Settings of the algorithm.
       seed: Seed for all random choices.
     """
-    full = cfr.init(problem.trees, shared=problem.shared)
+    full = cfr.init(problem.trees, shared=problem.shared, custom=config.rule.custom)
     dtype = np.dtype(full.weight.dtype)
     return MCCFRState(
         players=full.players,
@@ -126,7 +126,7 @@ def step(
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
     samples = problem.samples
-    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
+    weight, share = cfr.averaging(config, state.weight, t)
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline = list(state.players), state.baseline
     strategy = strategy_table(samples, plan, state.players)
@@ -145,7 +145,7 @@ def step(
         sample = trajectories.sample(samples, plan, batch, baseline, drawn, shares)
         baseline = sample.baseline
         players[p] = update_player(
-            problem, p, players[p], sample, config.rule, iteration=t, weight=weight
+            problem, p, players[p], sample, config.rule, iteration=t, share=share
         )
     return MCCFRState(
         players=(players[0], players[1]),
@@ -202,7 +202,7 @@ def update_player(
     rule: Rule,
     *,
     iteration: jax.Array,
-    weight: jax.Array,
+    share: jax.Array,
 ) -> PlayerState:
     """Update regrets, strategy and averages of a player by sampled values.
 
@@ -213,10 +213,9 @@ def update_player(
       sample: Result of a batch for this player.
       rule: Regret rule.
       iteration: Number of the iteration from 1, float scalar.
-      weight: Sum of averaging weights, this iteration's included, float scalar.
+      share: Weight of this iteration in the averages so far, float scalar.
     """
     samples, tree = problem.samples, problem.trees[player]
-    share = 1 / weight
     values = sample.values[samples.entries[player]]
     actions, means = [], []
     begin = 1

@@ -102,7 +102,7 @@ def sample(
             tables.append(rising.learning.table)
     learned: baselines.Table = tuple(reversed(tables))
     if not isinstance(baseline, tuple):
-        learned = baselines.finish(config.decay, rising.learning)
+        learned = baselines.finish(config, rising.learning)
     return Sample(rising.values, learned, rising.estimate)
 
 

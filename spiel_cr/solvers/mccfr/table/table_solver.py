@@ -82,6 +82,11 @@ def read_config(algorithm: str | MCCFRConfig) -> MCCFRConfig:
                 f"algorithm={config.name!r}: {setting} requires a game tree; use "
                 f"{remedy}, or build the game tree"
             )
+    for setting in config.user_functions:
+        raise ValueError(
+            f"algorithm={config.name!r}: a function as {setting} requires a game tree; "
+            f"leave {setting} out, or build the game tree"
+        )
     if config.gamma > _MOST_GAMMA:
         raise ValueError(
             f"algorithm={config.name!r}: gamma={config.gamma} reduces the average "
