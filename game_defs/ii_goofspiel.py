@@ -270,7 +270,7 @@ class BatchedIIGoofspiel:
 
     @functools.cached_property
     def _utilities(self) -> np.ndarray:
-        """Return int64 [3 ** N], player 0's utility for all sequences of winners."""
+        """Return player 0's utility for all sequences of winners, int64 [3 ** N]."""
         cards, pays = self._rules.point_cards, self._rules.returns_type
         every = itertools.product(range(3), repeat=len(cards))
         return np.array([utility(*points(winners, cards), pays) for winners in every])
@@ -286,7 +286,7 @@ class BatchedIIGoofspiel:
         return np.where(over, base.TERMINAL, turn % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, N], the remaining cards of the player to bid."""
+        """Return the remaining cards of the player to bid, bool [n, N]."""
         spent = states[:, 4] >> states[:, 0] % 2 * self._rules.num_cards
         return (spent[:, None] >> self._cards) & 1 == 0
 

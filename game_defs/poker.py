@@ -246,7 +246,7 @@ class BatchedPoker:
         return self._mover[states[:, 0]]
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, A], legal actions, or cards that can be dealt."""
+        """Return legal actions, or cards that can be dealt, bool [n, A]."""
         row = states[:, 0]
         mask = self._legal[row]
         deals = np.flatnonzero(self._place[row])
@@ -255,13 +255,13 @@ class BatchedPoker:
         return mask
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], the probability of each card."""
+        """Return the probability of each card, float64 [n, A]."""
         probabilities = self._left(states)
         probabilities /= self._full.sum() - self._num_deals[states[:, :1]]
         return probabilities
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], copies of each card in the deck before a deal."""
+        """Return copies of each card in the deck before a deal, float64 [n, A]."""
         left = np.repeat(self._full[None], len(states), axis=0)
         for number in range(self._tree.num_deals - 1):
             card = poker_deck.card_of(states[:, 1], number)
@@ -289,7 +289,7 @@ class BatchedPoker:
         return states[:, 0] * self._row_place + (states[:, 1] & self._seen[player])
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, 4 + public cards], the keys of `PokerState.bucket_key`."""
+        """Return the keys of `PokerState.bucket_key`, int64 [n, 4 + public cards]."""
         row, cards = states.T
         seen = [poker_deck.card_of(cards, i) for i in _seen_by(player, self._deck)]
         return np.column_stack([*seen, self._money[row]])

@@ -143,7 +143,7 @@ def _places(
 
 
 def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Return float [rows, columns, A], means of the private states in each cell."""
+    """Return means of the private states in each cell, float [rows, columns, A]."""
     cells = np.zeros((*shape, played.shape[1]))
     counts = np.zeros(shape)
     np.add.at(cells, tuple(place.T), played)

@@ -295,8 +295,8 @@ def _values(tree: GameTree, player: int, behaviour: np.ndarray) -> np.ndarray:
       behaviour: Action probabilities, float64 [S].
 
     Returns:
-      float64 [S'], the opponent's expected utility after each of its sequences,
-      conditional on its infoset; NaN if the strategy never leads there.
+      The opponent's expected utility after each of its sequences, conditional on its
+      infoset, float64 [S']; NaN if the strategy never leads there.
     """
     other = 1 - player
     reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)

@@ -162,7 +162,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return None
 
     def _read_body(self) -> dict[str, Any] | None:
-        """Return the body, a small JSON object; None: an error was sent."""
+        """Return the body, a small JSON object, or None if an error was sent."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,4}", length) or int(length) > _MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

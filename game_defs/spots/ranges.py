@@ -46,7 +46,7 @@ def read_range(text: str) -> np.ndarray:
 
 
 def _chosen(hands: str, piece: str) -> np.ndarray:
-    """Return bool [1326], the hands of a piece without its weight."""
+    """Return the hands of a piece without its weight, bool [1326]."""
     if hands == "random":
         return np.ones(len(HANDS), bool)
     if combo := _COMBO.fullmatch(hands):

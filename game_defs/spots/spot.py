@@ -164,7 +164,7 @@ def _read_board(text: str) -> tuple[int, ...]:
 
 
 def _read_ranges(text: str) -> np.ndarray:
-    """Return float64 [2, hands], the weights of both players."""
+    """Return the weights of both players, float64 [2, hands]."""
     parts = text.split(";")
     if len(parts) != base.NUM_PLAYERS:
         raise ValueError(
@@ -215,7 +215,7 @@ class SpotReader(HandReader):
         return hands, dealt[base.NUM_PLAYERS :]
 
     def chosen(self, player: int, round: int, text: str) -> np.ndarray:
-        """Return bool [n], the private states that contain the hands of a range.
+        """Return the private states that contain the hands of a range, bool [n].
 
         Raises:
           ValueError: If the range cannot be parsed or has weights, or if it contains

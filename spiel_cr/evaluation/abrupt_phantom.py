@@ -103,7 +103,7 @@ class AbruptEvaluation:
         """Query the policy at some infosets and check its answers.
 
         Returns:
-          float64 [r, actions], the probabilities of the actions.
+          The probabilities of the actions, float64 [r, actions].
         """
         free = self.game.attempts[len(infosets.outcomes)].free[rows]
         batch = path_batch(

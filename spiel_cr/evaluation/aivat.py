@@ -61,7 +61,7 @@ class Baseline(abc.ABC):
 
     @abc.abstractmethod
     def values(self, places: np.ndarray, path: tuple[int, ...]) -> np.ndarray:
-        """Return float64 [n], the values of some children of a history.
+        """Return the values of some children of a history, float64 [n].
 
         Args:
           places: Places [n] of the children.
@@ -121,7 +121,9 @@ class TreeValues(Baseline):
 
 
 class RolloutValues(Baseline):
-    """Means of rollouts of a policy against itself, with a seed of the history.
+    """Values of histories: means of rollouts in which a policy plays both players.
+
+    The seed of the rollouts depends on the history only.
 
     Siblings use the same random numbers: each move is the action whose probability is
     the largest multiple of the action's random number. In card games, siblings

@@ -198,7 +198,7 @@ def _strategy(
       config: Method and settings.
 
     Returns:
-      float64 [S], and the number.
+      The response's action probabilities, float64 [S], and the number of simulations.
     """
     form, tree = opponent.sequence_form, opponent.tree
     assert form is not None
@@ -263,9 +263,10 @@ def _respond_on_states(
 def _on_boards(
     opponent: Opponent, player: int, config: ResponseConfig
 ) -> BoardResponse | None:
-    """Return a local best response that evaluates all hands together.
+    """Return a local best response that evaluates all hands of a board together.
 
-    None if the policy is not a table of bets and buckets.
+    The result is None unless the opponent's policy is a table whose game deals boards
+    (`BoardRules`), such as limit hold'em with hand buckets.
     """
     table = as_table(opponent.policy)
     rules: Any = None if table is None else getattr(table.source, "rules", None)
@@ -323,7 +324,7 @@ def played_strategy(
       limit: Largest number of infosets with several actions.
 
     Returns:
-      float64 [S], action probabilities, uniform at infosets that it does not reach;
+      Action probabilities, uniform at infosets that it does not reach, float64 [S];
       None if it reaches more than `limit` infosets with several actions, or the game
       tree was not built.
     """

@@ -245,7 +245,7 @@ class EvaluatorConfig:
         return self.method == "matches"
 
     def matches_of(self, player: int) -> list[int]:
-        """Return the numbers of the matches in which the bot is this player."""
+        """Return the numbers of the matches in which the bot plays as `player`."""
         count = MATCHES if self.matches is None else self.matches
         return [match for match in range(count) if traversal.player_in(match) == player]
 

@@ -344,7 +344,7 @@ def _values(d: Decomposition, trunk: Trunk, values: OpponentValues) -> np.ndarra
 
 
 def _blur(values: np.ndarray, noise: float, random: np.random.Generator) -> np.ndarray:
-    """Return values with multiplicative noise of a standard deviation."""
+    """Multiply each value by a normal variable with mean 1 and deviation `noise`."""
     return values * random.normal(1.0, noise, len(values))
 
 

@@ -261,8 +261,8 @@ def returns_of(
     """Return the responder's returns after subtraction of the control variate.
 
     Returns:
-      float64 [matches], and half of the 95% confidence interval of the plain returns;
-      None without a control variate.
+      The returns, float64 [matches]; and half of the 95% confidence interval of the
+      plain returns, None without a control variate.
     """
     plain = np.array([match.value for match in matches])
     lucks = [match.luck for match in matches if match.luck is not None]

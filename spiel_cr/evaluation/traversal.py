@@ -235,7 +235,7 @@ def by_subgames(tree: GameTree, player: int) -> np.ndarray:
 
 
 def _by_matches(decisions: Decisions) -> np.ndarray:
-    """Return int64 [I], the infosets in the order of a depth-first walk."""
+    """Return the infosets in the order of a depth-first walk, int64 [I]."""
     parent = decisions.owner[decisions.parent]
     below: dict[int, list[int]] = {}
     for infoset in reversed(range(len(decisions))):

@@ -233,7 +233,7 @@ class OOSBot(PolicyPlayer):
         return behaviour[first : first + int(decisions.num_actions[infoset])]
 
     def _region(self, infoset: int) -> np.ndarray:
-        """Return bool [N], the histories that trajectories are targeted at."""
+        """Return the histories that trajectories are targeted at, bool [N]."""
         histories = self._tree.histories
         wanted = np.zeros(len(self._tree.infosets[self._player]), bool)
         wanted[infoset] = True

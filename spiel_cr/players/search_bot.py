@@ -204,7 +204,7 @@ class SearchBot(PolicyPlayer):
         return list(zip(actions, probabilities.tolist(), strict=True))
 
     def _step(self, probabilities: np.ndarray, belief: _Belief) -> np.ndarray:
-        """Return float64 [A], the mirror step from the blueprint's probabilities."""
+        """Return the mirror step from the blueprint's probabilities, float64 [A]."""
         self.shrunk = 0.0
         if not len(belief.states) or not belief.trust:
             return probabilities
@@ -277,7 +277,7 @@ class SearchBot(PolicyPlayer):
     def _played(
         self, belief: _Belief, actions: int, deadline: float | None
     ) -> np.ndarray:
-        """Return float64 [n, A], the values of each history's actions, in [-1, 1].
+        """Return the values of each history's actions, in [-1, 1], float64 [n, A].
 
         All actions of a history use the same random numbers. If the time runs out, the
         remaining histories are left out, which favours histories that end early.

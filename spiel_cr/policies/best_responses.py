@@ -41,8 +41,8 @@ def infoset_values(
         best response.
 
     Returns:
-      float64 [I + 1], the value of each logical infoset, weighted by the reach of
-      opponent and chance, in the game's units. The last number is the game's value.
+      The value of each logical infoset, weighted by the reach of opponent and chance,
+      in the game's units, float64 [I + 1]. The last number is the game's value.
     """
     if form.arrays[player].ancestors:
         return _values_of_deep(form, player, other_reach, behaviour)
@@ -95,7 +95,7 @@ def action_values(
 def _payoffs_against(
     form: layout.SequenceForm, player: int, other_reach: np.ndarray
 ) -> np.ndarray:
-    """Return float64 [S], the payoffs of terminals after each sequence of a player.
+    """Return the payoffs of terminals after each sequence of a player, float64 [S].
 
     They are weighted by the reach of opponent and chance.
     """
@@ -177,7 +177,7 @@ def best_response(
       other_reach: The opponent's strategy in sequence form, float64 [S'].
 
     Returns:
-      float64 [S], action probabilities by logical sequence, 0 or 1.
+      Action probabilities by logical sequence, 0 or 1, float64 [S].
     """
     decisions = form.decisions[player]
     total, below = action_values(form, player, other_reach)
@@ -286,7 +286,7 @@ def _expected_by_position(
 
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
-    """Return float64 [positions], a player's reach from its action probabilities."""
+    """Return a player's reach from its action probabilities, float64 [positions]."""
     positions = _by_position(form.layouts[player], behaviour, behaviour.dtype)
     return _normalised_reach(form, player, positions)
 
@@ -296,7 +296,7 @@ def _by_position(
     values: np.ndarray,
     dtype: np.typing.DTypeLike = np.float64,
 ) -> np.ndarray:
-    """Return [positions], numbers of sequences; zeros at padding."""
+    """Return numbers of sequences, [positions]; zeros at padding."""
     return positions.by_position(values.astype(dtype, copy=False))
 
 
@@ -419,7 +419,7 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
 def _normalised_reach(
     form: layout.SequenceForm, player: int, average: np.ndarray
 ) -> jax.Array:
-    """Return float64 [positions], the reach of a strategy given by sums of reach."""
+    """Return the reach of a strategy given by sums of reach, float64 [positions]."""
     run = _of_large(_reach_of) if _is_large(form) else _reach_of_sums
     return jnp.asarray(run(form.arrays[player], average))
 

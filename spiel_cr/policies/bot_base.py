@@ -30,7 +30,7 @@ class Learns(Protocol):
 
 
 def as_learner(bot: pyspiel.Bot) -> Learns | None:
-    """Return a bot that `Learns`; None if it does not."""
+    """Return the bot if it learns during matches (see `Learns`), otherwise None."""
     return bot if isinstance(bot, Learns) else None
 
 

@@ -10,7 +10,7 @@ from spiel_cr.policies.conversions import Behaviours
 
 
 def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
-    """Return float64 [I], the reach of opponent and chance at a player's infosets.
+    """Return the reach of opponent and chance at a player's infosets, float64 [I].
 
     Args:
       tree: The game tree.

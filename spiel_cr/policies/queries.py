@@ -124,7 +124,7 @@ def query_player(
     """Query a policy at every infoset of one player; see `query`.
 
     Returns:
-      float64 [S], action probabilities by logical sequence.
+      Action probabilities by logical sequence, float64 [S].
     """
     check_choice(check, "check", get_args(Check))
     policy = member(policy, player)
@@ -219,7 +219,7 @@ def query_batch(
         rules, they always are.
 
     Returns:
-      float64 [m], the probabilities of the batch's actions.
+      The probabilities of the batch's actions, float64 [m].
 
     Raises:
       InvalidPolicyError: If an answer is not a distribution over the legal actions.
@@ -375,7 +375,7 @@ def normalised(counts: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
       behaviour: Action probabilities by logical sequence, float [S].
 
     Returns:
-      float64 [S], probabilities that sum to 1; uniform at infosets without any.
+      Probabilities that sum to 1, float64 [S]; uniform at infosets without any.
     """
     owner = np.repeat(np.arange(len(counts)), counts)
     played = behaviour[1:].astype(np.float64)
@@ -482,7 +482,7 @@ def row_probabilities(
       legal: The legal actions, bool [n, A].
 
     Returns:
-      float64 [n, A], probabilities in any scale; equal for all legal actions where the
+      Probabilities in any scale, float64 [n, A]; equal for all legal actions where the
       policy has no answer.
 
     Raises:
@@ -576,7 +576,7 @@ def _filled(
     player: int,
     legal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `row_probabilities`, and bool [n], the rows without an answer."""
+    """Return `row_probabilities`, and whether a row has no answer, bool [n]."""
     policy = member(policy, player)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return legal.astype(np.float64), np.zeros(len(rows), bool)

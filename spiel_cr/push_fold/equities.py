@@ -201,7 +201,7 @@ class _Blocks:
 
 
 class _EventSums(NamedTuple):
-    """Sums over blocks.
+    """Counts of events, summed over blocks of boards.
 
     Attributes:
       sums: Number of occurrences of each event, [k, ...]; the last event is the deal.

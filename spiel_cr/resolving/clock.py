@@ -130,10 +130,11 @@ class Clock:
             self.statistics.late_moves += 1
 
     def deadline(self, solves: int = 1) -> float | None:
-        """Return the deadline of the next of some solves of this move; None: no limit.
+        """Return the deadline of the next solve of this move; None: no limit.
 
         Args:
-          solves: Number of solves that this move still needs.
+          solves: Number of solves that this move still needs. They share the
+            remaining time equally.
         """
         if self._move_ms is None:
             return None
@@ -157,7 +158,7 @@ class Clock:
     def solve(
         self, solver: Solver, deadline: float | None, most: int | None = None
     ) -> Iterator[None]:
-        """Iterate; the block does the rest of the solve.
+        """Run a solver until its deadline, then the rest of the solve in the block.
 
         If other processes use the processor, iterating may end later than planned. The
         next solves then stop earlier.
@@ -212,7 +213,10 @@ def _garbage_waits() -> Iterator[None]:
 
 
 class Cost:
-    """Time in seconds for work on n histories, a + b n, fitted to measurements."""
+    """Estimate of the time in seconds for work on n histories: a + b n.
+
+    The numbers a and b are fitted to measurements.
+    """
 
     def __init__(self) -> None:
         """Start without measurements."""

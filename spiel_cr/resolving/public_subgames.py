@@ -228,7 +228,15 @@ class PublicSubgames:
         subgame: PublicSubgame,
         solver: Solver,
     ) -> None:
-        """Store i's strategy at the roots, and o's values above the next roots."""
+        """Store the solution of a subgame that later solves of the match need.
+
+        Args:
+          memory: Memory of the match, which is changed: i's strategy at the roots, and
+            o's counterfactual values at the roots of the next layer.
+          subgame_id: Identification of the subgame.
+          subgame: The subgame.
+          solver: Solver after the solve.
+        """
         d, betting, deal = self.decomposition, self.game.betting, subgame.deal
         i, o = self.player, 1 - self.player
         behaviour = solver.average_behaviour(i)

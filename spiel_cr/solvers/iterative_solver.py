@@ -108,8 +108,7 @@ class IterativeSolver(abc.ABC):
         does not include.
       is_complete: Whether the state is between two iterations, so that a run can
         resume from it.
-      in_one_step: Whether the solver makes no visible progress, so that it has no
-        progress bar.
+      in_one_step: Whether the solver works in a single step, without a progress bar.
       saves: Whether the state is written to a checkpoint.
       snapshot: State before the current iteration, if it was copied.
       reason: Why this algorithm was chosen; empty if the caller named it.

@@ -140,7 +140,7 @@ class _Saving:
     """
 
     def __init__(self, solver: IterativeSolver, keeper: Keeper | None) -> None:
-        """Prepare; nothing is written.
+        """Connect a solver with the writer of its checkpoint; nothing is written yet.
 
         Args:
           solver: The solver, whose state the checkpoint has.

@@ -126,7 +126,7 @@ class BatchedLimitPoker:
         self._bets = self._sequences(tree, features - 2 - 2 * count)
 
     def _sequences(self, tree: PublicTree, width: int) -> np.ndarray:
-        """Return bool [P, width], OpenSpiel's two bits for each move: called, raised.
+        """Return OpenSpiel's two bits for each move, bool [P, width]: called, raised.
 
         Deals also occupy two bits each, which remain 0.
 
@@ -169,12 +169,12 @@ class BatchedLimitPoker:
         return legal
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, cards], the cards that remain in the deck."""
+        """Return the cards that remain in the deck, bool [n, cards]."""
         dealt = np.bitwise_or.reduce(states[:, _HANDS:], axis=1)
         return dealt[:, None] & self._bits == 0
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], equal for all cards that remain in the deck."""
+        """Return equal probabilities of the remaining cards, float64 [n, A]."""
         probabilities = np.zeros((len(states), self._legal.shape[1]))
         left = self._left(states)
         probabilities[:, : len(self._bits)] = left / left.sum(axis=1, keepdims=True)

@@ -216,7 +216,7 @@ class Buckets:
             yield slice(begin, begin + _TOGETHER)
 
     def _levels(self, places: slice | np.ndarray) -> np.ndarray:
-        """Return uint16 [n, H], twice the weaker hands plus ties, on final boards."""
+        """Return twice the weaker hands plus ties, on final boards, uint16 [n, H]."""
         boards = self._boards[-1][places, None]
         levels = np.empty((len(boards), len(self._hands)), np.uint16)
         strong = strengths.strengths(strengths.split(boards | self._hands))

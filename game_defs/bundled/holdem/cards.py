@@ -79,7 +79,7 @@ class Sets:
         return len(self.cards)
 
     def _code(self, ascending: np.ndarray) -> np.ndarray:
-        """Return int64 [n], codes in lexicographic order; up to eleven cards fit."""
+        """Return codes in lexicographic order, int64 [n]; up to eleven cards fit."""
         powers = self._base ** np.arange(ascending.shape[1])[::-1]
         code: np.ndarray = ascending @ powers
         return code

@@ -166,7 +166,7 @@ def declare(
 
 
 def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
-    """Return int32 [b, H], the strengths of all hands on some canonical boards."""
+    """Return the strengths of all hands on some canonical boards, int32 [b, H]."""
     suits = deals.rules.deck.num_suits
     public = boards.every.cards[boards.canonical[board]]
     first = np.broadcast_to(

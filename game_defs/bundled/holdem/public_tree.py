@@ -31,7 +31,7 @@ class Boards(NamedTuple):
       canonical: Indices of the canonical sets, one for each class of equivalent sets,
         int64 [B].
       orbit: The number of sets in each class, float64 [B].
-      stands_for: For each set the index of its class in `canonical`, int64 [n].
+      stands_for: Index of the class of each set in `canonical`, int64 [n].
       by: The permutation of suits (index in `Symmetry`) that maps the set to its
         canonical set, int64 [n].
     """
@@ -194,7 +194,7 @@ class Deals:
         return Signals(table, board, hand)
 
     def _least(self, boards: Boards) -> np.ndarray:
-        """Return int64 [B, H], the smallest hand equivalent to each on its board."""
+        """Return the smallest hand equivalent to each on its board, int64 [B, H]."""
         images = self.symmetry.hands
         least = np.repeat(images[:1], len(boards.canonical), axis=0)
         cards = boards.every.cards[boards.canonical]
@@ -221,7 +221,7 @@ def earlier_board(boards: Boards, earlier: Boards) -> np.ndarray:
     theirs, so no permutation of suits is necessary.
 
     Returns:
-      int64 [B], indices in `earlier.canonical`.
+      Indices in `earlier.canonical`, int64 [B].
     """
     cards = boards.every.cards[boards.canonical]
     places = earlier.every.find(cards[:, : earlier.every.cards.shape[1]])

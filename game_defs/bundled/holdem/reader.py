@@ -106,11 +106,11 @@ class HandReader:
         return [dealt[:first], dealt[first:second]], dealt[second:]
 
     def combos(self, player: int, round: int) -> np.ndarray:
-        """Return int64 [n], the number of hands per private state on its board."""
+        """Return the number of hands per private state on its board, int64 [n]."""
         number = self._signals[player][round].number
         return np.bincount(number[number >= 0])
 
     def range_weights(self, player: int, round: int) -> np.ndarray:
-        """Return float64 [n], the range weight of each private state's hand."""
+        """Return the range weight of each private state's hand, float64 [n]."""
         hands, reaches = self._signals[player][round].hand, self._deals.rules.reaches
         return np.ones(len(hands)) if reaches is None else reaches[player, hands]

@@ -63,8 +63,8 @@ class SearchTree:
       probabilities: Cumulative probability of the nodes below an edge, given that the
         player acts again, float [M].
       going: Probability that the player acts again, float [E].
-      reward: By sequence, float [S + A]: the responder's utility if the game ends
-        before that, times the probability that it does, given the infoset.
+      reward: Expected reward by sequence, float [S + A]: the responder's utility if the
+        game ends before that, times the probability that it does, given the infoset.
       first: Each infoset's first sequence, int32 [I + 1].
       actions: Its number of actions, int32 [I + 1]; 0 at the last, which is padding.
       parent: Its parent sequence, int32 [I].
@@ -481,7 +481,7 @@ def _choices(
     exploration: jax.Array,
     width: int,
 ) -> jax.Array:
-    """Return float [S + A], cumulative probabilities of actions by PUCT.
+    """Return cumulative probabilities of actions by PUCT, float [S + A].
 
     Args:
       arrays: The game.

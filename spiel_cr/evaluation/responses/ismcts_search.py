@@ -170,7 +170,7 @@ def search(
 
 
 def uniform_prior(arrays: SearchTree) -> jax.Array:
-    """Return float [S + A], a uniform prior P(a | s) by sequence."""
+    """Return a uniform prior P(a | s) by sequence, float [S + A]."""
     counts = np.asarray(arrays.actions)[:-1]
     prior = np.zeros(len(arrays.reward), np.asarray(arrays.reward).dtype)
     prior[1 : 1 + counts.sum()] = np.repeat(1 / counts, counts)
@@ -197,7 +197,7 @@ def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
 
 
 def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
-    """Return int [R], each root's most visited sequence; of equal ones the better."""
+    """Return each root's most visited sequence, int [R]; of equal ones the better."""
     sequence, legal = ismcts_kernel.padded_sequences(infosets.decisions, roots)
     most = np.where(legal, np.asarray(table.visits)[sequence], -1)
     tied = (most == most.max(axis=1, keepdims=True)) & legal

@@ -72,7 +72,7 @@ def lbr(
       leaf: Default policy: "call" or "raise" (poker only), or "uniform".
 
     Returns:
-      float64 [S], the responder's action probabilities, 0 or 1; the first of equally
+      The responder's action probabilities, 0 or 1, float64 [S]; the first of equally
       good actions is played.
 
     Raises:
@@ -156,7 +156,7 @@ class LBRBot(StateResponder):
           state: A state at which the player acts; only its information is used.
 
         Returns:
-          float64 [A], means over the belief; 0 if the belief has no history.
+          Means over the belief, float64 [A]; 0 if the belief has no history.
 
         Raises:
           ValueError: If the state belongs to an unconverted simultaneous game.
@@ -201,7 +201,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
 def _answered_values(
     tree: GameTree, player: int, opponent_behaviour: np.ndarray, leaf: str
 ) -> np.ndarray:
-    """Return float64 [N], the values if default play follows the next answer."""
+    """Return the values if default play follows the next answer, float64 [N]."""
     histories, other = tree.histories, 1 - player
     default = None
     if leaf != "uniform":
@@ -271,7 +271,7 @@ class BoardResponse:
         self._before_cards = self._wins(np.zeros(0, np.int64), 0)
 
     def values(self, boards: int) -> np.ndarray:
-        """Return float64 [boards], the responder's mean utility on sampled boards."""
+        """Return the responder's mean utility on sampled boards, float64 [boards]."""
         description = f"boards, player {self._player}"
         numbers = tqdm(range(boards), description, disable=not is_wanted())
         return np.array([self._value(number) for number in numbers])
@@ -287,7 +287,7 @@ class BoardResponse:
         return node
 
     def _wins(self, first: np.ndarray, number: int) -> np.ndarray:
-        """Return float32 [H, H], win minus loss probabilities after some cards."""
+        """Return win minus loss probabilities after some cards, float32 [H, H]."""
         size = self._rules.sizes[-1]
         draws = 1 if len(first) == size else _LATER if len(first) else _AT_FIRST
         random = np.random.default_rng([self._seed, 1, self._player, number])
@@ -335,7 +335,7 @@ class BoardResponse:
     def _compared(
         self, group: Group, other: np.ndarray, labels: np.ndarray, wins: np.ndarray
     ) -> np.ndarray:
-        """Return float32 [A, n, H], the estimated values of a group's actions.
+        """Return the estimated values of a group's actions, float32 [A, n, H].
 
         Args:
           group: A group of the responder.
@@ -364,14 +364,14 @@ class BoardResponse:
         return result
 
     def _disjoint_sums(self, reach: np.ndarray) -> np.ndarray:
-        """Return float32 [H], sums of reach [H] over hands that share no card."""
+        """Return sums of reach [H] over hands that share no card, float32 [H]."""
         held = self._rules.held
         disjoint: np.ndarray = reach.sum() - held @ (reach @ held)
         return disjoint + (held[0].sum() - 1) * reach
 
 
 def _strategy_at(strategy: TableStrategy, group: Group) -> np.ndarray:
-    """Return float32 [A, n, B], a strategy at the decisions of a group."""
+    """Return a strategy at the decisions of a group, float32 [A, n, B]."""
     width, nodes, buckets = group.shape
     bucket = np.tile(np.arange(buckets), nodes)
     rows = np.stack([np.repeat(group.nodes, buckets), bucket], axis=1)

@@ -218,7 +218,7 @@ class TableResponder:
         games: np.ndarray,
         added: np.ndarray,
     ) -> np.ndarray:
-        """Return int64 [n], rows or -1; each match may add the first missing row."""
+        """Return rows or -1, int64 [n]; each match may add the first missing row."""
         key = positions.key[there]
         row = self._index.find(key)
         new = np.flatnonzero((row < 0) & ~added[games])
@@ -249,7 +249,7 @@ class TableResponder:
         return np.argmax(value, axis=1), trusted
 
     def _habits(self) -> np.ndarray:
-        """Return int64 [NUM_HABITS], the best arms; -1 for the setting's own player."""
+        """Return the best arms, int64 [NUM_HABITS]; -1 for the setting's own player."""
         if self._varies():
             # A fixed habit would repeat earlier actions of the match.
             return np.full(NUM_HABITS, -1)

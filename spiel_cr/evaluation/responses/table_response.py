@@ -241,7 +241,7 @@ class Unplanned:
 
 
 def _legal(positions: Positions, there: np.ndarray, width: int) -> np.ndarray:
-    """Return bool [m, width], the legal actions of some positions."""
+    """Return the legal actions of some positions, bool [m, width]."""
     states = positions.states[there]
     if not isinstance(states, np.ndarray):
         return np.asarray(states.legal[:, :width])
@@ -257,7 +257,7 @@ NUM_HABITS = _DEPTHS * _COUNTS
 
 
 def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
-    """Return int64 [n], the habits that are used at unvisited infosets.
+    """Return the habits that are used at unvisited infosets, int64 [n].
 
     Args:
       decided: Numbers of the player's earlier decisions, int [n].
@@ -389,7 +389,7 @@ class TableResponse:
 
 
 def _looked_up(values: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
-    """Return [n], the values of rows; `otherwise` for the row -1."""
+    """Return the values of rows, [n]; `otherwise` for the row -1."""
     result = np.full(len(row), otherwise, values.dtype)
     known_rows = np.flatnonzero(row >= 0)
     result[known_rows] = values[row[known_rows]]

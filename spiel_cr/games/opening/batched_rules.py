@@ -85,7 +85,7 @@ class BatchedRules(Protocol):
         """Return player 0's utility, float64 [n]; called at terminal states only."""
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return integers [n] or [n, k], equal exactly for equal information.
+        """Return information as integers [n] or [n, k]; equal means indistinguishable.
 
         The method is called at decisions of `player`. For the observations of `player`,
         it is also called at decisions of the other player; if the game's states raise

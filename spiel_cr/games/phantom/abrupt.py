@@ -177,7 +177,7 @@ class AbruptGame:
         return Infosets(outcomes, player_stones, rejected_by, possible, spare)
 
     def histories(self, player: int, some: Infosets, rows: np.ndarray) -> np.ndarray:
-        """Return int16 [r, L], OpenSpiel's actions that lead to some infosets.
+        """Return OpenSpiel's actions that lead to some infosets, int16 [r, L].
 
         The other player only places a stone if it rejects the next move, or if an
         additional stone is necessary. At its other turns its moves are rejected by the

@@ -56,7 +56,7 @@ class PhantomProduct:
     rows: tuple[jax.Array, ...]
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """Return float [L], leaf values; see `Coupling`."""
+        """Return leaf values, float [L]; see `Coupling`."""
         into = [_gathered(other_reach, places) for places in self.reach]
         none = jnp.zeros(self.payoff.size - sum(map(len, into)), other_reach.dtype)
         weighted = self.payoff * jnp.concatenate([*into, none])
@@ -85,7 +85,7 @@ class PhantomProduct:
 
 
 def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
-    """Return float [n], sums over the first axis of a vector at int32 [k, n]."""
+    """Return sums, over k, of the entries at int32 [k, n], float [n]."""
 
     def add(total: jax.Array, rows: jax.Array) -> jax.Array:
         for row in rows:
@@ -245,7 +245,7 @@ def _thin(uniform: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _summed(incidence: Incidence, numbers: np.ndarray) -> np.ndarray:
-    """Return float64 [S], sums of numbers [W] of terminal worlds by sequence."""
+    """Return sums of numbers [W] of terminal worlds by sequence, float64 [S]."""
     starts, count = incidence.starts, len(incidence.starts) - 1
     total = np.zeros(count)
     for begin in range(0, count, _CHUNK):

@@ -178,7 +178,7 @@ class PhantomGame:
         )
 
     def actions(self, player: int, infoset: int) -> np.ndarray:
-        """Return int16 [A], OpenSpiel's legal actions at an infoset, ascending."""
+        """Return OpenSpiel's legal actions at an infoset, ascending, int16 [A]."""
         first = int(self.first_sequences[player][infoset])
         count = int(self.sides[player].decisions.num_actions[infoset])
         return self.sides[player].actions[first - 1 : first - 1 + count]
@@ -284,7 +284,11 @@ class PhantomWorldRules:
     """
 
     def __init__(self, worlds: PhantomGame) -> None:
-        """Make tables of each infoset's legal actions and of its successors."""
+        """Make tables of each infoset's legal actions and of its successors.
+
+        Args:
+          worlds: The phantom game.
+        """
         self.worlds = worlds
         count, answers = worlds.game.num_distinct_actions(), worlds.worlds.num_answers
         self._open, self._below = [], []
@@ -337,7 +341,7 @@ class PhantomWorldRules:
     def probabilities(
         self, behaviour: np.ndarray, states: np.ndarray, player: int
     ) -> np.ndarray:
-        """Return float64 [n, A], a strategy's probabilities at states.
+        """Return a strategy's probabilities at states, float64 [n, A].
 
         Args:
           behaviour: Probabilities by the player's logical sequence, float [S].
@@ -354,7 +358,7 @@ class PhantomWorldRules:
 
 
 def _rank(legal: np.ndarray) -> np.ndarray:
-    """Return int64 [n, A], the index of each legal action among the legal ones."""
+    """Return the index of each legal action among the legal ones, int64 [n, A]."""
     return np.cumsum(legal, axis=1) - 1
 
 

@@ -270,7 +270,7 @@ def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the sequences of each terminal world.
 
     Returns:
-      int [count + 1], the start of each world's sequences, and the sequences.
+      The start of each world's sequences, int [count + 1], and the sequences.
     """
     starts, pairs = incidence.starts, incidence.worlds
     one_each = np.ones(len(pairs), bool)

@@ -65,7 +65,8 @@ class MatrixOperator(abc.ABC):
             [L, H of the opponent].
 
         Returns:
-          float [L, H of the player], of the dtype of `x`.
+          Values of the player's private states at each leaf, float [L, H of the
+          player], in the dtype of `x`.
         """
 
     def largest(self) -> float:

@@ -347,7 +347,7 @@ def _level(
 
 
 def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
-    """Return float64 [H], sums of absolute entries of one player's rows of a matrix.
+    """Return sums of absolute entries of one player's rows of a matrix, float64 [H].
 
     For matrices of hands the result is an upper bound, because it includes pairs that
     tie or that share a card.

@@ -75,7 +75,7 @@ class PublicTreeSums(NamedTuple):
     place: jax.Array | None
 
     def apply(self, values: jax.Array) -> jax.Array:
-        """Return float [L, H], the sums of float [L, slots]."""
+        """Return the sums of values [L, slots], float [L, H]."""
         if self.place is None:
             return values
         zero = jnp.zeros((len(values), 1), values.dtype)
@@ -223,7 +223,7 @@ class Showdowns(MatrixOperator):
 
 
 def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """Return float [L, b], values of the hands of a board at folds."""
+    """Return values of the hands of a board at folds, float [L, b]."""
     signal, opponent_placed, player_placed = parts
     into, back = _matrices(opponent_placed, player_placed, count)
     by_card = jnp.einsum("li,ic->lc", columns(x, signal), into)
@@ -231,7 +231,7 @@ def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Arr
 
 
 def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """Return float [n, L, b], values of the hands of a board at showdowns."""
+    """Return values of the hands of a board at showdowns, float [n, L, b]."""
     signal, opponent_placed, player_placed, kept, sign = parts
     into, back = kept or _matrices(opponent_placed, player_placed, count, showdown=True)
     hands = columns(x, signal).transpose(1, 0, 2)
@@ -624,7 +624,7 @@ def _strength_blocks(
 
 
 def _board_strength(hands: Hands) -> np.ndarray:
-    """Return int64 [hands], ranks in the order of boards, then of strengths."""
+    """Return ranks in the order of boards, then of strengths, int64 [hands]."""
     return hands.board.astype(np.int64) << 32 | (
         hands.strength.astype(np.int64) + (1 << 31)
     )

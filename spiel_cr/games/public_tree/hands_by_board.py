@@ -94,7 +94,7 @@ def _boards(matrix: HandMatrix) -> Iterator[_Board]:
 
 
 def _compared(first: Hands, second: Hands, showdown: bool) -> np.ndarray:
-    """Return float64 [n, n'], results of hands times weights of the second ones.
+    """Return results of hands times weights of the second ones, float64 [n, n'].
 
     The result of compatible hands is the sign of the showdown, or 1 if there is no
     showdown; that of other hands is 0.

@@ -163,7 +163,7 @@ class Finder:
         self._first = np.concatenate([np.zeros(1, np.int32), ends])
 
     def children(self, node: int) -> np.ndarray:
-        """Return int32 [A], the nodes after each action, by ascending action."""
+        """Return the nodes after each action, by ascending action, int32 [A]."""
         return self._children[self._first[node] : self._first[node + 1]]
 
     def levels(self, tops: np.ndarray) -> list[np.ndarray]:
@@ -211,7 +211,7 @@ class Finder:
 
 
 def infoset_starts(decisions: PublicDecisions, part: slice) -> np.ndarray:
-    """Return int64 [I'], the first sequence of each infoset of some public decisions.
+    """Return the first sequence of each infoset of some public decisions, int64 [I'].
 
     Args:
       decisions: One player's public decisions.
@@ -238,7 +238,7 @@ def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:
 
 
 def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:
-    """Return int32 [H], the earlier private state behind each one of a round.
+    """Return the earlier private state behind each one of a round, int32 [H].
 
     An earlier round of -1 means before all rounds, where there is one private state.
     """

@@ -178,8 +178,8 @@ def logical_starts(side: PublicSide, parents: Sequence[np.ndarray]) -> np.ndarra
     """Return the numbers of the logical sequences of each public sequence.
 
     Returns:
-      int64 [public sequences, 2], the logical sequence of private state 0, and the step
-      from one private state to the next.
+      The logical sequence of private state 0, and the step from one private state to
+      the next, int64 [public sequences, 2].
     """
     sizes = np.array([len(parent) for parent in parents], np.int64)
     totals = sizes[side.round] * side.num_actions

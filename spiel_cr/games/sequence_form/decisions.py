@@ -49,7 +49,7 @@ class Decisions:
         return np.append(np.int32(-1), np.repeat(infosets, self.num_actions))
 
     def levels(self) -> np.ndarray:
-        """Return int32 [I], the number of the player's decisions before infosets."""
+        """Return the number of the player's decisions before infosets, int32 [I]."""
         # Rounds of pointer doubling: `ancestor` is 1, 2, 4, ... infosets above, and
         # `level` counts the infosets on the way; I stands for "above the root".
         root = len(self)

@@ -80,7 +80,7 @@ class PositionMap:
         return self.arrays()[1]
 
     def behaviour(self, by_position: np.ndarray) -> np.ndarray:
-        """Return [S], action probabilities by logical sequence.
+        """Return action probabilities by logical sequence, [S].
 
         Args:
           by_position: Action probabilities by position.
@@ -91,7 +91,7 @@ class PositionMap:
         return played
 
     def by_position(self, values: np.ndarray, padding: float = 0.0) -> np.ndarray:
-        """Return [size], values of sequences [S] by position.
+        """Return values of sequences [S] by position, [size].
 
         If sequences share a position, the value of the first one is used.
         """
@@ -442,7 +442,7 @@ def sizes_of(
 
 
 def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
-    """Return float64 [I], the sum of absolute payoffs below each infoset.
+    """Return the sum of absolute payoffs below each infoset, float64 [I].
 
     This is an upper bound of counterfactual values, and of rounding errors in units of
     the last place.
@@ -455,7 +455,7 @@ def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
 
 
 def _tolerance(legal: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return float64 [A, n], the size of negligible regrets; infinite at padding."""
+    """Return the size of negligible regrets, float64 [A, n]; infinite at padding."""
     tolerance = np.full(legal.shape, np.inf)
     tolerance[:, : len(scale)] = _ROUNDING * scale
     return np.where(legal, tolerance, np.inf)

@@ -194,7 +194,7 @@ class Coupling(Protocol):
     """Rows of the payoff coupling, which map the opponent's reach to leaf values."""
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """Return float [r], leaf values from the opponent's reach by position."""
+        """Return leaf values from the opponent's reach by position, float [r]."""
 
     def largest(self) -> float:
         """Return the largest absolute payoff; arrays must be numpy arrays."""
@@ -204,11 +204,11 @@ class Coupling(Protocol):
 
     @property
     def num_payoffs(self) -> int:
-        """Number of multiplications of an evaluation."""
+        """Number of multiplications that one call of `leaf_values` performs."""
 
     @property
     def written_out_rows(self) -> int:
-        """Number of rows of arrays that are separate operations of an evaluation."""
+        """Number of array rows that `leaf_values` compiles to separate operations."""
 
 
 class RowGroup(NamedTuple):
@@ -297,8 +297,8 @@ def leaf_values(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
       other_reach: The opponent's reach by position, float [S'].
 
     Returns:
-      float [R + Z], values of the rows that have payoffs, in the order of
-      `Level.source`, followed by zeros.
+      Values of the rows that have payoffs, in the order of `Level.source`, followed by
+      zeros, float [R + Z].
     """
     parts = [group.leaf_values(other_reach) for group in tree.coupling]
     return join([*parts, tree.zeros], wide=tree.zeros.size > 1)
@@ -312,7 +312,7 @@ def root_value(tree: Treeplex, leaves: jax.Array) -> jax.Array:
 
 
 def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
-    """Return float [m], the leaf values of a level's sequences, from `leaf_values`."""
+    """Return the leaf values of a level's sequences, from `leaf_values`, float [m]."""
     values = take(level.source, leaves)
     for into, source in level.more:
         values = into.add_to(values, source.take(leaves))
@@ -328,7 +328,7 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
       root: Reach of the empty sequence, float [1]; None: 1.
 
     Returns:
-      float [S], the player's reach of every position; 1 at the empty sequence by
+      The player's reach of every position, float [S]; 1 at the empty sequence by
       default.
     """
     # numpy arrays stay numpy arrays: initial states need no compiled program.
@@ -351,7 +351,7 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
 
 
 def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.Array:
-    """Return float [m], the player's reach of a level's sequences.
+    """Return the player's reach of a level's sequences, float [m].
 
     Args:
       level: The level.
@@ -372,7 +372,7 @@ def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.A
 def _steps(
     tree: Treeplex, blocks: Sequence[jax.Array], *, above_root: float
 ) -> jax.Array:
-    """Return float [n + 1], the probability of the player's action before each infoset.
+    """Return the probability of the player's action before each infoset, float [n + 1].
 
     Args:
       tree: A deep tree.

@@ -22,7 +22,7 @@ class Bets(Protocol):
       parent: An earlier node, int32 [P]; -1 at the root, which is the first.
       action: Action of the game that leads to the node, int32 [P]; -1 at the root.
       round: Round of the node, from 0, int8 [P].
-      stake: At terminal nodes player 0's utility if it wins, or if a player has folded,
+      stake: Player 0's utility at terminal nodes if it wins, or if a player has folded,
         float64 [P].
       showdown: Whether the hands are compared, bool [P].
     """

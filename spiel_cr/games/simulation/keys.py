@@ -67,7 +67,7 @@ def of_bytes(texts: Iterable[bytes], player: int) -> np.ndarray:
 
 
 def _mix(numbers: np.ndarray, half: int) -> np.ndarray:
-    """Return uint64 [n], a permutation in which each bit affects all bits."""
+    """Return a permutation in which each bit affects all bits, uint64 [n]."""
     first, second, third = _SHIFTS[half]
     numbers = (numbers ^ numbers >> first) * _MULTIPLY[half][0]
     numbers = (numbers ^ numbers >> second) * _MULTIPLY[half][1]

@@ -59,7 +59,7 @@ class Labels(dict[Hashable, int]):
             self.popitem()
 
     def of_rows(self, keys: np.ndarray) -> np.ndarray:
-        """Return int32 [n], labels of rows [n] or [n, k], or of strings [n]."""
+        """Return labels of rows [n] or [n, k], or of strings [n], int32 [n]."""
         if keys.dtype == object:
             return np.array([self[text] for text in keys.tolist()], np.int32)
         ranks = arrays.ranks([keys])

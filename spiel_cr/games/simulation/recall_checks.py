@@ -81,12 +81,12 @@ def _noted(
 def check_promises(
     source: Simulator, *, same_actions: np.ndarray, same_sequence: np.ndarray | bool
 ) -> None:
-    """Raise an error for games whose information states are not of perfect recall.
+    """Raise an error if information states contradict perfect recall.
 
     Args:
       source: Simulator of the game.
-      same_actions: Whether an information state has as many legal actions as before,
-        bool.
+      same_actions: Whether an information state has as many legal actions as when it
+        was first visited, bool [n].
       same_sequence: Whether it follows the same action of the player as before, bool;
         True for sampled averages, because these do not need the player's history.
 

@@ -88,7 +88,7 @@ class RulesSource:
         return self.keys_of(rows, player)[0]
 
     def keys_of(self, rows: np.ndarray, player: int) -> np.ndarray:
-        """Return uint64 [n, 2], keys of a player's information at some states."""
+        """Return keys of a player's information at some states, uint64 [n, 2]."""
         information = self.rules.information_state(rows, player)
         return keys.of_rows(information.reshape(len(rows), -1), player)
 
@@ -203,7 +203,7 @@ class RulesSource:
         return rows, player
 
     def _draw(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """Return int64 [n], random chance outcomes by their probabilities."""
+        """Return random chance outcomes by their probabilities, int64 [n]."""
         return choose(
             self._checked.chance_probabilities(rows), random.random(len(rows))
         )

@@ -76,7 +76,7 @@ class Simulator(Protocol):
         """
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """Return uint64 [2], the key of the acting player's information at a state.
+        """Return the key of the acting player's information at a state, uint64 [2].
 
         Args:
           state: Decision of the game.
@@ -118,7 +118,7 @@ class Listing(Protocol):
         """
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
-        """Return int32 [n], numbers of legal actions or outcomes; 0 at the end.
+        """Return numbers of legal actions or outcomes, int32 [n]; 0 at the end.
 
         Raises:
           InvalidGameError: If a history that is not terminal has none.
@@ -142,7 +142,7 @@ class FixedPlayer(Protocol):
           random: Random generator.
 
         Returns:
-          int64 [m], indices among the legal actions in ascending order.
+          Indices among the legal actions in ascending order, int64 [m].
         """
 
 
@@ -163,7 +163,7 @@ def play(
         stop all matches.
 
     Returns:
-      float64 [count], player 0's utility; 0 in matches that were stopped.
+      Player 0's utility, float64 [count]; 0 in matches that were stopped.
     """
     positions = simulator.start(count, random)
     match, utility = np.arange(count), np.zeros(count)

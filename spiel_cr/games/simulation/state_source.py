@@ -45,7 +45,7 @@ class Decision(NamedTuple):
 
 
 def key_of(state: pyspiel.State) -> np.ndarray:
-    """Return uint64 [2], the key of the acting player's information state."""
+    """Return the key of the acting player's information state, uint64 [2]."""
     player = state.current_player()
     return keys.of_bytes([_information(state, player)], player)[0]
 
@@ -138,7 +138,7 @@ class StateSource:
 
 
 def draws(game: pyspiel.Game, count: int, random: np.random.Generator) -> np.ndarray:
-    """Return uint64 [count], a seed of chance per history; zeros without chance.
+    """Return a seed of chance per history, uint64 [count]; zeros without chance.
 
     All seeds are drawn here, so that results do not depend on the number of workers.
 

@@ -102,7 +102,7 @@ class _Kept:
 
 
 def _ones(count: int) -> np.ndarray:
-    """Return float64 [count], a view of a single 1."""
+    """Return a view of a single 1, float64 [count]."""
     return np.broadcast_to(1.0, count)
 
 
@@ -116,7 +116,7 @@ def _join(blocks: list[np.ndarray]) -> np.ndarray:
 def _labels(
     player: np.ndarray, keys: tuple[list[np.ndarray], ...], actors: tuple[int, int]
 ) -> np.ndarray:
-    """Return int32 [N], numbers of players' information where `actors[player]` acts."""
+    """Return numbers of players' information where `actors[player]` acts, int32 [N]."""
     labels = np.full(len(player), -1, np.int32)
     for player_keys, actor in zip(keys, actors, strict=True):
         if player_keys:

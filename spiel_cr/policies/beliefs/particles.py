@@ -66,9 +66,9 @@ def effective_size(weights: np.ndarray) -> float:
     return float(1 / np.square(weights).sum()) if len(weights) else 0.0
 
 
-# A history, its weight, and its place in the view.
+# A history, its weight, and its index among the information states that were seen.
 _Placed = tuple[pyspiel.State, float, int]
-# A place among histories, a move of chance or the opponent, and its weight.
+# Index of a history, a move of chance or of the opponent there, and its weight.
 _Continuation = tuple[int, int, float]
 
 
@@ -287,7 +287,18 @@ class ParticleFilter:
     def _fitting(
         self, state: pyspiel.State, weight: float, seen: tuple[str, ...], above: int
     ) -> list[_Placed]:
-        """Return the history with its place in the view; empty if it does not fit."""
+        """Return a history if it is consistent with the player's observations.
+
+        Args:
+          state: The history.
+          weight: Weight of the history.
+          seen: Information states that the player has observed in this match.
+          above: Index in `seen` that the history's parent has reached.
+
+        Returns:
+          The history with its weight and its index in `seen`, in a list that is empty
+          if the history is not consistent.
+        """
         if not self._between:
             return [(state, weight, above)]
         if state.current_player() == TERMINAL:

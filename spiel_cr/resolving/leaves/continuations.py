@@ -120,7 +120,7 @@ class Continuations(HistoryValues):
         return continuations(tree, self.behaviour(tree), player, self.k)
 
     def _values(self, tree: GameTree, behaviour: Behaviour, player: int) -> np.ndarray:
-        """Return float64 [N, k], utilities of player 0 if `player` re-solves."""
+        """Return utilities of player 0 if `player` re-solves, float64 [N, k]."""
         columns = []
         for chosen in continuations(tree, behaviour, 1 - player, self.k):
             pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])

@@ -51,7 +51,7 @@ class PlayoutValue(HistoryValues):
         return self._cache[1][histories]
 
     def _means(self, tree: GameTree) -> np.ndarray:
-        """Return float64 [N], player 0's mean utility of playouts from each history."""
+        """Return player 0's mean utility of playouts from each history, float64 [N]."""
         if self._path is None:
             behaviour = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         else:
@@ -67,7 +67,7 @@ class PlayoutValue(HistoryValues):
 def _playout(
     tree: GameTree, step: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Return float64 [N], the utility of one playout from each history.
+    """Return the utility of one playout from each history, float64 [N].
 
     At every history one move is drawn, so that each history leads to one end.
 

@@ -213,7 +213,7 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
       uniform: Uniform strategy, float [A, n], 0 at padding.
 
     Returns:
-      float [A, n], a distribution in each column (Hart & Mas-Colell 2000).
+      A distribution in each column (Hart & Mas-Colell 2000), float [A, n].
     """
     # On CPUs, the code that XLA compiles for jnp.maximum is slower by up to a half.
     positive = jnp.where(regrets > 0, regrets, 0)

@@ -395,7 +395,7 @@ _Rising: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, _Frame, jax.Array]
 
 
 def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
-    """Return a value to the last infoset that has another action to follow."""
+    """Pass a sampled value up to the last infoset with an action left to follow."""
     sign = (1 - 2 * inputs.player).astype(inputs.share.dtype)
     stack = walk.stack
 

@@ -220,7 +220,7 @@ class Dealing:
         """Number the private states as a round begins, and add to the payoff matrices.
 
         Returns:
-          int64 [2, n], `above` and `seen` of the deals that follow.
+          `above` and `seen` of the deals that follow, int64 [2, n].
         """
         entered = self._rounds[r]
         signals = np.empty((2, len(batch.probabilities)), np.int64)

@@ -143,7 +143,7 @@ def _expected_deals(
 
 
 def _below(tree: PublicTree, line: Line) -> np.ndarray:
-    """Return bool [P], the nodes that follow the line's first node of their round."""
+    """Return the nodes that follow the line's first node of their round, bool [P]."""
     betting = tree.betting
     below = np.zeros(len(betting), bool)
     start = np.array(line.nodes)
@@ -242,7 +242,7 @@ class DealtReader:
           random: Consumed.
 
         Returns:
-          int [H, n], chance outcomes, as `examples[player][round]`.
+          Chance outcomes, as `examples[player][round]`, int [H, n].
 
         Raises:
           GameTooLargeError: If there are too many deals to list them.

@@ -51,7 +51,7 @@ class PublicTree(NamedTuple):
         return int(ranks([self.payoff_keys]).max()) + 1
 
     def up_to(self, nodes: np.ndarray) -> np.ndarray:
-        """Return bool [P], some nodes and all of their ancestors."""
+        """Return some nodes and all of their ancestors, bool [P]."""
         keep = np.zeros(len(self.betting), bool)
         while len(nodes):
             nodes = np.unique(nodes)

@@ -30,7 +30,7 @@ class PublicTreeRules(BatchedRules, Protocol):
     """
 
     def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return integers [n] or [n, k], a key of the player's private state.
+        """Return a key of the player's private state, integers [n] or [n, k].
 
         The private state is everything that the player was dealt so far, public cards
         included. The method is called at decisions of both players and at terminal

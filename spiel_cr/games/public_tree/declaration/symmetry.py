@@ -106,7 +106,7 @@ class Symmetry:
     def _drawn(
         self, r: int, player: int, purpose: str, signals: np.ndarray
     ) -> np.ndarray:
-        """Return float64 [n], a fixed random number for each private state."""
+        """Return a fixed random number for each private state, float64 [n]."""
         drawn = self._draws.get((r, player, purpose), np.zeros(0))
         most = int(signals.max()) + 1
         if most > len(drawn):
@@ -123,7 +123,7 @@ class Symmetry:
           deals: Some of its deals.
 
         Returns:
-          int64 [2, n], numbers of information, which are `above` in the next round.
+          Numbers of information, which are `above` in the next round, int64 [2, n].
         """
         informations = np.full((2, len(deals.probabilities)), -1)
         for player in range(2):

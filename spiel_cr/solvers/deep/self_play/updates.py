@@ -270,7 +270,7 @@ class SelfPlay(Training):
         return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the policies of the means of parameters.
+        """Return the strategies of the networks with averaged parameters.
 
         Returns:
           Action probabilities by logical sequence, float64 [S], for each player.
