@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import c_reference, peers
 from benchmarks.document import Column, over_seeds, ratio, spaced
-from benchmarks.frame import Axis, Benchmark, Row, Table
+from benchmarks.frame import Axis, Benchmark, FactsTable, Row
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.adapters import registry
@@ -52,7 +52,7 @@ def measure(game: str, seed: int, solver: str, seconds: float) -> Row:
         return row | {"missing": f"{type(error).__name__}: {error}"}
 
 
-def _solve(solver: peers.Solver, game: str, seed: int, seconds: float) -> Row:
+def _solve(solver: peers.PeerSolver, game: str, seed: int, seconds: float) -> Row:
     missing = registry.missing_reason(solver.entry)
     if missing is not None:
         raise MissingError(missing)
@@ -175,8 +175,8 @@ BENCHMARK = Benchmark(
     measure,
     AXES,
     (
-        Table("NashConv at equal time.", _SUMMARY, lines=_summary),
-        Table("All solvers.", _ALL, 2, _compared, "game"),
+        FactsTable("NashConv at equal time.", _SUMMARY, lines=_summary),
+        FactsTable("All solvers.", _ALL, 2, _compared, "game"),
     ),
     failures,
     note="cfr-iterations",

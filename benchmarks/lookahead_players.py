@@ -15,7 +15,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from benchmarks.document import PEAK, Column
-from benchmarks.frame import Axis, Benchmark, Row, Table
+from benchmarks.frame import Axis, Benchmark, FactsTable, Row
 from benchmarks.games import game_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.evaluation.referee import play_match
@@ -161,5 +161,5 @@ BENCHMARK = Benchmark(
     "Play matches of lookahead players in large games.",
     measure,
     AXES,
-    (Table("Matches.", _MATCHES, 3),),
+    (FactsTable("Matches.", _MATCHES, 3),),
 )

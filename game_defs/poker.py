@@ -84,7 +84,7 @@ class PokerState(base.State):
         self.row = 0
         self.cards = 0
 
-    def bets(self) -> betting.Bets:
+    def bets(self) -> betting.BettingState:
         """Return the deals made and the bets so far."""
         return self.tree.bets[self.row]
 
@@ -369,7 +369,7 @@ def _public_text(deck: Deck, cards: int) -> str:
     )
 
 
-def _bets_text(bets: betting.Bets) -> str:
+def _bets_text(bets: betting.BettingState) -> str:
     return f"bets {bets.text}"
 
 

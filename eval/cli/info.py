@@ -27,8 +27,8 @@ from spiel_cr.solvers.representation import (
     PUBLIC_TREE,
     SIMULATOR,
     TREE,
+    FormRequirements,
     GameOptions,
-    Need,
     represent,
 )
 
@@ -59,7 +59,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     histories = estimate.estimate_histories(opened.game, rollouts=_ROLLOUTS)
     text = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {text} (an estimate)", file=sys.stderr)
-    need, options = Need({SIMULATOR: ""}), arguments.settings(GameOptions)
+    need, options = FormRequirements({SIMULATOR: ""}), arguments.settings(GameOptions)
     game, reason = represent(opened, options, need, progress=True)
     sizes, lines, more = _SIZES[reason.form](game)
     form = "" if reason.form == TREE else f", in {reason.form} form"

@@ -165,7 +165,7 @@ def run_round_robin(
         shown = config.progress and config.executor.is_in_process
         setup = instance, bots, config.seed, kind, shown
         for _ in tqdm(
-            log.map(config.executor, _Table, setup, {slot: slot for slot in plan}),
+            log.map(config.executor, _SlotWorker, setup, {slot: slot for slot in plan}),
             total=len(plan),
             initial=done,
             desc="tournament",
@@ -288,7 +288,7 @@ def _same_run(settings: Record, new: Record) -> Record:
     return settings
 
 
-class _Table:
+class _SlotWorker:
     """A worker that plays slots with bots that are made once."""
 
     def __init__(

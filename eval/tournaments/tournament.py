@@ -170,7 +170,7 @@ class _Matches:
         late = [_late_moves(bot) for bot in seated]
         policies = [policy_of(bot) for bot in seated]
         queries = [table_queries(policy) for policy in policies]
-        programs = referee.ProgramCounter()
+        programs = referee.CompilationCounter()
         match = referee.play_match(
             instance,
             seated,

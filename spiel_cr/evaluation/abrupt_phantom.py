@@ -15,7 +15,7 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.evaluation.result import ResponseValue
-from spiel_cr.games.phantom.abrupt import AbruptGame, Infosets, Leaves
+from spiel_cr.games.phantom.abrupt import AbruptGame, AbruptInfosets, Leaves
 from spiel_cr.games.phantom.phantom_queries import path_batch
 from spiel_cr.policies.queries import query_batch
 from spiel_cr.solvers.checkpoint import Keeper
@@ -98,7 +98,7 @@ class AbruptEvaluation:
         return reach
 
     def _probabilities(
-        self, player: int, infosets: Infosets, rows: np.ndarray
+        self, player: int, infosets: AbruptInfosets, rows: np.ndarray
     ) -> np.ndarray:
         """Query the policy at some infosets and check its answers.
 

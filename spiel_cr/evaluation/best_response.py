@@ -20,7 +20,7 @@ from spiel_cr.common.messages import announce, is_wanted, listening
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.response_matches import (
-    Played,
+    ResponseMatch,
     ResponseMatches,
     returns_of,
     state_responder,
@@ -281,7 +281,7 @@ def _play_matches(
     config: ResponseConfig,
     executor: Executor,
     responder: pyspiel.Bot,
-) -> list[Played]:
+) -> list[ResponseMatch]:
     """Play the matches of a responder.
 
     Worker processes make responders on states again; responders on a represented game

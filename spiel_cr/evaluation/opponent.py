@@ -49,8 +49,8 @@ from spiel_cr.solvers.representation import (
     PHANTOM,
     PUBLIC_TREE,
     SIMULATOR,
+    FormRequirements,
     GameOptions,
-    Need,
     SimulatedGame,
     choose_form,
     represent,
@@ -337,7 +337,7 @@ def build_for_evaluation(
     opened = open_game(game)
     options = GameOptions(memory_limit=memory_limit)
     others = (PUBLIC_TREE, SIMULATOR) if worlds else (PUBLIC_TREE, PHANTOM, SIMULATOR)
-    need = Need(dict.fromkeys(others, ""), worlds, observations=True)
+    need = FormRequirements(dict.fromkeys(others, ""), worlds, observations=True)
     source: Openable = opened
     if seconds < math.inf or solved is not None:
         chosen = choose_form(opened, options, need).form

@@ -120,7 +120,7 @@ def statistics_of(bot: pyspiel.Bot) -> Statistics | None:
     return bot.statistics if isinstance(bot, KeepsStatistics) else None
 
 
-class ProgramCounter:
+class CompilationCounter:
     """An observer that counts JAX functions compiled before each player's actions.
 
     A bot's record begins when the bot is made, so it includes functions that were

@@ -31,7 +31,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.tree_subgames import decision_of_bot
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
-from spiel_cr.solvers.cfr.solver import State
+from spiel_cr.solvers.cfr.solver import SolverState
 from spiel_cr.solvers.mccfr import choice, mccfr
 from spiel_cr.solvers.representation import represent
 
@@ -190,11 +190,11 @@ class OOSBot(PolicyPlayer):
         return self._clock.statistics
 
     @property
-    def memory(self) -> State:
+    def memory(self) -> SolverState:
         """The solver's state, with its random numbers; for `remember`."""
         return self._solver.state
 
-    def remember(self, memory: State) -> None:
+    def remember(self, memory: SolverState) -> None:
         """Restore a memory, so that the bot answers as it did with that memory."""
         self._solver.state = memory
 

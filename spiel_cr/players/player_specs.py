@@ -32,8 +32,8 @@ from spiel_cr.solvers.representation import (
     PHANTOM,
     PUBLIC_TREE,
     SIMULATOR,
+    FormRequirements,
     GameOptions,
-    Need,
     RepresentedGame,
     SimulatedGame,
     represent,
@@ -339,7 +339,9 @@ def prepare(
         rejected[PUBLIC_TREE] = ""
     options = GameOptions(memory_limit=memory_limit)
     try:
-        return represent(opened, options, Need(rejected, observations=True))[0]
+        return represent(
+            opened, options, FormRequirements(rejected, observations=True)
+        )[0]
     except GameTooLargeError as error:
         unable = [spec for spec in specs if not spec.simulates]
         if not unable:

@@ -26,7 +26,7 @@ from spiel_cr.policies.queries import shares
 REMEMBERED = 200_000
 
 
-class Answer(NamedTuple):
+class LegalProbabilities(NamedTuple):
     """A policy's answer at one information state.
 
     Attributes:
@@ -70,9 +70,9 @@ class Answers:
         self._policy = policy
         self._player = player
         self._by_legal_actions = by_legal_actions(policy)
-        self._answers: dict[str | tuple[int, ...], Answer] = {}
+        self._answers: dict[str | tuple[int, ...], LegalProbabilities] = {}
 
-    def __call__(self, state: pyspiel.State) -> Answer:
+    def __call__(self, state: pyspiel.State) -> LegalProbabilities:
         """Return the policy's answer at a state where its player acts."""
         if self._by_legal_actions:
             key: str | tuple[int, ...] = tuple(state.legal_actions())
@@ -90,14 +90,16 @@ class Answers:
         actions, _, ends, _ = self(state)
         return actions[bisect.bisect_right(ends, number)]
 
-    def _ask(self, state: pyspiel.State) -> Answer:
+    def _ask(self, state: pyspiel.State) -> LegalProbabilities:
         if type(self._policy) is openspiel_policy.UniformRandomPolicy:
             # If the legal actions differ at most states, this branch is used often.
             legal = state.legal_actions()
             count = len(legal)
             same = [1 / count] * count
             ends = [(place + 1) / count for place in range(count)]
-            return Answer(legal, same, ends, dict.fromkeys(legal, 1 / count))
+            return LegalProbabilities(
+                legal, same, ends, dict.fromkeys(legal, 1 / count)
+            )
         listed = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
         key = functools.partial(state.information_state_string, self._player)
@@ -112,7 +114,9 @@ class Answers:
         ends = list(itertools.accumulate(probabilities))
         # Random numbers are below 1, so the last end is set to 1 in spite of rounding.
         ends[-1] = 1.0
-        return Answer([a for a, _ in chosen], probabilities, ends, dict(chosen))
+        return LegalProbabilities(
+            [a for a, _ in chosen], probabilities, ends, dict(chosen)
+        )
 
 
 def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:

@@ -7,8 +7,8 @@ import numpy as np
 from spiel_cr.common.arrays import Groups
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
     HandMatrix,
-    Hands,
     PayoffMatrix,
     SparseMatrix,
 )
@@ -171,8 +171,8 @@ class _Sorted:
         return SparseMatrix(round, shape, entries)
 
 
-def _pick(hands: Hands, kept: np.ndarray, place: np.ndarray) -> Hands:
-    picked = Hands(*(field[kept] for field in hands))
+def _pick(hands: BoardHands, kept: np.ndarray, place: np.ndarray) -> BoardHands:
+    picked = BoardHands(*(field[kept] for field in hands))
     return picked._replace(signal=place[picked.signal])
 
 

@@ -252,8 +252,9 @@ def _sample(
     max_depth = len(draws) - 1
 
     def down(
-        d: jax.Array, carried: tuple[descent.Front, descent.Visit]
-    ) -> tuple[descent.Front, descent.Visit]:
+        d: jax.Array,
+        carried: tuple[descent.TrajectoryPositions, descent.TrajectoryVisits],
+    ) -> tuple[descent.TrajectoryPositions, descent.TrajectoryVisits]:
         front, visits = carried
         visit, front = descent.descend(at_level, front, draws[d])
         return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
@@ -295,7 +296,7 @@ def _sample(
 
 def _start(
     tree: SubgameTree, batch: descent.Batch, strategy: jax.Array, draw: jax.Array
-) -> tuple[jax.Array, descent.Front]:
+) -> tuple[jax.Array, descent.TrajectoryPositions]:
     """int32 [B], the root of each trajectory; and all trajectories there.
 
     Roots are drawn by the opponent's reach, too, for the resolving player's updates.
@@ -314,7 +315,7 @@ def _start(
     scaled = reach / jnp.where(total > 0, total, 1)
     place = _locate(jnp.where(total > 0, scaled, tree.share), draw)
     weight = jnp.full(draw.shape, total / draw.size, draw.dtype)
-    return place, descent.Front(tree.root[place], weight)
+    return place, descent.TrajectoryPositions(tree.root[place], weight)
 
 
 def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:

@@ -102,7 +102,7 @@ class GameOptions:
             read_budget(self.hand_buckets, "hand_buckets")
 
 
-class Need(NamedTuple):
+class FormRequirements(NamedTuple):
     """Requirements of a task on the representation of a game.
 
     Attributes:
@@ -146,7 +146,7 @@ RepresentedGame: TypeAlias = GameTree | PublicTreeGame | PhantomGame | Simulated
 def represent(
     game: Openable,
     options: GameOptions | None = None,
-    need: Need | None = None,
+    need: FormRequirements | None = None,
     *,
     progress: bool = False,
 ) -> tuple[RepresentedGame, Reason]:
@@ -169,7 +169,7 @@ def represent(
         simulated.
     """
     options = GameOptions() if options is None else options
-    need = Need({}) if need is None else need
+    need = FormRequirements({}) if need is None else need
     # A game written in Python may have unrelated attributes.
     source: Any = game if isinstance(game, RepresentedGame) else open_game(game)
     if need.features is not None:
@@ -226,7 +226,9 @@ _BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] 
 }
 
 
-def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Reason:
+def choose_form(
+    game: GameForm | Opened, options: GameOptions, need: FormRequirements
+) -> Reason:
     """Choose a form without building anything; takes a second at most.
 
     Args:
@@ -271,7 +273,9 @@ def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Re
     return Reason(TREE)
 
 
-def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason:
+def _preferred(
+    opened: Opened, memory_limit: memory.Limit, need: FormRequirements
+) -> Reason:
     """Return the form that a game declares, if the game is large, or the tree.
 
     Public trees are also used for games with deals of probability zero, which
@@ -297,7 +301,10 @@ def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason
 
 
 def _reason_to_simulate(
-    opened: Opened, options: GameOptions, need: Need, error: GameTooLargeError
+    opened: Opened,
+    options: GameOptions,
+    need: FormRequirements,
+    error: GameTooLargeError,
 ) -> Reason:
     """Return the reason for simulating a game whose tree is too large.
 

@@ -22,8 +22,8 @@ from spiel_cr.solvers.representation import (
     PUBLIC_TREE,
     SIMULATOR,
     TREE,
+    FormRequirements,
     GameOptions,
-    Need,
     RepresentedGame,
     checkpoint_form,
 )
@@ -198,7 +198,7 @@ class Task:
         """
         return self.algorithm.family.makers[represented.kind](represented, self)
 
-    def need(self) -> Need:
+    def need(self) -> FormRequirements:
         """Return the requirements on the form of the game."""
         family, options = self.algorithm.family, self.options
         refused = {
@@ -231,7 +231,7 @@ class Task:
                 f"workers out, or use form='simulator' (--form simulator)"
             )
         config = self.algorithm.config
-        return Need(
+        return FormRequirements(
             refused,
             prefers_declared=family.iterates,
             features=config.features if _reads_tensors(config) else None,

@@ -19,7 +19,7 @@ from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import node_probabilities
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import representation
-from spiel_cr.solvers.representation import GameOptions, Need, choose_form
+from spiel_cr.solvers.representation import FormRequirements, GameOptions, choose_form
 from tests.support.commands import refused, run, told
 from tests.support.kuhn_public_tree import kuhn
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -136,7 +136,7 @@ def ranges():
 
 
 def test_ranges_prefer_signals(ranges):
-    found = choose_form(open_game(ranges), GameOptions(), Need({}))
+    found = choose_form(open_game(ranges), GameOptions(), FormRequirements({}))
     assert found.form == "public-tree" and "deals of probability zero" in found.text
     with pytest.raises(
         InvalidGameError, match=r"lists 1,\d{3},\d{3} deals .* fail there"

@@ -338,7 +338,7 @@ def first_title(game, name):
 def test_pictures_without_any_point_are_drawn():
     """As of a run that was interrupted before its first curve."""
     (axis,) = figures.panels(size=(5, 4))
-    curves._draw(axis, [curves.Series("cfr+", [], True, True)])
+    curves._draw(axis, [curves.Curve("cfr+", [], True, True)])
     figures.save_svg(axis.figure, io.StringIO())
 
 

@@ -56,7 +56,7 @@ def slow_solver(time, seconds, *, overhead=0.0):
         None,
         (),
         State((), np.zeros((), np.int32)),
-        solver_module.Program(advance, config, np.dtype(np.float64)),
+        solver_module.SolverFunctions(advance, config, np.dtype(np.float64)),
     )
     return solver, chunks
 

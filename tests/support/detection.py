@@ -15,7 +15,7 @@ import pyspiel
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.tree.tree import GameTree
 
@@ -43,7 +43,7 @@ class Detected(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class DealReader:
-    """The `game.Reader` of a game whose deals are listed: by player, their signals."""
+    """A `PrivateStateReader` for listed deals: by player, their private states."""
 
     signals: tuple[dict[Actions, int], dict[Actions, int]]
 
@@ -167,7 +167,7 @@ def _sure(deals: list[Actions]) -> Actions:
 
 def _factors(
     tree: GameTree, table: _Sorted, signals: tuple[Any, ...]
-) -> tuple[tuple[SparseMatrix, ...], Terms]:
+) -> tuple[tuple[SparseMatrix, ...], LeafTerms]:
     """The payoff matrices of leaves as matrices times stakes."""
     h = tree.histories
     chance = np.broadcast_to(h.chance, len(h))
@@ -207,6 +207,6 @@ def _factors(
             payoff_matrices.append(SparseMatrix(number, matrix.shape, entries))
         terms.append((place, payoff_matrix, sign * size * shapes[payoff_matrix][1]))
     leaf, payoff_matrix, stake = zip(*sorted(terms), strict=True)
-    return tuple(payoff_matrices), Terms(
+    return tuple(payoff_matrices), LeafTerms(
         np.array(leaf, np.int32), np.array(payoff_matrix, np.int32), np.array(stake)
     )

@@ -8,7 +8,7 @@ import pyspiel
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 PASS, BET = 0, 1
@@ -54,7 +54,7 @@ def kuhn() -> PublicTreeGame:
         SparseMatrix(0, (3, 3), Payoffs(*pairs, values))
         for values in (won, np.full(6, 1 / 6))
     )
-    terms = Terms(
+    terms = LeafTerms(
         leaf=np.array([node for node, _, _ in ends], np.int32),
         matrix=np.array([int(who >= 0) for _, _, who in ends], np.int32),
         stake=np.array(

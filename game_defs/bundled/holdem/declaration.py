@@ -13,13 +13,17 @@ import pyspiel
 from game_defs.bundled.holdem import betting as public_tree
 from game_defs.bundled.holdem import public_tree as dealing
 from game_defs.bundled.holdem import strengths
-from game_defs.bundled.holdem.betting import Deal, PublicTree
-from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
+from game_defs.bundled.holdem.betting import Deal, HoldemTree
+from game_defs.bundled.holdem.public_tree import (
+    HoldemDeals,
+    PublicCards,
+    RoundPrivateStates,
+)
 from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import rules_of
 
 
-class Hands(NamedTuple):
+class HoldemHands(NamedTuple):
     """One player's n hands on all boards, ordered by board.
 
     Attributes:
@@ -38,7 +42,7 @@ class Hands(NamedTuple):
     weight: np.ndarray
 
 
-class Kernel(NamedTuple):
+class HoldemMatrix(NamedTuple):
     """Payoff matrix that compares the private states of both players in one round.
 
     Attributes:
@@ -51,11 +55,11 @@ class Kernel(NamedTuple):
 
     round: int
     shape: tuple[int, int]
-    hands: tuple[Hands, Hands]
+    hands: tuple[HoldemHands, HoldemHands]
     showdown: bool
 
 
-class Terms(NamedTuple):
+class HoldemPayoffs(NamedTuple):
     """Payoffs at terminal nodes: player 0 receives the stake times the payoff matrix.
 
     Attributes:
@@ -81,10 +85,10 @@ class Declaration(NamedTuple):
       reader: Object that finds and names the private states of OpenSpiel states.
     """
 
-    betting: PublicTree
+    betting: HoldemTree
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    payoff_matrices: tuple[Kernel, ...]
-    terms: Terms
+    payoff_matrices: tuple[HoldemMatrix, ...]
+    terms: HoldemPayoffs
     reader: HandReader
 
 
@@ -103,17 +107,17 @@ def public_tree_of_universal_poker(
         remedy.
     """
     rules = rules_of(game)
-    deals = Deals(rules, suits=suits)
+    deals = HoldemDeals(rules, suits=suits)
 
-    def play(last: Boards) -> PublicTree:
+    def play(last: PublicCards) -> HoldemTree:
         return public_tree.play(game, rules, _decisive(deals, last))
 
     return declare(deals, play)
 
 
 def declare(
-    deals: Deals,
-    bets: Callable[[Boards], PublicTree],
+    deals: HoldemDeals,
+    bets: Callable[[PublicCards], HoldemTree],
     reader: type[HandReader] = HandReader,
 ) -> Declaration:
     """Declare a game of hands and bets.
@@ -153,7 +157,7 @@ def declare(
         payoff_matrices.append(
             _matrix(deals, round, signals, boards, behind, bool(showdown))
         )
-    terms = Terms(
+    terms = HoldemPayoffs(
         ends.astype(np.int32),
         matrix.reshape(-1).astype(np.int32),
         tree.stake[ends],
@@ -165,7 +169,9 @@ def declare(
     )
 
 
-def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
+def _strengths(
+    deals: HoldemDeals, boards: PublicCards, board: np.ndarray
+) -> np.ndarray:
     """Return int32 [b, H], the strengths of all hands on some canonical boards."""
     suits = deals.rules.deck.num_suits
     public = boards.every.cards[boards.canonical[board]]
@@ -178,7 +184,7 @@ def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
     )
 
 
-def _decisive(deals: Deals, boards: Boards) -> Deal:
+def _decisive(deals: HoldemDeals, boards: PublicCards) -> Deal:
     """Return a deal that player 0 wins, or any deal if every showdown is a tie."""
     tie = None
     for board in range(len(boards.canonical)):
@@ -202,13 +208,13 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
 
 
 def _matrix(
-    deals: Deals,
+    deals: HoldemDeals,
     round: int,
-    signals: list[Signals],
-    boards: Boards,
+    signals: list[RoundPrivateStates],
+    boards: PublicCards,
     behind: np.ndarray,
     showdown: bool,
-) -> Kernel:
+) -> HoldemMatrix:
     """Return the payoff matrix of the private states of a round.
 
     Args:
@@ -234,7 +240,7 @@ def _matrix(
         number = player_signals.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
         both.append(
-            Hands(
+            HoldemHands(
                 number[board, hand],
                 board.astype(np.int32),
                 deals.hands.cards[hand].astype(np.int8),
@@ -243,4 +249,4 @@ def _matrix(
             )
         )
     shape = len(signals[0].hand), len(signals[1].hand)
-    return Kernel(round, shape, (both[0], both[1]), showdown)
+    return HoldemMatrix(round, shape, (both[0], both[1]), showdown)

@@ -7,7 +7,11 @@ import pyspiel
 
 from game_defs import base
 from game_defs.bundled.holdem import betting
-from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
+from game_defs.bundled.holdem.public_tree import (
+    HoldemDeals,
+    PublicCards,
+    RoundPrivateStates,
+)
 
 
 class HandReader:
@@ -15,9 +19,9 @@ class HandReader:
 
     def __init__(
         self,
-        deals: Deals,
-        boards: Sequence[Boards],
-        signals: Sequence[Sequence[Signals]],
+        deals: HoldemDeals,
+        boards: Sequence[PublicCards],
+        signals: Sequence[Sequence[RoundPrivateStates]],
     ) -> None:
         """Store the tables for the look-ups.
 
@@ -47,7 +51,7 @@ class HandReader:
 
         Args:
           player: Player that holds the hand.
-          hand: Private cards, in any order, numbered as in `cards.Deck`.
+          hand: Private cards, in any order, numbered as in `cards.HoldemDeck`.
           public: Public cards that were dealt after the first ones, deal by deal.
 
         Raises:

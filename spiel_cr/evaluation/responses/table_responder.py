@@ -48,7 +48,7 @@ _HABITS = ("usual", "times", "compared")
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
 
 
-class _Steps(NamedTuple):
+class _ResponderDecisions(NamedTuple):
     """Decisions of the responder in matches; int64 [n] each.
 
     Attributes:
@@ -177,7 +177,7 @@ class TableResponder:
         half = random.random(count) < 0.5
         varied = half if compares else np.full(count, self._varies())
         unplanned = Unplanned(self.setting, varied)
-        steps: list[_Steps] = []
+        steps: list[_ResponderDecisions] = []
 
         def respond(
             positions: Positions, there: np.ndarray, games: np.ndarray
@@ -197,7 +197,11 @@ class TableResponder:
             chosen = np.where(arm == last, -1, arm)
             unplanned.fill(positions, there, games, chosen, random)
             depth = decided[games]
-            steps.append(_Steps(depth, games, row, chosen, tries, trusted, habit, arm))
+            steps.append(
+                _ResponderDecisions(
+                    depth, games, row, chosen, tries, trusted, habit, arm
+                )
+            )
             decided[games] += 1
             return chosen
 
@@ -267,7 +271,7 @@ class TableResponder:
         error = math.sqrt(((squares / number - mean**2) / number).sum())
         return bool(mean[1] > mean[0] + _CLEARLY * error)
 
-    def _learn(self, steps: list[_Steps], returns: np.ndarray) -> None:
+    def _learn(self, steps: list[_ResponderDecisions], returns: np.ndarray) -> None:
         """Move means towards the returns, starting with the last decisions.
 
         Args:
@@ -276,10 +280,12 @@ class TableResponder:
         """
         if not steps:
             return
-        joined = _Steps(*(np.concatenate(part) for part in zip(*steps, strict=True)))
+        joined = _ResponderDecisions(
+            *(np.concatenate(part) for part in zip(*steps, strict=True))
+        )
         for now in range(int(joined.depth.max()), -1, -1):
             at = np.flatnonzero(joined.depth == now)
-            here = _Steps(*(part[at] for part in joined))
+            here = _ResponderDecisions(*(part[at] for part in joined))
             known, rows = here.row >= 0, here.row
             for means, visits, place, arm, some in (
                 (self._mean, self._visits, rows, here.action, known),

@@ -39,7 +39,7 @@ from spiel_cr.games.opening.opened import Opened
 _SEQUENCE, _WORKING = 16, 9e8
 
 
-class Attempts(NamedTuple):
+class CellOrders(NamedTuple):
     """Orders of m cells, by number; the continuations of an order are consecutive.
 
     Attributes:
@@ -53,7 +53,7 @@ class Attempts(NamedTuple):
     following: np.ndarray
 
 
-class Knowledge(NamedTuple):
+class AbruptKnowledge(NamedTuple):
     """One player's knowledge in the worlds of a form.
 
     Attributes:
@@ -83,10 +83,10 @@ class Form(NamedTuple):
     stones: np.ndarray
     owners: tuple[int, ...]
     cells: np.ndarray
-    knowledge: tuple[Knowledge, Knowledge]
+    knowledge: tuple[AbruptKnowledge, AbruptKnowledge]
 
 
-class Infosets(NamedTuple):
+class AbruptInfosets(NamedTuple):
     """Infosets of one player that have the same outcomes.
 
     Attributes:
@@ -122,9 +122,9 @@ class AbruptGame:
     cells: int
     wins: np.ndarray
     free: np.ndarray
-    attempts: tuple[Attempts, ...]
+    attempts: tuple[CellOrders, ...]
 
-    def infosets(self, player: int) -> Iterator[Infosets]:
+    def infosets(self, player: int) -> Iterator[AbruptInfosets]:
         """Yield a player's infosets by outcomes; prefixes of outcomes come first."""
         none = np.zeros(1, np.int64)
         above = [("", none, none)]
@@ -152,7 +152,7 @@ class AbruptGame:
         outcomes: str,
         player_stones: np.ndarray,
         rejected_by: np.ndarray,
-    ) -> Infosets:
+    ) -> AbruptInfosets:
         """Return the infosets with these outcomes before a decision.
 
         The other player may have been rejected by the player's stones at all of its
@@ -174,9 +174,11 @@ class AbruptGame:
                 spare[fits] = cell
             possible &= spare >= 0
         possible &= len(outcomes) + player < self.cells
-        return Infosets(outcomes, player_stones, rejected_by, possible, spare)
+        return AbruptInfosets(outcomes, player_stones, rejected_by, possible, spare)
 
-    def histories(self, player: int, some: Infosets, rows: np.ndarray) -> np.ndarray:
+    def histories(
+        self, player: int, some: AbruptInfosets, rows: np.ndarray
+    ) -> np.ndarray:
         """Return int16 [r, L], OpenSpiel's actions that lead to some infosets.
 
         The other player only places a stone if it rejects the next move, or if an
@@ -237,7 +239,7 @@ class Leaves:
     def run(self, count: int) -> None:
         """Enumerate some more pieces, one for each pair of first attempts."""
         start = time.perf_counter()
-        knowledge = Knowledge("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
+        knowledge = AbruptKnowledge("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
         board = np.zeros((2, 1), np.int64), (), np.zeros((0, 1), np.int8)
         for piece in range(self.iterations, self.iterations + count):
             only = divmod(piece, self.game.cells)
@@ -271,7 +273,7 @@ class Leaves:
             )
             reach = self.reach[player][actor.outcomes][orders].sum(axis=0)
             rejected_by = tuple((*actor.rejected_by[w], s) for w, s in ways)
-            failed = Knowledge(actor.outcomes + "F", rejected_by, orders, reach)
+            failed = AbruptKnowledge(actor.outcomes + "F", rejected_by, orders, reach)
             self._attempt(
                 form._replace(knowledge=_pair(player, failed, other)), only[1:]
             )
@@ -307,7 +309,7 @@ class Leaves:
         after[player] = stones[world, place]
         cells = np.concatenate([form.cells[:, world], free[world, place][None]])
         orders, reach = orders[:, world, place], reach[world, place]
-        got = Knowledge(actor.outcomes + "S", actor.rejected_by, orders, reach)
+        got = AbruptKnowledge(actor.outcomes + "S", actor.rejected_by, orders, reach)
         same = other._replace(orders=other.orders[:, world], reach=other.reach[world])
         knowledge = _pair(player, got, same)
         self._attempt(Form(after, (*form.owners, player), cells, knowledge), only[1:])
@@ -331,8 +333,8 @@ class Leaves:
 
 
 def _pair(
-    player: int, actor: Knowledge, other: Knowledge
-) -> tuple[Knowledge, Knowledge]:
+    player: int, actor: AbruptKnowledge, other: AbruptKnowledge
+) -> tuple[AbruptKnowledge, AbruptKnowledge]:
     return (actor, other) if player == 0 else (other, actor)
 
 
@@ -375,6 +377,6 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
         following = np.full(taken.shape, -1, np.int32)
         following[~taken] = np.arange(len(tried) * (cells - m))
         free = np.nonzero(~taken)[1].reshape(len(tried), -1).astype(np.int8)
-        attempts.append(Attempts(tried, free, following))
+        attempts.append(CellOrders(tried, free, following))
         tried = np.column_stack([np.repeat(tried, cells - m, axis=0), free.ravel()])
     return AbruptGame(opened.game, rules, cells, table, outside, tuple(attempts))

@@ -387,7 +387,7 @@ def phantom_game(
         )
     announce(f"walking the worlds of {opened.game}", progress=progress)
     worlds = walk_worlds(opened.game, rules, memory_limit)
-    room = footprint.Room(opened.game, memory_limit)
+    room = footprint.MemoryCounter(opened.game, memory_limit)
     with ThreadPoolExecutor(2) as both:
         first, second = both.map(lambda p: walk_side(worlds, p, room.take), (0, 1))
     return PhantomGame(opened.game, rules, worlds, (first, second))

@@ -102,7 +102,7 @@ def _ahead(worlds: Worlds, player: int) -> tuple[_Ahead, _Ahead]:
     return result[0], result[1]
 
 
-class _Level:
+class _SideLevel:
     """The infosets after the same number of the player's attempts."""
 
     def __init__(self, worlds: Worlds, tried: np.ndarray, first: int) -> None:
@@ -151,7 +151,7 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
     counts, actions, where = [], [], []
     first, answers_of_all = 1, worlds.num_answers
     while len(in_world):
-        level = _Level(worlds, tried, first)
+        level = _SideLevel(worlds, tried, first)
         first += len(level.actions)
         take(0, len(level.actions))
         counts.append(level.num_actions)
@@ -208,7 +208,7 @@ def _attempt(
     worlds: Worlds,
     decisions: _Ahead,
     ends: _Ahead,
-    level: _Level,
+    level: _SideLevel,
     infosets: np.ndarray,
     in_world: np.ndarray,
     attempt: int,

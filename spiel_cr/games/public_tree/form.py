@@ -24,14 +24,14 @@ from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.public_tree import matrix_operators
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.places import (
-    Places,
+    PlayerPlaces,
     join_slices,
     layout_of,
     place,
     slices_of,
 )
 from spiel_cr.games.public_tree.products import ConstantRows, ConstantTotal, Product
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms, ancestors
 from spiel_cr.games.public_tree.public_terms import (
     Constants,
     Parents,
@@ -55,7 +55,7 @@ def build_sequence_form(
     betting: Betting,
     parents: Parents,
     payoff_matrices: Sequence[PayoffMatrix],
-    terms: Terms,
+    terms: LeafTerms,
     *,
     products: bool | None = None,
 ) -> layout.SequenceForm:
@@ -145,7 +145,7 @@ class _Coupling:
     """
 
     def __init__(
-        self, player: int, plans: tuple[Places, Places], terms: PublicTerms
+        self, player: int, plans: tuple[PlayerPlaces, PlayerPlaces], terms: PublicTerms
     ) -> None:
         self.player, self.terms = player, terms
         self.plan, self.other = plans[player], plans[1 - player]
@@ -287,7 +287,7 @@ class _Coupling:
 
 
 def _level(
-    plan: Places,
+    plan: PlayerPlaces,
     number: int,
     sources: Sequence[np.ndarray],
     zero: int,
@@ -372,7 +372,7 @@ def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
     return sums
 
 
-def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
+def _infoset_scales(plan: PlayerPlaces, below: np.ndarray) -> list[list[np.ndarray]]:
     """Return the sum of absolute payoffs below each infoset.
 
     Args:

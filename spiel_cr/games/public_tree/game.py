@@ -31,9 +31,9 @@ from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.public_nodes import (
     Betting,
     Finder,
+    LeafTerms,
+    PrivateStateReader,
     PublicDecisions,
-    Reader,
-    Terms,
     ancestors,
 )
 from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
@@ -66,8 +66,8 @@ class PublicTreeGame:
     betting: Betting
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     payoff_matrices: tuple[PayoffMatrix, ...]
-    terms: Terms
-    reader: Reader
+    terms: LeafTerms
+    reader: PrivateStateReader
 
     @property
     def num_rounds(self) -> int:

@@ -40,7 +40,7 @@ from spiel_cr.games.public_tree.block_operators import (
     columns,
     number_within,
 )
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
+from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.games.sequence_form.packing import groups
 
 # Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
@@ -393,15 +393,17 @@ def hands_cost(matrix: HandMatrix, player: int) -> int:
     return boards * product + GATHER * gathered
 
 
-def _on_shared_boards(player_hands: Hands, opponent: Hands) -> tuple[Hands, Hands]:
+def _on_shared_boards(
+    player_hands: BoardHands, opponent: BoardHands
+) -> tuple[BoardHands, BoardHands]:
     """Return hands with weight on boards that both players have, with new numbers."""
     player_hands, opponent = (
-        Hands(*(np.asarray(field)[hands.weight != 0] for field in hands))
+        BoardHands(*(np.asarray(field)[hands.weight != 0] for field in hands))
         for hands in (player_hands, opponent)
     )
     shared = np.intersect1d(player_hands.board, opponent.board)
     player_hands, opponent = (
-        Hands(*(field[np.isin(hands.board, shared)] for field in hands))
+        BoardHands(*(field[np.isin(hands.board, shared)] for field in hands))
         for hands in (player_hands, opponent)
     )
     return (
@@ -410,12 +412,12 @@ def _on_shared_boards(player_hands: Hands, opponent: Hands) -> tuple[Hands, Hand
     )
 
 
-def _of_two_cards(hands: Hands, opponent: Hands) -> bool:
+def _of_two_cards(hands: BoardHands, opponent: BoardHands) -> bool:
     """Return whether two hands can share two cards, which are then subtracted twice."""
     return hands.cards.shape[1] == opponent.cards.shape[1] == 2
 
 
-def _keys(player_hands: Hands, opponent: Hands) -> list[np.ndarray] | None:
+def _keys(player_hands: BoardHands, opponent: BoardHands) -> list[np.ndarray] | None:
     """Return for each player int64 [hands], a number for each board and set of cards.
 
     None if a hand holds a card twice, or a hand of two cards is listed twice.
@@ -434,15 +436,15 @@ def _keys(player_hands: Hands, opponent: Hands) -> list[np.ndarray] | None:
     return keys
 
 
-def _agree(hands: Hands, opponent: Hands, keys: list[np.ndarray]) -> bool:
+def _agree(hands: BoardHands, opponent: BoardHands, keys: list[np.ndarray]) -> bool:
     """Return whether the same cards are equally strong in both players' hands."""
     _, i, j = np.intersect1d(keys[0], keys[1], True, True)
     return bool((hands.strength[i] == opponent.strength[j]).all())
 
 
 def _folds(
-    hands: Hands,
-    opponent: Hands,
+    hands: BoardHands,
+    opponent: BoardHands,
     keys: list[np.ndarray],
     num_private_states: int,
     sign: float,
@@ -479,7 +481,9 @@ def _folds(
     )
 
 
-def _showdowns(hands: Hands, opponent: Hands, num_private_states: int) -> Showdowns:
+def _showdowns(
+    hands: BoardHands, opponent: BoardHands, num_private_states: int
+) -> Showdowns:
     boards = 1 + int(hands.board.max())
     card, count = _card_places(hands, opponent, boards)
 
@@ -514,7 +518,7 @@ def _showdowns(hands: Hands, opponent: Hands, num_private_states: int) -> Showdo
 
 
 def _placed(
-    hands: Hands,
+    hands: BoardHands,
     card: np.ndarray,
     block: np.ndarray,
     slot: np.ndarray,
@@ -535,7 +539,7 @@ def _placed(
 
 
 def _card_places(
-    player_hands: Hands, opponent: Hands, boards: int
+    player_hands: BoardHands, opponent: BoardHands, boards: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], int]:
     """Number the cards of each board from 1.
 
@@ -565,7 +569,7 @@ def _round_up(size: int) -> int:
 
 
 def _strength_blocks(
-    player_hands: Hands, opponent: Hands, boards: int, room: int
+    player_hands: BoardHands, opponent: BoardHands, boards: int, room: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
     """Divide the hands of each board into blocks of neighbouring strengths.
 
@@ -622,7 +626,7 @@ def _strength_blocks(
     return (blocks[0], blocks[1]), level, most
 
 
-def _board_strength(hands: Hands) -> np.ndarray:
+def _board_strength(hands: BoardHands) -> np.ndarray:
     """Return int64 [hands], ranks in the order of boards, then of strengths."""
     return hands.board.astype(np.int64) << 32 | (
         hands.strength.astype(np.int64) + (1 << 31)
@@ -630,7 +634,7 @@ def _board_strength(hands: Hands) -> np.ndarray:
 
 
 def _signal_sums(
-    hands: Hands, slot: np.ndarray, num_slots: int, num_private_states: int
+    hands: BoardHands, slot: np.ndarray, num_slots: int, num_private_states: int
 ) -> PublicTreeSums:
     """Make the sums that turn values of slots into values of private states."""
     order = np.argsort(hands.signal, kind="stable")

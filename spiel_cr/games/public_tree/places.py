@@ -49,7 +49,7 @@ class Block(NamedTuple):
     start: int
 
 
-class Places(NamedTuple):
+class PlayerPlaces(NamedTuple):
     """Positions of one player's public decisions.
 
     Attributes:
@@ -69,7 +69,7 @@ class Places(NamedTuple):
     size: int
 
 
-def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
+def place(side: PublicSide, parents: Sequence[np.ndarray]) -> PlayerPlaces:
     """Choose levels, blocks and positions."""
     decisions = side.decisions
     depth, first = decisions.levels(), decisions.first_sequence
@@ -122,7 +122,7 @@ def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
             position[sequences] = offset + starts
         levels.append(blocks)
         offset += size
-    return Places(side, parents, levels, position, infoset, offset)
+    return PlayerPlaces(side, parents, levels, position, infoset, offset)
 
 
 def _parent_slices(
@@ -170,7 +170,7 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
     return tuple(result)
 
 
-def layout_of(plan: Places) -> layout.PositionMap:
+def layout_of(plan: PlayerPlaces) -> layout.PositionMap:
     """Return the positions of logical sequences and infosets."""
     arrays = functools.partial(_logical_places, plan)
     if plan.size <= _LARGE:
@@ -178,7 +178,7 @@ def layout_of(plan: Places) -> layout.PositionMap:
     return layout.PositionMap(arrays, plan.size)
 
 
-def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:
+def _logical_places(plan: PlayerPlaces) -> tuple[np.ndarray, np.ndarray]:
     """Return the arrays `sequences` and `infosets` of a `PositionMap`."""
     side = plan.side
     sizes = np.array([len(parent) for parent in plan.parents], np.int64)

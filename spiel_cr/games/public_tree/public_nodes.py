@@ -68,7 +68,7 @@ class Betting:
         return np.split(np.argsort(depth, kind="stable"), ends)
 
 
-class Terms(NamedTuple):
+class LeafTerms(NamedTuple):
     """Payoffs at leaves: player 0 gets stake · matrix, summed over the terms of a leaf.
 
     Attributes:
@@ -82,7 +82,7 @@ class Terms(NamedTuple):
     stake: np.ndarray
 
 
-class Reader(Protocol):
+class PrivateStateReader(Protocol):
     """Object that finds private states of OpenSpiel states, and names them."""
 
     def signal(self, state: pyspiel.State, player: int) -> int:

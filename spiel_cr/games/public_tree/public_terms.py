@@ -16,7 +16,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms, ancestors
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
 # Largest number of entries of a coupling that are listed.
@@ -89,7 +89,7 @@ class Constants(NamedTuple):
 
 
 def public_form(
-    betting: Betting, terms: Terms
+    betting: Betting, terms: LeafTerms
 ) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
     """Return both players' public decisions, and terms by last public sequences."""
     size = len(betting)

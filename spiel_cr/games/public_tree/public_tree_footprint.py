@@ -31,7 +31,7 @@ _GAMES = 3
 _HAND, _BLOCK = 120, 64
 
 
-class Size(NamedTuple):
+class PlayerSize(NamedTuple):
     """Numbers of a player's infosets and sequences in public-tree form.
 
     Attributes:
@@ -43,10 +43,10 @@ class Size(NamedTuple):
     sequences: int
 
 
-def size_of(signals: PublicTreeGame, player: int) -> Size:
+def size_of(signals: PublicTreeGame, player: int) -> PlayerSize:
     """Return the numbers of a player's infosets and sequences in public-tree form."""
     decisions = signals.public_decisions[player]
-    return Size(int(decisions.first_infoset[-1]), decisions.num_sequences)
+    return PlayerSize(int(decisions.first_infoset[-1]), decisions.num_sequences)
 
 
 def game_bytes(signals: PublicTreeGame) -> int:

@@ -20,8 +20,8 @@ from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.public_tree.declaration import declaration
 from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms
+from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 
 # Group of the entry points that declare bundled games, by name.
 _GROUP = "spiel_cr.public_tree"
@@ -123,12 +123,12 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
         betting=betting,
         parents=(tuple(first), tuple(second)),
         payoff_matrices=tuple(map(_matrix, declared.payoff_matrices)),
-        terms=Terms(*declared.terms),
+        terms=LeafTerms(*declared.terms),
         reader=declared.reader,
     )
 
 
 def _matrix(declared: Any) -> HandMatrix:
     first, second = declared.hands
-    hands = Hands(*first), Hands(*second)
+    hands = BoardHands(*first), BoardHands(*second)
     return HandMatrix(declared.round, declared.shape, hands, declared.showdown)

@@ -14,7 +14,7 @@ import numpy as np
 from spiel_cr.games.histories import TERMINAL
 
 
-class Bets(Protocol):
+class BetNodes(Protocol):
     """Nodes of the tree of bets, P of them; children are in ascending order of actions.
 
     Attributes:
@@ -45,7 +45,7 @@ class BoardRules(Protocol):
       held: float32 [H, cards], 1 if a hand has a card; each hand has one or two.
     """
 
-    bets: Bets
+    bets: BetNodes
     counts: tuple[int, ...]
     sizes: tuple[int, ...]
     held: np.ndarray

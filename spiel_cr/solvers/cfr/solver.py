@@ -60,7 +60,7 @@ class PlayerState(NamedTuple):
     values: jax.Array | None
 
 
-class State(Protocol):
+class SolverState(Protocol):
     """Interface of every solver's state, which is a NamedTuple of arrays."""
 
     @property
@@ -79,7 +79,7 @@ class Start(NamedTuple):
     problem: Any
 
 
-class Reader(Protocol):
+class StrategyReader(Protocol):
     """Reader of strategies from a state that has no `players`."""
 
     def average(self, state: Any, player: int) -> np.ndarray:
@@ -93,14 +93,14 @@ class Reader(Protocol):
 
 
 @runtime_checkable
-class PositionReader(Reader, Protocol):
+class PositionReader(StrategyReader, Protocol):
     """Reader of states that hold reach by position; used to evaluate large games."""
 
     def positions(self, state: Any, player: int) -> np.ndarray:
         """Return reach up to a factor per infoset, float [positions]."""
 
 
-class Program(NamedTuple):
+class SolverFunctions(NamedTuple):
     """Compiled function that advances a solver's state, and how to read that state.
 
     Attributes:
@@ -120,7 +120,7 @@ class Program(NamedTuple):
     dtype: np.dtype
     exponent: int = 0
     first: int = 0
-    reader: Reader | None = None
+    reader: StrategyReader | None = None
     consumes: bool = False
 
 
@@ -133,7 +133,7 @@ def jitted_loop(
     static: tuple[str, ...] = ("config",),
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return a jitted function that does a number of iterations, see `Program.advance`.
+    """Return a jitted function for `SolverFunctions.advance`.
 
     Args:
       step: One iteration: from a problem, a state and static settings, by name, to the
@@ -169,7 +169,7 @@ def jitted_loop(
     )
 
 
-def _check_state(state: Any, reader: Reader | None) -> None:
+def _check_state(state: Any, reader: StrategyReader | None) -> None:
     """Raise ValueError if a state of numpy arrays has values that no run produces."""
     if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
         raise ValueError("the state contains values that are not finite")
@@ -219,8 +219,8 @@ class Solver(IterativeSolver):
         self,
         form: layout.SequenceForm,
         problem: Any,
-        state: State | Start,
-        program: Program,
+        state: SolverState | Start,
+        program: SolverFunctions,
         *,
         buckets: Labels = (None, None),
         compile_seconds: float = 0.0,

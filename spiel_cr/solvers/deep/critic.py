@@ -12,7 +12,7 @@ import numpy as np
 
 from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.approximators import Approximator
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import ActingInfosets, Knowledge
 from spiel_cr.solvers.deep.reservoirs import Replay, Transitions
 from spiel_cr.solvers.deep.traversal import Strategy
 
@@ -81,7 +81,7 @@ class Critic:
                 continue
             rows, legal = moves.next_rows[continues], moves.next_legal[continues]
             sigma = strategy(
-                player, Seen(self._knowledge.player_rows(rows, player), legal)
+                player, ActingInfosets(self._knowledge.player_rows(rows, player), legal)
             )
             guess = np.where(legal, self(rows), 0)
             target[continues] = (sigma * guess).sum(axis=1)

@@ -15,11 +15,15 @@ from spiel_cr.solvers.deep.averages import Networks, RunningReach
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import Seen
-from spiel_cr.solvers.deep.outputs import Shape
-from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_of
-from spiel_cr.solvers.deep.tensors import Stepped
-from spiel_cr.solvers.deep.traversal import Task, in_chunks
+from spiel_cr.solvers.deep.infosets import ActingInfosets
+from spiel_cr.solvers.deep.outputs import PerceptronShape
+from spiel_cr.solvers.deep.strategies import (
+    IterateEnsemble,
+    SampledStrategies,
+    behaviour_of,
+)
+from spiel_cr.solvers.deep.tensors import SimulatedTensors
+from spiel_cr.solvers.deep.traversal import PlayerSampling, in_chunks
 
 # Purposes of random numbers. Each has a separate generator in every iteration.
 _SAMPLES, _FITS, _BANK, _CRITIC = range(4)
@@ -44,7 +48,11 @@ class DeepSolver(Training):
     """
 
     def __init__(
-        self, game: GameTree | Stepped, config: DeepConfig | str, *, seed: int = 0
+        self,
+        game: GameTree | SimulatedTensors,
+        config: DeepConfig | str,
+        *,
+        seed: int = 0,
     ) -> None:
         """Create networks and empty memories.
 
@@ -74,12 +82,14 @@ class DeepSolver(Training):
             SampledStrategies(knowledge, p, config, self._number(3 + p))
             for p in range(2 if "network" in kinds else 0)
         ]
-        self._banks = [Bank(config.bank) for _ in range(2 if "bank" in kinds else 0)]
+        self._banks = [
+            IterateEnsemble(config.bank) for _ in range(2 if "bank" in kinds else 0)
+        ]
         self._reaches: list[RunningReach] = []
         if "exact" in kinds and self.tree is not None:
             self._reaches = [RunningReach(self.tree, p) for p in range(2)]
 
-    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+    def strategy(self, player: int, seen: ActingInfosets) -> np.ndarray:
         """Return the current strategy of a player, float64 [m, A].
 
         Args:
@@ -110,7 +120,9 @@ class DeepSolver(Training):
         config, knowledge = self.config, self.knowledge
         random = self._random(iteration, player, _SAMPLES)
         self.episodes += config.traversals
-        task = Task(self.source, knowledge, self.strategy, config, player, self._critic)
+        task = PlayerSampling(
+            self.source, knowledge, self.strategy, config, player, self._critic
+        )
         for traversal in in_chunks(task, config.traversals, random):
             self.nodes += traversal.positions
             if self._strategies:
@@ -168,7 +180,7 @@ class DeepSolver(Training):
                 (np.array(self._banks[0].weights), np.array(self._banks[1].weights)),
             )
         knowledge = self.knowledge
-        shape = Shape(
+        shape = PerceptronShape(
             knowledge.num_features, knowledge.num_actions, config.hidden, config.layers
         )
         fitted = [one.fit() for one in self._strategies]

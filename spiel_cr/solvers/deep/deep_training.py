@@ -14,9 +14,9 @@ from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers.deep.averages import Networks
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import ActingInfosets, Knowledge, TreeKnowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.deep.tensors import SimulatedTensors
 from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 
 
@@ -48,7 +48,9 @@ class Training(IterativeSolver):
 
     iterations: int
 
-    def __init__(self, game: GameTree | Stepped, config: Any, seed: int) -> None:
+    def __init__(
+        self, game: GameTree | SimulatedTensors, config: Any, seed: int
+    ) -> None:
         """Prepare the simulator and the information; nothing is sampled yet.
 
         Args:
@@ -87,7 +89,7 @@ class Training(IterativeSolver):
         """
 
     @abc.abstractmethod
-    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+    def strategy(self, player: int, seen: ActingInfosets) -> np.ndarray:
         """Return the current strategy of a player, float64 [m, A].
 
         Args:

@@ -30,7 +30,7 @@ from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.solvers.deep import deep_config
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
-from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
+from spiel_cr.solvers.deep.outputs import PerceptronShape, regret_matching, softmax
 
 # Values of the fields `kind` and `average` in files.
 KIND = "deep policy"
@@ -421,13 +421,13 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     return named, average
 
 
-def _shape(fields: Any) -> Shape | None:
+def _shape(fields: Any) -> PerceptronShape | None:
     """Return a shape from a file, or None if it is invalid."""
-    if not isinstance(fields, dict) or set(fields) != set(Shape._fields):
+    if not isinstance(fields, dict) or set(fields) != set(PerceptronShape._fields):
         return None
-    numbers = [fields[name] for name in Shape._fields]
+    numbers = [fields[name] for name in PerceptronShape._fields]
     if not all(type(number) is int and number > 0 for number in numbers):
         return None
-    shape = Shape(*numbers)
+    shape = PerceptronShape(*numbers)
     fits = max(shape.hidden, shape.actions) <= deep_config.MOST_UNITS
     return shape if fits and shape.layers <= deep_config.MOST_LAYERS else None

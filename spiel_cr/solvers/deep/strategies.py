@@ -9,7 +9,7 @@ from spiel_cr.solvers.deep.averages import SOFTMAX, Networks, RunningReach
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import regret_matching, softmax
-from spiel_cr.solvers.deep.reservoirs import Sums, make_memory, to_fit
+from spiel_cr.solvers.deep.reservoirs import InfosetSums, make_memory, to_fit
 
 
 class SampledStrategies:
@@ -53,7 +53,7 @@ class SampledStrategies:
         network = Perceptron(
             self._knowledge, self._player, config, scale=1.0, seed=self._seed
         )
-        if isinstance(samples, Sums) or len(samples):
+        if isinstance(samples, InfosetSums) or len(samples):
             targets = to_fit(samples, self._knowledge, self._player, config.balance)
             if targets.weight.sum() > 0:
                 plan = FitSchedule(
@@ -64,7 +64,7 @@ class SampledStrategies:
         return [np.zeros_like(leaf) for leaf in network.leaves()]
 
 
-class Bank:
+class IterateEnsemble:
     """Ensemble of one player's iterates.
 
     Attributes:

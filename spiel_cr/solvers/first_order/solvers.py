@@ -17,7 +17,7 @@ from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import behaviour_from_reach
-from spiel_cr.solvers.cfr.solver import Program, Solver, jitted_loop
+from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions, jitted_loop
 from spiel_cr.solvers.first_order import (
     excessive_gap,
     iterated_smoothing,
@@ -152,7 +152,7 @@ def make_solver(
         form,
         problem,
         state,
-        Program(
+        SolverFunctions(
             programs.run,
             config,
             dtype,

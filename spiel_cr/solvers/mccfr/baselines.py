@@ -104,7 +104,7 @@ def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learni
 
 def learn(
     at_level: descent.LevelBatch,
-    visit: descent.Visit,
+    visit: descent.TrajectoryVisits,
     learning: Learning,
     estimates: jax.Array,
 ) -> Learning:

@@ -101,7 +101,7 @@ class _Frame(NamedTuple):
     choice: _Choice | None
 
 
-class _Front(NamedTuple):
+class _BranchPosition(NamedTuple):
     """Current position of a trajectory; all attributes are scalars.
 
     Attributes:
@@ -119,7 +119,7 @@ class _Front(NamedTuple):
     listed: jax.Array
 
 
-class _Walk(NamedTuple):
+class _BranchingState(NamedTuple):
     """Complete state of the sampling of a trajectory.
 
     Attributes:
@@ -131,7 +131,7 @@ class _Walk(NamedTuple):
       scratch: Output of the batch so far.
     """
 
-    front: _Front
+    front: _BranchPosition
     height: jax.Array
     top: _Frame
     stack: _Frame
@@ -166,8 +166,8 @@ def sample(
     )
     places = len(inputs.draws)
     root = at(tree.point, zero)
-    start = _Walk(
-        front=_Front(
+    start = _BranchingState(
+        front=_BranchPosition(
             history=zero,
             point=root,
             depth=zero,
@@ -186,7 +186,7 @@ def sample(
     splits = tree.decides[inputs.player]
     no_player = len(tree.code) - 1
 
-    def leaf(s: tuple[jax.Array, _Walk]) -> tuple[jax.Array, _Walk]:
+    def leaf(s: tuple[jax.Array, _BranchingState]) -> tuple[jax.Array, _BranchingState]:
         walk = jax.lax.while_loop(
             lambda w: w.front.point != no_player,
             lambda w: _descend(inputs, config, splits, w),
@@ -200,8 +200,8 @@ def sample(
 
 
 def _descend(
-    inputs: WalkInputs, config: MCCFRConfig, splits: jax.Array, walk: _Walk
-) -> _Walk:
+    inputs: WalkInputs, config: MCCFRConfig, splits: jax.Array, walk: _BranchingState
+) -> _BranchingState:
     """Follow an action of the updating player, or a sampled action of the others."""
     tree, front, scratch = inputs.tree, walk.front, walk.scratch
     point, depth = front.point, front.depth
@@ -242,8 +242,8 @@ def _descend(
     history = jnp.where(continues, child, front.history)
     after = jnp.where(continues, at(tree.point, child), len(tree.code) - 1)
     grows = is_updating & continues
-    return _Walk(
-        front=_Front(
+    return _BranchingState(
+        front=_BranchPosition(
             history=history,
             point=after,
             depth=depth + 1,
@@ -280,7 +280,7 @@ def _first_followed(
     inputs: WalkInputs,
     config: MCCFRConfig,
     frame: _Frame,
-    front: _Front,
+    front: _BranchPosition,
     draw: jax.Array,
     is_updating: jax.Array,
 ) -> _Frame:
@@ -389,12 +389,14 @@ def _either(first: jax.Array, one: _Frame, other: _Frame) -> _Frame:
     return chosen
 
 
-# Loop condition, value of the child, and the changing parts of a `_Walk`: height, last
-# frame, and the batch's `pending`.
+# Loop condition, value of the child, and the changing parts of a `_BranchingState`:
+# height, last frame, and the batch's `pending`.
 _Rising: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, _Frame, jax.Array]
 
 
-def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
+def _ascend(
+    inputs: WalkInputs, config: MCCFRConfig, walk: _BranchingState
+) -> _BranchingState:
     """Return a value to the last infoset that has another action to follow."""
     sign = (1 - 2 * inputs.player).astype(inputs.share.dtype)
     stack = walk.stack
@@ -430,7 +432,7 @@ def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
     return walk._replace(height=height, top=top, scratch=scratch)
 
 
-def _turn(inputs: WalkInputs, walk: _Walk) -> _Walk:
+def _turn(inputs: WalkInputs, walk: _BranchingState) -> _BranchingState:
     """Move to the child of the last frame.
 
     Without frames, sampling has finished and the position has no meaning.
@@ -439,7 +441,7 @@ def _turn(inputs: WalkInputs, walk: _Walk) -> _Walk:
     arrivals = add(walk.arrivals, top.depth, (walk.height > 0).astype(jnp.int32))
     point = at(inputs.tree.point, top.child)
     return walk._replace(
-        front=_Front(
+        front=_BranchPosition(
             history=top.child,
             point=point,
             depth=top.depth,

@@ -38,9 +38,9 @@ from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
 from spiel_cr.solvers.cfr.solver import (
     PlayerState,
-    Program,
-    Reader,
     Solver,
+    SolverFunctions,
+    StrategyReader,
     jitted_loop,
 )
 from spiel_cr.solvers.mccfr import (
@@ -55,7 +55,7 @@ from spiel_cr.solvers.mccfr import (
 from spiel_cr.solvers.mccfr import sobol_draws as draws
 
 
-class Problem(NamedTuple):
+class SampledProblem(NamedTuple):
     """Game in the form that the compiled function uses.
 
     Attributes:
@@ -91,7 +91,7 @@ class MCCFRState(NamedTuple):
 
 
 def init(
-    problem: Problem, plan: sample_tree.Plan, config: MCCFRConfig, *, seed: int
+    problem: SampledProblem, plan: sample_tree.Plan, config: MCCFRConfig, *, seed: int
 ) -> MCCFRState:
     """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
@@ -113,7 +113,11 @@ def init(
 
 
 def step(
-    problem: Problem, state: MCCFRState, *, plan: sample_tree.Plan, config: MCCFRConfig
+    problem: SampledProblem,
+    state: MCCFRState,
+    *,
+    plan: sample_tree.Plan,
+    config: MCCFRConfig,
 ) -> MCCFRState:
     """Perform one iteration: a batch of trajectories and an update for each player.
 
@@ -195,7 +199,7 @@ def strategy_table(
 
 
 def update_player(
-    problem: Problem,
+    problem: SampledProblem,
     player: int,
     state: PlayerState,
     sample: trajectories.Sample,
@@ -247,7 +251,7 @@ def _by_position(state: PlayerState) -> jax.Array:
 
 
 def _visited_step(
-    problem: visited.Problem,
+    problem: visited.VisitedProblem,
     state: visited.VisitedState,
     *,
     plan: int,
@@ -304,19 +308,19 @@ def make_solver(
     )
     exponent = _exponent(tree)
     plan: Any = len(tree.histories.by_depth)
-    reader: Reader | None = None
+    reader: StrategyReader | None = None
     if visiting:
         flat = flat_tree.build(tree, columns, exponent, target)
         arrays = cast(flat, dtype)
         roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
         parts: Any = arrays, roots
-        problem: Any = visited.Problem(*parts)
+        problem: Any = visited.VisitedProblem(*parts)
         state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
         reader = visited.reader(tree, arrays)
     else:
         problem, plan = problem_of(tree, config, dtype, buckets)
         state = init(problem, plan, config, seed=seed)
-    program = Program(
+    program = SolverFunctions(
         functools.partial(_runs[visiting], plan=plan),
         config,
         dtype,
@@ -336,7 +340,7 @@ def problem_of(
     config: MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
     buckets: Labels = (None, None),
-) -> tuple[Problem, sample_tree.Plan]:
+) -> tuple[SampledProblem, sample_tree.Plan]:
     """Return the arguments of `init` and `step`: numpy arrays and a plan.
 
     Args:
@@ -357,7 +361,7 @@ def problem_of(
         shared_regrets.lay_out(tree.sequence_form, p, buckets[p], exponent)
         for p in range(2)
     )
-    return Problem(*cast((trees, samples, points, shared), dtype)), plan
+    return SampledProblem(*cast((trees, samples, points, shared), dtype)), plan
 
 
 def reseed(solver: Solver, seed: int) -> None:

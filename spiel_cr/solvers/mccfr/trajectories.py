@@ -78,8 +78,8 @@ def sample(
     levels = [
         descent.LevelBatch(batch, *one) for one in zip(tree.levels, plan, strict=True)
     ]
-    front = descent.Front(jnp.zeros(shares.shape, jnp.int32), shares)
-    visits: list[descent.Visit] = []
+    front = descent.TrajectoryPositions(jnp.zeros(shares.shape, jnp.int32), shares)
+    visits: list[descent.TrajectoryVisits] = []
     for depth in range(last):
         visit, front = descent.descend(levels[depth], front, draws[depth])
         visits.append(visit)
@@ -106,7 +106,9 @@ def sample(
     return Sample(rising.values, learned, rising.estimate)
 
 
-def climb(at_level: descent.LevelBatch, visit: descent.Visit, rising: Rising) -> Rising:
+def climb(
+    at_level: descent.LevelBatch, visit: descent.TrajectoryVisits, rising: Rising
+) -> Rising:
     """Compute the values of one depth from those of the next depth.
 
     Args:

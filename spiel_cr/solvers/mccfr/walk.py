@@ -24,7 +24,7 @@ from spiel_cr.solvers.mccfr.flat_tree import FlatTree
 Chance: TypeAlias = Callable[[jax.Array], jax.Array]
 
 
-class Sums(NamedTuple):
+class DoubleSums(NamedTuple):
     """Numbers with more digits than one array can store: `high + low`."""
 
     high: jax.Array
@@ -42,8 +42,8 @@ class Past(NamedTuple):
       unit: Factor that scales the weight of the last iteration to 1, float scalar.
     """
 
-    sums: Sums
-    taken: Sums
+    sums: DoubleSums
+    taken: DoubleSums
     start: jax.Array
     unit: jax.Array
 
@@ -115,7 +115,7 @@ class _Stack(NamedTuple):
     weight: jax.Array
 
 
-class _Front(NamedTuple):
+class _PathPosition(NamedTuple):
     """Position of a trajectory during the descent; all attributes are scalars.
 
     Attributes:
@@ -159,7 +159,7 @@ def outcome(
     tree, share = inputs.tree, inputs.share
     no_player = len(tree.code) - 1
     root = at(tree.point, jnp.int32(0))
-    front = _Front(
+    front = _PathPosition(
         history=jnp.int32(0),
         point=root,
         depth=jnp.int32(0),
@@ -188,10 +188,10 @@ def outcome(
 def _descend(
     inputs: WalkInputs,
     config: MCCFRConfig,
-    front: _Front,
+    front: _PathPosition,
     stack: _Stack,
     scratch: Scratch,
-) -> tuple[_Front, _Stack, Scratch]:
+) -> tuple[_PathPosition, _Stack, Scratch]:
     """Sample an action and move on to the next history."""
     tree, point = inputs.tree, front.point
     first, code = at(tree.first, point), at(tree.code, point)
@@ -225,7 +225,7 @@ def _descend(
     scratch = enlist(scratch, point, front.listed, is_updating)
     history = child + action
     after = at(tree.point, history)
-    front = _Front(
+    front = _PathPosition(
         history=history,
         point=after,
         depth=front.depth + 1,

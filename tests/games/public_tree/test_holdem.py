@@ -10,12 +10,12 @@ import pytest
 import spiel_cr
 from game_defs.bundled import public_tree_of_universal_poker
 from game_defs.bundled.holdem import betting as public_tree
-from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.cards import HoldemDeck
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
+from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.policies.best_responses import expected_value, nash_conv, reach_of
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.solvers.algorithms import find
@@ -200,7 +200,7 @@ def test_ranges_are_proportions(factors):
 def place_of(text: str) -> int:
     """A hand's place in OpenSpiel's list of ranges."""
     order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
-    cards = tuple(sorted(Deck(13, 4).cards(text), key=order.index))
+    cards = tuple(sorted(HoldemDeck(13, 4).cards(text), key=order.index))
     return list(itertools.combinations(order, 2)).index(cards)
 
 
@@ -219,7 +219,7 @@ def test_weights_of_hands_that_are_never_dealt():
 
 def test_hands_that_leave_the_other_player_none():
     """They are never dealt, whatever their weight; nor are hands with a river card."""
-    deck, reach = Deck(13, 4), np.zeros((2, 1326))
+    deck, reach = HoldemDeck(13, 4), np.zeros((2, 1326))
     for player, text in ((0, "AhAs"), (0, "KhKs"), (1, "QhKh"), (1, "AcAs")):
         reach[player, place_of(text)] = 1
     river, turn = (
@@ -240,7 +240,7 @@ def test_hands_that_leave_the_other_player_none():
 def entry(matrix: HandMatrix, first: int, second: int) -> float:
     """Of two signals."""
     chosen = [
-        Hands(*(column[hands.signal == signal] for column in hands))
+        BoardHands(*(column[hands.signal == signal] for column in hands))
         for hands, signal in zip(matrix.hands, (first, second), strict=True)
     ]
     one = HandMatrix(
@@ -294,7 +294,7 @@ def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) ->
       size: how many public cards are dealt before the last round.
     """
     given = short.game.get_parameters()
-    deck = Deck(given["numRanks"], given["numSuits"])
+    deck = HoldemDeck(given["numRanks"], given["numSuits"])
     board = deck.cards(given["boardCards"])
     left = [card for card in range(len(deck)) if card not in board]
     found = []
@@ -314,7 +314,7 @@ def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) ->
 def orbits(game: pyspiel.Game, size: int) -> int:
     """How many hands with that many more public cards differ, one by one."""
     given = game.get_parameters()
-    deck = Deck(given["numRanks"], given["numSuits"])
+    deck = HoldemDeck(given["numRanks"], given["numSuits"])
     first = {divmod(card, deck.num_suits) for card in deck.cards(given["boardCards"])}
     cards = set(itertools.product(range(deck.num_ranks), range(deck.num_suits))) - first
     renamings = [
@@ -443,7 +443,7 @@ def test_ranges_tell_suits_apart():
     )
     assert apart.num_private_states(0) == apart.num_private_states(1) == [1081]
     (matrix,) = apart.payoff_matrices
-    signal = apart.reader.find(1, Deck(13, 4).cards("2d3h"), [])
+    signal = apart.reader.find(1, HoldemDeck(13, 4).cards("2d3h"), [])
     weights = matrix.hands[1].weight
     light = matrix.hands[1].signal == signal
     assert light.sum() == 1
@@ -463,7 +463,7 @@ def test_published_numbers_of_hands():
 
 def test_names():
     game = public_tree_game(NO_LIMIT + FULL + RIVER)
-    deck = Deck(13, 4)
+    deck = HoldemDeck(13, 4)
     signal = game.reader.find(1, deck.cards("QdKh"), [])
     assert game.reader.name(1, 0, signal) == "KhQd | 5c9dJs2h3c"
     turn = public_tree_game(NO_LIMIT + FULL + TURN)
@@ -481,7 +481,7 @@ def test_signals_of_states_that_have_none():
     with pytest.raises(ValueError, match="cards are dealt next"):
         game.reader.signal(game.game.new_initial_state(), 0)
     with pytest.raises(ValueError, match="player 0 is never dealt 2d2s"):
-        game.reader.find(0, Deck(13, 4).cards("2d2s"), [])
+        game.reader.find(0, HoldemDeck(13, 4).cards("2d2s"), [])
 
 
 def test_ends_after_which_cards_are_dealt():

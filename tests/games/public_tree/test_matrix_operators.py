@@ -22,8 +22,8 @@ from spiel_cr.games.public_tree.hand_operators import (
 )
 from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
     HandMatrix,
-    Hands,
     PayoffMatrix,
     SparseMatrix,
     sum_entries,
@@ -138,7 +138,7 @@ def hands_of_both(
     deck: int = 12,
     strengths: int = 9,
     signals: int | None = None,
-) -> tuple[tuple[Hands, Hands], tuple[int, int]]:
+) -> tuple[tuple[BoardHands, BoardHands], tuple[int, int]]:
     """Ranges of hands on boards of two cards, some of weight zero.
 
     Args:
@@ -167,7 +167,9 @@ def hands_of_both(
             signal = rng.integers(signals, size=len(kept))
         weight = rng.random(len(kept)) * (rng.random(len(kept)) < 0.9)
         both.append(
-            Hands(signal.astype(np.int32), *(field[kept] for field in fields), weight)
+            BoardHands(
+                signal.astype(np.int32), *(field[kept] for field in fields), weight
+            )
         )
         shape.append(size)
     return (both[0], both[1]), (shape[0], shape[1])
@@ -223,7 +225,7 @@ def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     first = first._replace(weight=first.weight + 0.1)
     stronger = first._replace(strength=first.strength + 100)
     check(HandMatrix(0, shape, (stronger, second), True), 3, rng, DenseBlocks)
-    twice = Hands(*(np.append(field, field[:1], axis=0) for field in first))
+    twice = BoardHands(*(np.append(field, field[:1], axis=0) for field in first))
     check(HandMatrix(0, shape, (twice, second), False), 3, rng, DenseBlocks)
     # With a single card strengths may differ: no pair is subtracted twice.
     (first, second), shape = hands_of_both(rng, 1)
@@ -241,7 +243,7 @@ def every_hand(
         size = len(listed)
         number, strength = np.arange(size), rng.integers(5, size=size)
         fields = (number, 0 * number, listed.reshape(size, count), strength)
-        both.append(Hands(*fields, 0.1 + rng.random(size)))
+        both.append(BoardHands(*fields, 0.1 + rng.random(size)))
     shape = len(both[0].board), len(both[1].board)
     return HandMatrix(0, shape, (both[0], both[1]), showdown)
 

@@ -10,7 +10,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
-from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.outputs import PerceptronShape
 from spiel_cr.solvers.deep.tensors import stepped
 
 DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -38,7 +38,7 @@ def test_full_memories_take_what_was_estimated():
     assert need.reservoirs == found["reservoirs"] + 64 * (8 + 8 * actions)
     assert need.moves == found["moves"]
     assert need.iterates == 2 * found["iterates"]
-    shape = Shape(way.knowledge.num_features, actions, 4, 1)
+    shape = PerceptronShape(way.knowledge.num_features, actions, 4, 1)
     leaves = networks.leaves(networks.make(shape.widths, 0))
     assert networks.num_weights(shape.widths) == sum(leaf.size for leaf in leaves)
 

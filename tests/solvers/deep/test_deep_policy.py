@@ -23,7 +23,7 @@ from spiel_cr.solvers.deep.network_policy import (
     check_file,
     load_deep_policy,
 )
-from spiel_cr.solvers.deep.outputs import Shape, softmax
+from spiel_cr.solvers.deep.outputs import PerceptronShape, softmax
 from spiel_cr.solvers.deep.strategies import behaviour_of
 from tests.support import games
 from tests.support.named_opponents import load_opponent
@@ -38,8 +38,8 @@ def knowledge() -> TreeKnowledge:
 
 
 @functools.cache
-def shape() -> Shape:
-    return Shape(knowledge().num_features, knowledge().num_actions, 4, 1)
+def shape() -> PerceptronShape:
+    return PerceptronShape(knowledge().num_features, knowledge().num_actions, 4, 1)
 
 
 def leaves(seed: int, factor: float = 30.0) -> list[np.ndarray]:
@@ -185,7 +185,7 @@ def test_networks_are_asked_for_arrays_of_states():
     loaded = spiel_cr.load_game("python_ii_goofspiel(num_cards=3)")
     rules = batched_rules.of_game(loaded)
     size = loaded.information_state_tensor_size()
-    wide = Shape(size, 3, 4, 1)
+    wide = PerceptronShape(size, 3, 4, 1)
     own = [
         [30 * x for x in networks.leaves(networks.make(wide.widths, seed))]
         for seed in (1, 2)

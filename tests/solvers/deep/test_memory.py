@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from spiel_cr.solvers.deep.reservoirs import (
+    InfosetSums,
     Replay,
     Reservoir,
-    Sums,
     Targets,
     Transitions,
     per_infoset,
@@ -77,7 +77,7 @@ def test_sums_are_the_weighted_means_of_visits():
     # What stands where an action is not legal is never looked at.
     target[~legal[rows]] = np.nan
     visits = Targets(rows, legal[rows], target, random.random(200))
-    sums = Sums(legal)
+    sums = InfosetSums(legal)
     sums.add(visits._replace(weight=visits.weight * 0.25))
     sums.add(visits._replace(weight=visits.weight * 0.75))
     once = per_infoset(visits, legal)

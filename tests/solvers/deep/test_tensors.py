@@ -13,8 +13,8 @@ from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.infosets import TreeKnowledge
 from spiel_cr.solvers.deep.outputs import softmax
-from spiel_cr.solvers.deep.tensors import Stepped, stepped
-from spiel_cr.solvers.deep.traversal import Task, traverse
+from spiel_cr.solvers.deep.tensors import SimulatedTensors, stepped
+from spiel_cr.solvers.deep.traversal import PlayerSampling, traverse
 from tests.support import made_games
 
 DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -70,7 +70,7 @@ def test_games_without_tensors_are_refused():
 
 
 @pytest.fixture(scope="module")
-def dice() -> tuple[TreeKnowledge, Stepped]:
+def dice() -> tuple[TreeKnowledge, SimulatedTensors]:
     """Liar's dice, compiled and by batched rules."""
     return TreeKnowledge(build_tree(DICE)), stepped(open_game(DICE))
 
@@ -93,7 +93,7 @@ def test_traversals_are_those_of_the_compiled_game(dice, external):
 
         way = "external" if external else "outcome"
         config = DeepConfig("", sampling=way, draws="independent", values="corrected")
-        task = Task(source, knowledge, strategy, config, player, critic)
+        task = PlayerSampling(source, knowledge, strategy, config, player, critic)
         return traverse(task, 40, np.random.default_rng(3))
 
     source = TreeSource(compiled.tree, stratified=False)

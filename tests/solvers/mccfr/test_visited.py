@@ -121,7 +121,7 @@ def test_a_state_that_was_handed_out_stays():
 def test_sums_do_not_stop_in_single_precision(high, low):
     """2^25 + 1 + 1 + ... in float32, where 2^25 + 1 is 2^25; nor later."""
     single = jax.numpy.float32
-    sums = walk.Sums(single(high), single(low))
+    sums = walk.DoubleSums(single(high), single(low))
     for _ in range(100):
         sums = visited.increased(sums, single(1))
     assert float(sums.high) + float(sums.low) == high + low + 100

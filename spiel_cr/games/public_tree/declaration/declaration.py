@@ -33,8 +33,8 @@ from spiel_cr.games.opening.estimate import Watch
 from spiel_cr.games.public_tree.declaration import deals as dealing
 from spiel_cr.games.public_tree.declaration.deals import Dealing, Dealt
 from spiel_cr.games.public_tree.declaration.line import (
-    Deals,
-    Line,
+    BettingLine,
+    LineDeals,
     draw_deals,
     every_deal,
     find_line,
@@ -87,7 +87,7 @@ def build(
     line = find_line(tree)
     every = every_deal(tree.checked, line, _MOST_LISTED)
 
-    def deals(rows: int, fewest: int) -> Deals:
+    def deals(rows: int, fewest: int) -> LineDeals:
         """Return all deals if these are few for so many rows; otherwise random ones."""
         if every is not None and rows * len(every.outcomes) <= _SAMPLE:
             return every
@@ -127,7 +127,7 @@ def build(
 
 
 def _expected_deals(
-    tree: PublicTree, samples: Deals, every: Deals | None
+    tree: PublicTree, samples: LineDeals, every: LineDeals | None
 ) -> list[float]:
     """Return the approximate number of deals that enter each round.
 
@@ -142,7 +142,7 @@ def _expected_deals(
     ]
 
 
-def _below(tree: PublicTree, line: Line) -> np.ndarray:
+def _below(tree: PublicTree, line: BettingLine) -> np.ndarray:
     """Return bool [P], the nodes that follow the line's first node of their round."""
     betting = tree.betting
     below = np.zeros(len(betting), bool)
@@ -159,10 +159,10 @@ def _below(tree: PublicTree, line: Line) -> np.ndarray:
 class DealtReader:
     """Reader that finds private states by chance outcomes.
 
-    See `public_nodes.Reader`.
+    See `public_nodes.PrivateStateReader`.
     """
 
-    def __init__(self, tree: PublicTree, line: Line, dealt: Dealt) -> None:
+    def __init__(self, tree: PublicTree, line: BettingLine, dealt: Dealt) -> None:
         """Initialise the reader of a game; use `build` instead."""
         self._checked, self.rules, self._line = tree.checked, tree.checked.rules, line
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}

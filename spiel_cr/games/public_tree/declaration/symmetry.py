@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.public_tree.declaration.line import Line
+from spiel_cr.games.public_tree.declaration.line import BettingLine
 from spiel_cr.games.public_tree.declaration.numbers import Numbers
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
@@ -25,7 +25,7 @@ _TOLERANCE = 1e-10
 _MOST_DEALS = 1 << 20
 
 
-class Seen(NamedTuple):
+class RoundDeals(NamedTuple):
     """Some deals as they enter a round.
 
     Attributes:
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
       probabilities: float64 [n], probabilities of all outcomes of each deal together.
       signals: int64 [2, n], private states of both players.
       paid: float64 [matrices, n], player 0's utility by matrices times the probability.
-      above: int64 [2, n], result of `Symmetry.see` in the round before.
+      above: int64 [2, n], result of `MergedDealsCheck.see` in the round before.
     """
 
     states: np.ndarray
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
     above: np.ndarray
 
 
-class _Table:
+class _NumberedSums:
     """Sums by growing numbers."""
 
     def __init__(self) -> None:
@@ -68,18 +68,18 @@ class _Informations:
         self.numbers = Numbers()
         self.signal = np.zeros(0, np.int64)
         self.examples: list[np.ndarray] = []
-        self.probabilities = _Table()
-        self.paid = [_Table() for _ in range(num_matrices)]
-        self.next = _Table()
+        self.probabilities = _NumberedSums()
+        self.paid = [_NumberedSums() for _ in range(num_matrices)]
+        self.next = _NumberedSums()
 
 
-class Symmetry:
+class MergedDealsCheck:
     """Check of merged information, which processes deals as they are played."""
 
     def __init__(
         self,
         tree: PublicTree,
-        line: Line,
+        line: BettingLine,
         payoff_matrices: list[int],
         num_deals: list[float],
         random: np.random.Generator,
@@ -115,7 +115,7 @@ class Symmetry:
             self._draws[r, player, purpose] = drawn
         return drawn[signals]
 
-    def see(self, r: int, deals: Seen) -> np.ndarray:
+    def see(self, r: int, deals: RoundDeals) -> np.ndarray:
         """Add deals that enter a round.
 
         Args:
@@ -138,7 +138,7 @@ class Symmetry:
                     informations[player, chosen] = seen_now
         return informations
 
-    def _follow(self, r: int, player: int, deals: Seen) -> None:
+    def _follow(self, r: int, player: int, deals: RoundDeals) -> None:
         """Add the private states of a round to the information of the round before."""
         chosen = np.flatnonzero(deals.above[player] >= 0)
         if len(chosen):
@@ -149,7 +149,12 @@ class Symmetry:
             self._seen[r - 1][player].next.add(deals.above[player, chosen], weight)
 
     def _inform(
-        self, r: int, player: int, deals: Seen, chosen: np.ndarray, path: list[int]
+        self,
+        r: int,
+        player: int,
+        deals: RoundDeals,
+        chosen: np.ndarray,
+        path: list[int],
     ) -> np.ndarray:
         """Number the information of some deals, int64 [n], and add to its sums."""
         states, seen = deals.states[chosen], self._seen[r][player]

@@ -24,7 +24,7 @@ from spiel_cr.solvers.mccfr.public.boards import Boards
 DEAL, LEAF = 2, 3
 
 
-class Places(NamedTuple):
+class PlaceArrays(NamedTuple):
     """Arrays of the places; numpy arrays until a solver puts them on a device.
 
     Attributes:
@@ -69,7 +69,7 @@ class Places(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class NumberedPlaces:
     """Places of a game, and their relation to its logical sequences.
 
     Attributes:
@@ -80,7 +80,7 @@ class Layout:
         for each number of decisions.
     """
 
-    places: Places
+    places: PlaceArrays
     entries: tuple[np.ndarray, np.ndarray]
     levels: tuple[np.ndarray, ...]
 
@@ -185,7 +185,7 @@ class _Builder:
         return LEAF if player == TERMINAL else player
 
 
-def build(game: PublicTreeGame, boards: Boards) -> Layout:
+def build(game: PublicTreeGame, boards: Boards) -> NumberedPlaces:
     """Build the places of a game's public tree with its boards.
 
     Args:
@@ -223,7 +223,7 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
     return _finish(builder)
 
 
-def _finish(builder: _Builder) -> Layout:
+def _finish(builder: _Builder) -> NumberedPlaces:
     game, boards = builder.game, builder.boards
     kind, above, node, board, probability, maps = (
         np.concatenate(part)
@@ -267,7 +267,7 @@ def _finish(builder: _Builder) -> Layout:
             has_hand[p, start : start + part.size, : table.shape[1]] = table >= 0
     ups = np.concatenate(builder.ups, 1) if builder.ups else np.zeros((2, 1, hands))
     parent, levels = _parent_entries(builder, row, width)
-    places = Places(
+    places = PlaceArrays(
         _integers(kind),
         _integers(begin),
         _integers(count),
@@ -286,7 +286,7 @@ def _finish(builder: _Builder) -> Layout:
         _number(legal),
         _integers(parent),
     )
-    return Layout(places, _entries(builder, row, width), levels)
+    return NumberedPlaces(places, _entries(builder, row, width), levels)
 
 
 def _integers(array: np.ndarray) -> jax.Array:
@@ -302,7 +302,7 @@ def _number(array: np.ndarray) -> jax.Array:
 def _parent_entries(
     builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """Return `Places.parent` and `Layout.levels`."""
+    """Return `PlaceArrays.parent` and `NumberedPlaces.levels`."""
     game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
@@ -340,7 +340,7 @@ def _parent_entries(
 def _entries(
     builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `Layout.entries`."""
+    """Return `NumberedPlaces.entries`."""
     game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
@@ -358,13 +358,13 @@ def _entries(
     return entries[0], entries[1]
 
 
-def most_visits(places: Places, player: int, follow: str) -> int:
+def most_visits(places: PlaceArrays, player: int, follow: str) -> int:
     """Return the maximum number of places that one trajectory can visit.
 
     Args:
       places: Places as numpy arrays or device arrays.
       player: Player whose values are estimated.
-      follow: Actions that a trajectory follows, as in `public_walk.Rates`.
+      follow: Actions that a trajectory follows, as in `public_walk.SamplingRates`.
     """
     kind, count = np.asarray(places.kind), np.asarray(places.children)
     above = np.full(len(kind), -1)

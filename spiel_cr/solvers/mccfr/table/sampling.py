@@ -51,7 +51,7 @@ from spiel_cr.games.simulation import recall_checks
 from spiel_cr.games.simulation.simulator import Positions, Simulator
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import strategy
-from spiel_cr.solvers.mccfr.table.table import Table
+from spiel_cr.solvers.mccfr.table.table import InfosetTable
 
 # Importance weights grow with every move of a match and would overflow in matches of a
 # thousand moves. They are clipped to this maximum, which biases estimates only below
@@ -61,7 +61,7 @@ from spiel_cr.solvers.mccfr.table.table import Table
 _MOST_WEIGHT, _MOST_GAIN = 2.0**64, 2.0**96
 
 
-class _Front(NamedTuple):
+class _DepthVisits(NamedTuple):
     """All n visits at one depth, including finished matches.
 
     Attributes:
@@ -139,7 +139,7 @@ class Trajectories:
     def __init__(
         self,
         source: Simulator,
-        table: Table,
+        table: InfosetTable,
         config: MCCFRConfig,
         player: int,
         random: np.random.Generator,
@@ -177,7 +177,7 @@ class Trajectories:
         size = config.batch
         share = np.full(size, 1 / size)
         by_reach = config.averaging == "sampled" and config.scheme == "outcome"
-        front = _Front(
+        front = _DepthVisits(
             source.start(size, random),
             weight=share,
             player_reach=share if by_reach else None,
@@ -193,7 +193,7 @@ class Trajectories:
             front = self._advance(front, decisions, followed)
         self._ends = front.positions.utility
 
-    def _look_up(self, front: _Front) -> _Decisions:
+    def _look_up(self, front: _DepthVisits) -> _Decisions:
         """Find the rows of all decisions, insert missing rows, compute strategies."""
         table, positions = self._table, front.positions
         live = np.flatnonzero(positions.player >= 0)
@@ -234,7 +234,7 @@ class Trajectories:
             utility=positions.utility,
         )
 
-    def _take_in(self, front: _Front, decisions: _Decisions) -> None:
+    def _take_in(self, front: _DepthVisits, decisions: _Decisions) -> None:
         """Update the averages of the infosets that are updated."""
         table, updated = self._table, decisions.updated
         rows = decisions.row[updated]
@@ -295,8 +295,8 @@ class Trajectories:
         return fits
 
     def _advance(
-        self, front: _Front, decisions: _Decisions, followed: _Followed
-    ) -> _Front:
+        self, front: _DepthVisits, decisions: _Decisions, followed: _Followed
+    ) -> _DepthVisits:
         """Play the followed actions and return the visits at the next depth."""
         parent, action, rho = followed
         places = decisions.live[parent]
@@ -312,7 +312,7 @@ class Trajectories:
             in_tree = in_tree[places] & ~decisions.new[parent]
         # The others sample from sigma, so for their actions sigma / rho is 1.
         weight = decisions.weight[parent] / np.where(is_updating_player, rho, 1)
-        return _Front(
+        return _DepthVisits(
             self._source.step(front.positions.states[places], action, self._random),
             weight=np.minimum(weight, _MOST_WEIGHT),
             player_reach=player_reach,

@@ -91,7 +91,7 @@ def exact_tables(given, table, player):
         functools.partial(
             walk.walk,
             player=player,
-            rates=walk.Rates(0.0, 0.0, "all"),
+            rates=walk.SamplingRates(0.0, 0.0, "all"),
             capacity=capacity,
         )
     )(given, table, np.zeros((len(given.kind), table.shape[2])), np.zeros(capacity))
@@ -154,7 +154,7 @@ def every_trajectory(given, table, baseline, player, follow, capacity, even=0.5)
         return walk.walk(
             *(given, table, baseline, own),
             player=player,
-            rates=walk.Rates(even, even, follow),
+            rates=walk.SamplingRates(even, even, follow),
             capacity=capacity,
         )
 
