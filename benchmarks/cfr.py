@@ -73,14 +73,14 @@ def _solve(solver: peers.PeerSolver, game: str, seed: int, seconds: float) -> Ro
         "peak_bytes": peak_bytes(),
         "nash_conv": ExactEvaluator(instance).final(adapter.strategy()).nash_conv,
     }
-    if solver.entry.way == "iterates" and iterations is not None:
+    if solver.entry.mode == "iterates" and iterations is not None:
         row["rate"] = iterations / spent.seconds
     if solver.family == "c":
         row |= c_reference.disagreement(instance.tree.sequence_form)
     return row
 
 
-def _compared(rows: Sequence[Row]) -> list[Row]:
+def _with_references(rows: Sequence[Row]) -> list[Row]:
     """Return a line per game and solver, with the reference and the fastest bundled."""
     lines = over_seeds(rows, ("game", "solver"))
     for line in lines:
@@ -96,7 +96,7 @@ def _compared(rows: Sequence[Row]) -> list[Row]:
 
 def _summary(rows: Sequence[Row]) -> list[Row]:
     """Return a line per game: `cfr+`, and the best NashConv of spiel_cr and others."""
-    lines = _compared(rows)
+    lines = _with_references(rows)
     summary = []
     for game in dict.fromkeys(line["game"] for line in lines):
         iterative = [x for x in lines if x["game"] == game and "rate" in x]
@@ -176,7 +176,7 @@ BENCHMARK = Benchmark(
     AXES,
     (
         FactsTable("NashConv at equal time.", _SUMMARY, lines=_summary),
-        FactsTable("All solvers.", _ALL, 2, _compared, "game"),
+        FactsTable("All solvers.", _ALL, 2, _with_references, "game"),
     ),
     failures,
     note="cfr-iterations",

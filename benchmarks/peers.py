@@ -42,7 +42,7 @@ class PeerSolver(NamedTuple):
             "title": self.entry.title,
             "family": self.family,
             "dtype": self.dtype,
-            "iterative": self.entry.way == "iterates",
+            "iterative": self.entry.mode == "iterates",
         }
 
 

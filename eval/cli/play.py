@@ -33,7 +33,7 @@ from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.opening.game_checks import payoff_offset
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.players.player_strings import describe_players
 

@@ -135,9 +135,9 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Curve]:
             for point in row.curve
             if (place := _place(row, point, against)) is not None and place > 0
         ]
-        if row.entry.way == "restarts":
+        if row.entry.mode == "restarts":
             points = _ahead(points)
-        joined = row.entry.way != "once"
+        joined = row.entry.mode != "once"
         series.append(Curve(row.entry.title, points, row.entry.is_spiel_cr, joined))
     return series
 

@@ -11,7 +11,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.referee import Match, Observer, play_match
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import load_bot, prepare
 from spiel_cr.players.player_strings import read_string
 

@@ -295,8 +295,8 @@ class MatchTable:
         return {
             "matches": len(results),
             "total": self._series.totals()[index],
-            "won": sum(result > 0 for result in results),
-            "lost": sum(result < 0 for result in results),
+            "wins": sum(result > 0 for result in results),
+            "losses": sum(result < 0 for result in results),
         }
 
     # The view changes under the lock.

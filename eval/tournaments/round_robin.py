@@ -23,8 +23,8 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.matches import Slot
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import MEMORY_LIMIT, load_bot, prepare
 from spiel_cr.players.player_strings import read_string
 

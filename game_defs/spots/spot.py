@@ -200,7 +200,7 @@ class SpotGame(base.Game):
         """Return the state before the first deal."""
         return SpotState(self)
 
-    def signal_declaration(self) -> Declaration:
+    def public_tree_declaration(self) -> Declaration:
         """Return the declaration of the public-tree form."""
         return declare(self.spot.deals, lambda boards: self.spot.bets.tree, SpotReader)
 
@@ -238,8 +238,8 @@ class SpotReader(HandReader):
                 f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, but on "
                 f"this board with these ranges they are equivalent; add it"
             )
-        number = self._signals[player][round].number[:, weights > 0]
-        chosen = np.zeros(len(self._signals[player][round].hand), bool)
+        number = self._private_states[player][round].number[:, weights > 0]
+        chosen = np.zeros(len(self._private_states[player][round].hand), bool)
         chosen[number[number >= 0]] = True
         return chosen
 

@@ -105,7 +105,7 @@ class AbruptEvaluation:
         Returns:
           float64 [r, actions], the probabilities of the actions.
         """
-        free = self.game.attempts[len(infosets.outcomes)].free[rows]
+        free = self.game.orders[len(infosets.outcomes)].free[rows]
         batch = path_batch(
             self.game,
             player,

@@ -35,8 +35,8 @@ from spiel_cr.evaluation.result import (
     from_same_deals,
 )
 from spiel_cr.games.histories import moves_along
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players import bots
 from spiel_cr.players.player_specs import PlayerLike, check_order
 from spiel_cr.policies import best_responses, conversions
@@ -95,7 +95,7 @@ def best_response(
             game,
             seat=1 - player,
             seed=seed,
-            signals=config is None or config.method == "exact",
+            other_forms=config is None or config.method == "exact",
             memory_limit=memory_limit,
             progress=progress,
         )
@@ -303,8 +303,8 @@ def _play_matches(
     ):
         matches.append(match)
         if table is not None:
-            table.asked += match.queries[0]
-            table.unmet += match.queries[1]
+            table.queried += match.queries[0]
+            table.unvisited += match.queries[1]
     return matches
 
 

@@ -155,7 +155,7 @@ class ResponseMatches:
         seed, player, responder = self._config.seed, self._player, self._responder
         random = np.random.default_rng([seed, player, number])
         if self._learner is not None:
-            self._learner.forget(int(random.integers(2**31)))
+            self._learner.reset(int(random.integers(2**31)))
         luck = None
         if self._answers is not None:
             luck = Luck(

@@ -16,8 +16,8 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import phantom_game
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players import bots
 from spiel_cr.players.player_strings import (
     PlayerSpec,

@@ -162,7 +162,8 @@ def _resolve_roles(
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than those of the average. Measured over
             # many games, this order is better as often as worse, and by more. With the
-            # max-margin gadget the opponent updates first: `GadgetFront.other_first`.
+            # max-margin gadget the opponent updates first:
+            # `other_first`.
             number = len(timings) + 1
             form = forest.form
             if any(rows is not None for rows in locks):

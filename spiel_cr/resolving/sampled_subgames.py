@@ -198,7 +198,7 @@ class SampledLayer:
             self._d.tree.sequence_form,
             problem,
             state,
-            SolverFunctions(subgame_sampling.program(), config, np.dtype(_DTYPE)),
+            SolverFunctions(subgame_sampling.jitted_run(), config, np.dtype(_DTYPE)),
         )
         decisions = self._d.tree.infosets[self._d.player].decisions
         return SampledSolve(

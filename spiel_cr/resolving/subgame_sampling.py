@@ -248,23 +248,25 @@ def _sample(
     )
     shape = sample_tree.Depth(width, full=False, players=None)
     at_level = descent.LevelBatch(batch, tree.level, shape)
-    place, start_front = _start(tree, batch, strategy, draws[-1])
+    place, origin = _start(tree, batch, strategy, draws[-1])
     max_depth = len(draws) - 1
 
     def down(
         d: jax.Array,
         carried: tuple[descent.TrajectoryPositions, descent.TrajectoryVisits],
     ) -> tuple[descent.TrajectoryPositions, descent.TrajectoryVisits]:
-        front, visits = carried
-        visit, front = descent.descend(at_level, front, draws[d])
-        return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
+        positions, visits = carried
+        visit, positions = descent.descend(at_level, positions, draws[d])
+        return positions, jax.tree.map(
+            lambda rows, row: rows.at[d].set(row), visits, visit
+        )
 
-    first, _ = jax.eval_shape(lambda: descent.descend(at_level, start_front, draws[0]))
+    first, _ = jax.eval_shape(lambda: descent.descend(at_level, origin, draws[0]))
     visits = jax.tree.map(
         lambda row: jnp.zeros((max_depth, *row.shape), row.dtype), first
     )
-    front, visits = jax.lax.fori_loop(0, tree.depths, down, (start_front, visits))
-    estimate = tree.level.utility[front.history]
+    positions, visits = jax.lax.fori_loop(0, tree.depths, down, (origin, visits))
+    estimate = tree.level.utility[positions.history]
     rising = trajectories.Rising(
         estimate=estimate,
         values=jnp.zeros_like(batch.strategy),
@@ -284,7 +286,7 @@ def _sample(
     start = rising, jnp.zeros_like(state.values)
     rising, next_augmented = jax.lax.fori_loop(0, tree.depths, up, start)
     # At the gadget: terminating is worth what is given, following what was sampled.
-    weight = sign * start_front.weight
+    weight = sign * origin.weight
     gadget = tree.gadget[place]
     values = rising.values.at[gadget + TERMINATE * rows].add(
         weight * tree.terminate[place]
@@ -327,11 +329,11 @@ def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 @functools.cache
-def program() -> Any:
+def jitted_run() -> Any:
     """`(problem, state, iterations, *, config)` to the state afterwards, jitted."""
     return jitted_loop(step, options=quick_options())
 
 
-def programs() -> int:
+def compilations() -> int:
     """How many programs this process has compiled for sampled subgames."""
-    return int(program()._cache_size())
+    return int(jitted_run()._cache_size())

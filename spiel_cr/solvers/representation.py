@@ -18,11 +18,11 @@ from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening import estimate, game_checks
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.phantom.game import PhantomGame, phantom_game
-from spiel_cr.games.phantom.hidden import phantom_rules
+from spiel_cr.games.phantom.phantom_rules import phantom_rules
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
 
 TREE, PUBLIC_TREE, PHANTOM, SIMULATOR = "tree", "public-tree", "phantom", "simulator"
@@ -293,7 +293,7 @@ def _preferred(
         text = f"OpenSpiel also lists {len(impossible):,} deals of probability zero"
         return Reason(PUBLIC_TREE, text)
     most = min(_MANY, memory.histories_within(memory.parse_limit(memory_limit)))
-    histories = estimate.estimate_histories(opened.game, room=most)
+    histories = estimate.estimate_histories(opened.game, threshold=most)
     count = estimate.describe_histories(histories)
     if histories > most:
         return Reason(other, f"{count}, more than the {most:,} of the largest tree")

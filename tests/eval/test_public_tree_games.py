@@ -65,7 +65,7 @@ def test_info_counts_public_nodes_and_signals(capsys):
     assert found["sequences"] == [i.decisions.num_sequences for i in tree.infosets]
     assert found["private_states"] == [[3, 9], [3, 9]]
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
-    assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
+    assert [row["shape"] for row in found["payoff_matrices"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
     assert "round 1" in out and re.search(
         r"\d payoff matri(x|ces): round 0, 3 x 3, ", out

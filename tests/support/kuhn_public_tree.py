@@ -1,4 +1,4 @@
-"""Kuhn poker as a signal game, written by hand from its rules."""
+"""Kuhn poker as a public-tree game, written by hand from its rules."""
 
 import functools
 
@@ -28,18 +28,18 @@ CARDS = "JQK"
 
 
 class Reader:
-    """A signal is a card."""
+    """A private state is a card."""
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         return int(state.history()[player])
 
-    def name(self, player: int, round: int, signal: int) -> str:
-        return CARDS[signal]
+    def name(self, player: int, round: int, private_state: int) -> str:
+        return CARDS[private_state]
 
 
 @functools.cache
 def kuhn() -> PublicTreeGame:
-    """The signal game; both cards are dealt before the one round."""
+    """The public-tree game; both cards are dealt before the one round."""
     betting = Betting(
         player=np.array([row[2] for row in _NODES], np.int8),
         parent=np.array([row[0] for row in _NODES], np.int32),

@@ -27,7 +27,7 @@ class HoldemHands(NamedTuple):
     """One player's n hands on all boards, ordered by board.
 
     Attributes:
-      signal: int32 [n], the private state of each hand.
+      private_state: int32 [n], the private state of each hand.
       board: int32 [n], the canonical board; only hands on the same board are compared.
       cards: int8 [n, c], the private cards.
       strength: int32 [n], the strength of each hand; the higher one wins.
@@ -35,7 +35,7 @@ class HoldemHands(NamedTuple):
         deal, times the number of boards that the canonical board represents.
     """
 
-    signal: np.ndarray
+    private_state: np.ndarray
     board: np.ndarray
     cards: np.ndarray
     strength: np.ndarray
@@ -135,7 +135,8 @@ def declare(
     rules = deals.rules
     seen = [deals.boards(rules.deals[: r + 1]) for r in range(len(rules.deals))]
     rounds = [
-        tuple(deals.signals(player, boards) for boards in seen) for player in range(2)
+        tuple(deals.private_states(player, boards) for boards in seen)
+        for player in range(2)
     ]
     tree = bets(seen[-1])
     ends = np.flatnonzero(tree.stake != 0)
@@ -146,7 +147,7 @@ def declare(
     )
     payoff_matrices = []
     for round, showdown in kinds.tolist():
-        signals, boards = (
+        private_states, boards = (
             [by_round[round] for by_round in rounds],
             seen[round],
         )
@@ -155,7 +156,7 @@ def declare(
             boards = deals.boards((*rules.deals[: round + 1], to_come))
         behind = dealing.earlier_board(boards, seen[round])
         payoff_matrices.append(
-            _matrix(deals, round, signals, boards, behind, bool(showdown))
+            _matrix(deals, round, private_states, boards, behind, bool(showdown))
         )
     terms = HoldemPayoffs(
         ends.astype(np.int32),
@@ -210,7 +211,7 @@ def _decisive(deals: HoldemDeals, boards: PublicCards) -> Deal:
 def _matrix(
     deals: HoldemDeals,
     round: int,
-    signals: list[RoundPrivateStates],
+    private_states: list[RoundPrivateStates],
     boards: PublicCards,
     behind: np.ndarray,
     showdown: bool,
@@ -220,7 +221,7 @@ def _matrix(
     Args:
       deals: All possible deals and their probabilities.
       round: Round of the private states.
-      signals: Private states of each player in that round.
+      private_states: Private states of each player in that round.
       boards: Boards on which hands are compared: those of the round, or later ones.
       behind: int64 [B], the canonical board of the round that precedes each canonical
         board.
@@ -235,9 +236,9 @@ def _matrix(
     fits = deals.hands.bits & public[:, None] == 0
     strength = _strengths(deals, boards, np.arange(len(public)))
     both = []
-    for player, player_signals in enumerate(signals):
+    for player, player_private_states in enumerate(private_states):
         # Private states of a round do not depend on later cards.
-        number = player_signals.number[behind]
+        number = player_private_states.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
         both.append(
             HoldemHands(
@@ -248,5 +249,5 @@ def _matrix(
                 deals.reaches[player, hand] * scale[board],
             )
         )
-    shape = len(signals[0].hand), len(signals[1].hand)
+    shape = len(private_states[0].hand), len(private_states[1].hand)
     return HoldemMatrix(round, shape, (both[0], both[1]), showdown)

@@ -20,7 +20,7 @@ from game_defs.bundled.holdem.cards import Sets
 from game_defs.bundled.holdem.rules import HoldemRules
 
 # Private states per player and round; a flop, the largest in use, has 1,286,792.
-MAX_SIGNALS = 1 << 22
+MAX_PRIVATE_STATES = 1 << 22
 
 
 class PublicCards(NamedTuple):
@@ -165,16 +165,17 @@ class HoldemDeals:
 
     def _refuse_many(self, left: int, sizes: Sequence[int]) -> None:
         """Raise ValueError if there are too many private states to list."""
-        signals = num_deals(left, sizes) * len(self.hands) / len(self.symmetry.suits)
-        if signals > MAX_SIGNALS:
+        count = num_deals(left, sizes) * len(self.hands) / len(self.symmetry.suits)
+        if count > MAX_PRIVATE_STATES:
             cards = sum(sizes)
             raise ValueError(
-                f"about {signals:.2g} private states per player after {cards} public"
-                f" cards; at most {MAX_SIGNALS:.2g} are supported. Choose a later"
-                " subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
+                f"about {count:.2g} private states per player after {cards} public"
+                f" cards; at most {MAX_PRIVATE_STATES:.2g} are supported. Choose a "
+                "later subgame (potSize, boardCards) or a smaller deck (numRanks, "
+                "numSuits)"
             )
 
-    def signals(self, player: int, boards: PublicCards) -> RoundPrivateStates:
+    def private_states(self, player: int, boards: PublicCards) -> RoundPrivateStates:
         """Return the private states that a player can have, given the public cards."""
         player_reach, opponent_reach = self.reaches[player], self.reaches[1 - player]
         on_board = boards.every.bits[boards.canonical]
@@ -237,7 +238,7 @@ def parents_of(
       first round.
     """
     parents = [np.zeros(len(rounds[0].hand), np.int32)]
-    for r, signals in enumerate(rounds[1:]):
-        behind = earlier_board(boards[r + 1], boards[r])[signals.board]
-        parents.append(rounds[r].number[behind, signals.hand])
+    for r, private_states in enumerate(rounds[1:]):
+        behind = earlier_board(boards[r + 1], boards[r])[private_states.board]
+        parents.append(rounds[r].number[behind, private_states.hand])
     return tuple(parents)

@@ -236,9 +236,9 @@ class _ClassReader:
     partition: Partition
     finder: public_nodes.Finder
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         r = self.finder.betting.round[self.finder.of_state(state)]
-        signal = self.reader.signal(state, player)
+        signal = self.reader.private_state(state, player)
         return int(self.partition.labels[player][r][signal])
 
     def name(self, player: int, round: int, signal: int) -> str:

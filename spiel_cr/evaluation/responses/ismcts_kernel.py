@@ -309,7 +309,7 @@ class Roots(NamedTuple):
     interval: int
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions this process has compiled for searches."""
     return int(run()._cache_size())
 

@@ -302,7 +302,9 @@ def learn_response(
     config = config or LearningConfig()
     size = int(np.prod(game.information_state_tensor_shape()))
     actions = game.num_distinct_actions()
-    parameters: Any = networks.make((size, *config.hidden, actions + 1), seed, gain=1.0)
+    parameters: Any = networks.make(
+        (size, *config.hidden, actions + 1), seed, variance_factor=1.0
+    )
     state = network_fits.adam(config.learning_rate).init(parameters)
     samples = Samples(
         np.zeros((0, size), np.float32),

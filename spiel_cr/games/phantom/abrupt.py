@@ -114,7 +114,7 @@ class AbruptGame:
       cells: C.
       wins: bool [2, 2^C], whether a set of a player's stones wins.
       free: int8 [2^C, C], all cells, first those that are not in a set.
-      attempts: Orders of m cells, by m.
+      orders: Orders of m cells, by m.
     """
 
     game: pyspiel.Game
@@ -122,7 +122,7 @@ class AbruptGame:
     cells: int
     wins: np.ndarray
     free: np.ndarray
-    attempts: tuple[CellOrders, ...]
+    orders: tuple[CellOrders, ...]
 
     def infosets(self, player: int) -> Iterator[AbruptInfosets]:
         """Yield a player's infosets by outcomes; prefixes of outcomes come first."""
@@ -130,7 +130,7 @@ class AbruptGame:
         above = [("", none, none)]
         for m in range(self.cells):
             below: list[tuple[str, np.ndarray, np.ndarray]] = []
-            bits = 1 << self.attempts[m].free.astype(np.int64)
+            bits = 1 << self.orders[m].free.astype(np.int64)
             for outcomes, player_stones, rejected_by in above:
                 infosets = self._possible(player, outcomes, player_stones, rejected_by)
                 if not infosets.possible.any():
@@ -191,7 +191,7 @@ class AbruptGame:
           rows: int [r], indices of these.
         """
         outcomes = some.outcomes
-        tried = self.attempts[len(outcomes)].tried[rows].T
+        tried = self.orders[len(outcomes)].tried[rows].T
         successes = (
             cells for cells, got in zip(tried, outcomes, strict=True) if got == "S"
         )
@@ -267,7 +267,7 @@ class Leaves:
             if s not in rejected_by
         ]
         if ways:
-            following = self.game.attempts[len(actor.outcomes)].following
+            following = self.game.orders[len(actor.outcomes)].following
             orders = np.stack(
                 [following[actor.orders[w], form.cells[s]] for w, s in ways]
             )
@@ -289,7 +289,7 @@ class Leaves:
         free = game.free[form.stones[0] | form.stones[1], :left]
         if only:
             free = free[free == only[0]].reshape(1, -1)
-        following = game.attempts[len(actor.outcomes)].following
+        following = game.orders[len(actor.outcomes)].following
         orders = following[actor.orders[:, :, None], free]
         reach = self.reach[player][actor.outcomes][orders].sum(axis=0)
         stones = form.stones[player][:, None] | 1 << free.astype(np.int64)
@@ -370,13 +370,13 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
     table = np.stack([wins(sets, player) for player in range(2)])
     cells_of = sets[:, None] >> np.arange(cells) & 1
     outside = np.argsort(cells_of, axis=1, kind="stable").astype(np.int8)
-    tried, attempts = np.zeros((1, 0), np.int8), []
+    tried, cell_orders = np.zeros((1, 0), np.int8), []
     for m in range(cells):
         taken = np.zeros((len(tried), cells), bool)
         taken[np.arange(len(tried))[:, None], tried] = True
         following = np.full(taken.shape, -1, np.int32)
         following[~taken] = np.arange(len(tried) * (cells - m))
         free = np.nonzero(~taken)[1].reshape(len(tried), -1).astype(np.int8)
-        attempts.append(CellOrders(tried, free, following))
+        cell_orders.append(CellOrders(tried, free, following))
         tried = np.column_stack([np.repeat(tried, cells - m, axis=0), free.ravel()])
-    return AbruptGame(opened.game, rules, cells, table, outside, tuple(attempts))
+    return AbruptGame(opened.game, rules, cells, table, outside, tuple(cell_orders))

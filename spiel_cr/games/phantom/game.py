@@ -15,7 +15,7 @@ from spiel_cr.common.messages import announce, short_repr
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom import footprint, form
-from spiel_cr.games.phantom.hidden import (
+from spiel_cr.games.phantom.phantom_rules import (
     PhantomRules,
     Worlds,
     phantom_rules,

@@ -18,7 +18,7 @@ from scipy import sparse
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.phantom.hidden import Worlds
+from spiel_cr.games.phantom.phantom_rules import Worlds
 from spiel_cr.games.sequence_form.decisions import Decisions
 
 # Number of pairs that are processed at once.
@@ -160,7 +160,7 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
             raise InvalidGameError(
                 f"player {player} acts after it has made every attempt; the game "
                 f"must be over there, or the other player must act; correct "
-                f"`attempts` of its batched rules"
+                f"`move_outcomes` of its batched rules"
             )
         some = np.empty(len(tried), np.int32)
         some[infosets] = in_world

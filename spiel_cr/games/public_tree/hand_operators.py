@@ -120,7 +120,8 @@ class Folds(MatrixOperator):
     """Operator of compatible hands with weights, for folds; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, b'], the opponent's private state of each hand; 0 at padding.
+      private_state: int32 [K, b'], the opponent's private state of each hand; 0 at
+        padding.
       opponent_placed: The opponent's hands.
       player_placed: The player's hands, with signed weights.
       twin: int32 [K, b], the opponent's private state with the same two cards, which
@@ -132,7 +133,7 @@ class Folds(MatrixOperator):
       kept: Result of `_matrices`; None if it is computed in each call.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     opponent_placed: Placed
     player_placed: Placed
     twin: jax.Array | None
@@ -146,11 +147,11 @@ class Folds(MatrixOperator):
         x = jnp.asarray(x)
         if self.kept is None:
             on_board = functools.partial(_folds_on_board, x, self.count)
-            parts = self.signal, self.opponent_placed, self.player_placed
+            parts = self.private_state, self.opponent_placed, self.player_placed
             values = lax.map(on_board, parts, batch_size=_TOGETHER)
         else:
             into, back = self.kept
-            hands = columns(x, self.signal).transpose(1, 2, 0)
+            hands = columns(x, self.private_state).transpose(1, 2, 0)
             by_card = jnp.einsum("kil,kic->klc", hands, into)
             values = jnp.einsum("klc,kcj->klj", by_card, back)
         values = values.transpose(1, 0, 2)
@@ -161,7 +162,7 @@ class Folds(MatrixOperator):
     def largest(self) -> float:
         """Return a bound on the absolute entries; see `MatrixOperator`."""
         return _bound(
-            self.signal,
+            self.private_state,
             self.opponent_placed.weight,
             self.player_placed.weight,
             self.sums,
@@ -174,7 +175,8 @@ class Showdowns(MatrixOperator):
     """Operator of showdowns with weights; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, n, b'], the opponent's private state of each hand; 0 at padding.
+      private_state: int32 [K, n, b'], the opponent's private state of each hand; 0 at
+        padding.
       opponent_placed: The opponent's hands, [K, n, ...].
       player_placed: The player's hands, in the same arrangement.
       sign: float [K, n, n'], 1 if the player's hands beat those of the opponent's
@@ -184,7 +186,7 @@ class Showdowns(MatrixOperator):
       kept: Result of `_matrices`; None if it is computed in each call.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     opponent_placed: Placed
     player_placed: Placed
     sign: jax.Array
@@ -196,7 +198,7 @@ class Showdowns(MatrixOperator):
         """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = (
-            self.signal,
+            self.private_state,
             self.opponent_placed,
             self.player_placed,
             self.kept,
@@ -210,30 +212,30 @@ class Showdowns(MatrixOperator):
 
     def largest(self) -> float:
         """Return a bound on the absolute entries; see `MatrixOperator`."""
-        signal, opponent_placed, player_placed = (
+        private_state, opponent_placed, player_placed = (
             np.asarray(array).reshape(len(self.sign), -1)
             for array in (
-                self.signal,
+                self.private_state,
                 self.opponent_placed.weight,
                 self.player_placed.weight,
             )
         )
-        return _bound(signal, opponent_placed, player_placed, self.sums)
+        return _bound(private_state, opponent_placed, player_placed, self.sums)
 
 
 def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
     """Return float [L, b], values of the hands of a board at folds."""
-    signal, opponent_placed, player_placed = parts
+    private_state, opponent_placed, player_placed = parts
     into, back = _matrices(opponent_placed, player_placed, count)
-    by_card = jnp.einsum("li,ic->lc", columns(x, signal), into)
+    by_card = jnp.einsum("li,ic->lc", columns(x, private_state), into)
     return jnp.einsum("lc,cj->lj", by_card, back)
 
 
 def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
     """Return float [n, L, b], values of the hands of a board at showdowns."""
-    signal, opponent_placed, player_placed, kept, sign = parts
+    private_state, opponent_placed, player_placed, kept, sign = parts
     into, back = kept or _matrices(opponent_placed, player_placed, count, showdown=True)
-    hands = columns(x, signal).transpose(1, 0, 2)
+    hands = columns(x, private_state).transpose(1, 0, 2)
     by_card = jnp.einsum("nli,nic->nlc", hands, into)
     below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
     both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
@@ -259,7 +261,7 @@ def ready(arrays: Any) -> Any:
         )
         showdown = isinstance(part, Showdowns)
         numbers = part.count * (wide + high) + showdown * wide * high
-        if part.signal.size // wide * numbers > KEPT:
+        if part.private_state.size // wide * numbers > KEPT:
             return part
         kept = _matrices(
             part.opponent_placed, part.player_placed, part.count, showdown=showdown
@@ -457,24 +459,24 @@ def _folds(
     player_placed = _placed(weighted, card[0], hands.board, slot, (boards, width))
     shape = boards, other_width
     opponent_placed = _placed(opponent, card[1], opponent.board, other_slot, shape)
-    signal = np.zeros(shape, np.int32)
-    signal[opponent.board, other_slot] = opponent.signal
+    private_state = np.zeros(shape, np.int32)
+    private_state[opponent.board, other_slot] = opponent.private_state
     twin = twin_weight = None
     if _of_two_cards(hands, opponent):
         twin = np.zeros((boards, width), np.int32)
         twin_weight = np.zeros((boards, width))
         _, i, j = np.intersect1d(keys[0], keys[1], True, True)
-        twin[hands.board[i], slot[i]] = opponent.signal[j]
+        twin[hands.board[i], slot[i]] = opponent.private_state[j]
         twin_weight[hands.board[i], slot[i]] = (
             sign * hands.weight[i] * opponent.weight[j]
         )
     return Folds(
-        typed(signal),
+        typed(private_state),
         opponent_placed,
         player_placed,
         None if twin is None else typed(twin),
         None if twin_weight is None else typed(twin_weight),
-        _signal_sums(
+        _private_state_sums(
             hands, hands.board * width + slot, boards * width, num_private_states
         ),
         count,
@@ -504,15 +506,17 @@ def _showdowns(
         hands, card[0], block[0], rank[0], (boards, per_board, high)
     )
     opponent_placed = _placed(opponent, card[1], block[1], rank[1], shape)
-    signal = np.zeros((size, wide), np.int32)
-    signal[block[1], rank[1]] = opponent.signal
+    private_state = np.zeros((size, wide), np.int32)
+    private_state[block[1], rank[1]] = opponent.private_state
     sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
     return Showdowns(
-        typed(signal.reshape(shape)),
+        typed(private_state.reshape(shape)),
         opponent_placed,
         player_placed,
         typed(sign),
-        _signal_sums(hands, block[0] * high + rank[0], size * high, num_private_states),
+        _private_state_sums(
+            hands, block[0] * high + rank[0], size * high, num_private_states
+        ),
         count,
     )
 
@@ -633,15 +637,15 @@ def _board_strength(hands: BoardHands) -> np.ndarray:
     )
 
 
-def _signal_sums(
+def _private_state_sums(
     hands: BoardHands, slot: np.ndarray, num_slots: int, num_private_states: int
 ) -> PublicTreeSums:
     """Make the sums that turn values of slots into values of private states."""
-    order = np.argsort(hands.signal, kind="stable")
-    counts = np.bincount(hands.signal, minlength=num_private_states)
+    order = np.argsort(hands.private_state, kind="stable")
+    counts = np.bincount(hands.private_state, minlength=num_private_states)
     if counts.max() <= 1:
         place = np.full(num_private_states, num_slots, np.int32)
-        place[hands.signal] = slot
+        place[hands.private_state] = slot
         same = num_private_states == num_slots and (place == np.arange(num_slots)).all()
         return PublicTreeSums((), None if same else typed(place))
     begins = np.cumsum(counts) - counts
@@ -650,17 +654,17 @@ def _signal_sums(
     place = np.full(num_private_states, np.count_nonzero(counts), np.int32)
     sums, size = [], 0
     for members, width in groups(counts[by_count], 0.0):
-        signals = by_count[members]
-        entry = begins[signals] + np.arange(width)[:, None]
-        entry = np.where(np.arange(width)[:, None] < counts[signals], entry, -1)
+        private_states = by_count[members]
+        entry = begins[private_states] + np.arange(width)[:, None]
+        entry = np.where(np.arange(width)[:, None] < counts[private_states], entry, -1)
         sums.append(typed(slot[entry]))
-        place[signals] = size + np.arange(len(signals), dtype=np.int32)
-        size += len(signals)
+        place[private_states] = size + np.arange(len(private_states), dtype=np.int32)
+        size += len(private_states)
     return PublicTreeSums(tuple(sums), typed(place))
 
 
 def _bound(
-    signal: np.ndarray | jax.Array,
+    private_state: np.ndarray | jax.Array,
     weight: np.ndarray | jax.Array,
     player_weight: np.ndarray | jax.Array,
     sums: PublicTreeSums,
@@ -668,15 +672,15 @@ def _bound(
     """Return the largest weight of a pair of private states of both players.
 
     Args:
-      signal: int32 [K, hands'], the opponent's private states.
+      private_state: int32 [K, hands'], the opponent's private states.
       weight: float [K, hands'], weights of the opponent's hands.
       player_weight: float [K, hands], weights of the player's hands, of either sign.
       sums: Sums over the player's hands.
     """
-    signal, weight = np.asarray(signal), np.abs(np.asarray(weight))
+    private_state, weight = np.asarray(private_state), np.abs(np.asarray(weight))
     heaviest = [
-        np.bincount(signals, weights).max()
-        for signals, weights in zip(signal, weight, strict=True)
+        np.bincount(private_states, weights).max()
+        for private_states, weights in zip(private_state, weight, strict=True)
     ]
     bounds = np.abs(np.asarray(player_weight, np.float64)) * np.array(heaviest)[:, None]
     return sums.largest(bounds.reshape(-1))

@@ -90,20 +90,22 @@ def _boards(matrix: HandMatrix) -> Iterator[_BoardEntries]:
             _taken(hands, order[begin[board] : begin[board + 1]])
             for hands, order, begin in zip(matrix.hands, orders, places, strict=True)
         )
-        step = max(1, _PAIRS // max(1, len(second.signal)))
-        for row in range(0, len(first.signal), step):
+        step = max(1, _PAIRS // max(1, len(second.private_state)))
+        for row in range(0, len(first.private_state), step):
             some = _taken(first, slice(row, row + step))
-            values = _compared(some, second, matrix.showdown)
-            yield _BoardEntries(some.signal, second.signal, values, some.weight)
+            values = _compare_hands(some, second, matrix.showdown)
+            yield _BoardEntries(
+                some.private_state, second.private_state, values, some.weight
+            )
 
 
-def _compared(first: BoardHands, second: BoardHands, showdown: bool) -> np.ndarray:
+def _compare_hands(first: BoardHands, second: BoardHands, showdown: bool) -> np.ndarray:
     """Return float64 [n, n'], results of hands times weights of the second ones.
 
     The result of compatible hands is the sign of the showdown, or 1 if there is no
     showdown; that of other hands is 0.
     """
-    disjoint = np.ones((len(first.signal), len(second.signal)), bool)
+    disjoint = np.ones((len(first.private_state), len(second.private_state)), bool)
     for cards in first.cards.T:
         for others in second.cards.T:
             disjoint &= cards[:, None] != others

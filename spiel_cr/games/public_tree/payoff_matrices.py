@@ -63,15 +63,15 @@ class BoardHands(NamedTuple):
     """One player's hands, board by board, as a `HandMatrix` compares them.
 
     Attributes:
-      signal: int32 [n], private state of each hand. Several hands may belong to one
-        private state: for boards that are still to come, or interchangeable suits.
+      private_state: int32 [n], private state of each hand. Several hands may belong to
+        one private state: for boards that are still to come, or interchangeable suits.
       board: int32 [n], board of each hand; hands only meet hands on their own board.
       cards: int8 [n, c], private cards, by numbers that both players share.
       strength: int32 [n], strength of each hand; the higher one wins.
       weight: float64 [n], see `HandMatrix`.
     """
 
-    signal: np.ndarray
+    private_state: np.ndarray
     board: np.ndarray
     cards: np.ndarray
     strength: np.ndarray
@@ -111,7 +111,7 @@ class HandMatrix:
             values = first.weight[i] * second.weight[j]
             if self.showdown:
                 values = values * np.sign(first.strength[i] - second.strength[j])
-            pairs = first.signal[i], second.signal[j]
+            pairs = first.private_state[i], second.private_state[j]
             total = total + sparse.csr_array((values, pairs), shape=self.shape)
         return _entries(total)
 

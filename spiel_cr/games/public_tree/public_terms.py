@@ -149,16 +149,16 @@ def list_payoffs(
         values = terms.stake[t] * entries[k].values
         for p in range(2):
             public = terms.sequences[p][t]
-            signal = entries[k][p]
+            private_state = entries[k][p]
             above = ancestors(
                 parents[p], payoff_matrices[k].round, int(rounds[p][public])
             )
-            signal = above[signal]
+            private_state = above[private_state]
             start, stride = starts[p][public]
-            parts[p].append((start + signal * stride).astype(np.int32))
+            parts[p].append((start + private_state * stride).astype(np.int32))
             weights = terms.weights[p]
             if weights is not None:
-                values = values * weights[t][signal]
+                values = values * weights[t][private_state]
         parts[2].append(values)
     for constant in constants:
         p = constant.player

@@ -53,7 +53,7 @@ class Labels(dict[Hashable, int]):
     def __missing__(self, key: Hashable) -> int:
         return self.setdefault(key, len(self))
 
-    def forget(self, count: int) -> None:
+    def truncate(self, count: int) -> None:
         """Remove all labels except the first `count`."""
         while len(self) > count:
             self.popitem()

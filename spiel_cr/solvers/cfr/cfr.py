@@ -253,7 +253,7 @@ def _quick_run(how: Compile) -> Any:
     return _run if options is None else _loop(options=options)
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions were compiled for full-width solvers so far."""
     return sum(run._cache_size() for run in {*_all_runs(), on_device})
 

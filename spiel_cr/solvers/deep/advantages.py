@@ -128,9 +128,9 @@ class Advantages:
         self._iteration = iteration
         if config.restart:
             self.approximator = self._approximator(self._seed + 2 * iteration)
-        plan = FitSchedule(config.steps, config.batch, config.learning_rate)
+        schedule = FitSchedule(config.steps, config.batch, config.learning_rate)
         targets = self._balanced(targets)
-        self.loss = self.approximator.fit(targets, plan, random)
+        self.loss = self.approximator.fit(targets, schedule, random)
         self.fitted = True
 
     def _exact(
@@ -155,10 +155,10 @@ class Advantages:
     ) -> Targets:
         """Return visits whose targets contain earlier advantages."""
         config = self._config
-        plan = FitSchedule(config.steps, config.batch, config.learning_rate)
+        schedule = FitSchedule(config.steps, config.batch, config.learning_rate)
         visits = reservoirs.per_infoset(visits, self._legal)
         if self.newest is not None:
-            self.newest.fit(self._balanced(visits), plan, random)
+            self.newest.fit(self._balanced(visits), schedule, random)
         before = np.zeros(visits.target.shape)
         if self.fitted:
             before = self.approximator.outputs(visits.rows)

@@ -56,7 +56,7 @@ class Perceptron:
     def fit(
         self,
         targets: Targets,
-        plan: FitSchedule,
+        schedule: FitSchedule,
         random: np.random.Generator,
         *,
         ordered: bool = False,
@@ -65,7 +65,7 @@ class Perceptron:
 
         Args:
           targets: Targets of its outputs.
-          plan: Schedule of steps, and kind of loss.
+          schedule: Schedule of steps, and kind of loss.
           random: Random number generator, which is advanced.
           ordered: Order of the rows as in `network_fits.fit`.
         """
@@ -73,7 +73,7 @@ class Perceptron:
             self._parameters,
             self._knowledge.table(self._player),
             targets,
-            plan,
+            schedule,
             random,
             scale=self._scale,
             ordered=ordered,
@@ -120,7 +120,7 @@ class LookupTable:
     def fit(
         self,
         targets: Targets,
-        plan: FitSchedule,
+        schedule: FitSchedule,
         random: np.random.Generator,
         *,
         ordered: bool = False,

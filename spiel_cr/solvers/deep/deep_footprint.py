@@ -82,8 +82,8 @@ def estimate(
     if config.values != "sampled":
         moves = config.critic_capacity * (4.0 * row + _MOVE + actions)
     iterates = 0.0
-    if "bank" in config.averages:
-        count = min(config.bank or math.inf, iterations or math.inf)
+    if "ensemble" in config.averages:
+        count = min(config.ensemble or math.inf, iterations or math.inf)
         shape = PerceptronShape(
             *(knowledge.num_features, actions, config.hidden, config.layers)
         )
@@ -176,7 +176,7 @@ def _remedy(
     names = {
         "reservoirs": ("capacity", config.capacity),
         "moves": ("critic_capacity", config.critic_capacity),
-        "iterates": ("bank", config.bank or iterations or 1),
+        "iterates": ("ensemble", config.ensemble or iterations or 1),
         "visits": ("traversals", config.traversals),
     }
     name, value = names[most]

@@ -26,7 +26,7 @@ from spiel_cr.solvers.deep.tensors import SimulatedTensors
 from spiel_cr.solvers.deep.traversal import PlayerSampling, in_chunks
 
 # Purposes of random numbers. Each has a separate generator in every iteration.
-_SAMPLES, _FITS, _BANK, _CRITIC = range(4)
+_SAMPLES, _FITS, _ENSEMBLE, _CRITIC = range(4)
 
 
 class DeepSolver(Training):
@@ -82,8 +82,9 @@ class DeepSolver(Training):
             SampledStrategies(knowledge, p, config, self._number(3 + p))
             for p in range(2 if "network" in kinds else 0)
         ]
-        self._banks = [
-            IterateEnsemble(config.bank) for _ in range(2 if "bank" in kinds else 0)
+        self._ensembles = [
+            IterateEnsemble(config.ensemble)
+            for _ in range(2 if "ensemble" in kinds else 0)
         ]
         self._reaches: list[RunningReach] = []
         if "exact" in kinds and self.tree is not None:
@@ -108,11 +109,11 @@ class DeepSolver(Training):
             self._advantages[player].learn(chunks, iteration, random)
         if self._critic is not None:
             config = self.config
-            plan = FitSchedule(
+            schedule = FitSchedule(
                 config.critic_steps, config.critic_batch, config.critic_rate
             )
             random = self._random(iteration, 0, _CRITIC)
-            self._critic.fit(self.strategy, plan, random)
+            self._critic.fit(self.strategy, schedule, random)
         self.iterations = iteration
 
     def _traverse(self, player: int, iteration: int) -> Iterator[Targets]:
@@ -137,13 +138,13 @@ class DeepSolver(Training):
         weight = self._weight(iteration)
         if self._reaches:
             self._reaches[player].add(self.current_behaviour(player), weight)
-        if self._banks:
+        if self._ensembles:
             advantages = self._advantages[player]
             leaves = advantages.approximator.leaves()
             if not advantages.fitted:
                 leaves = [np.zeros_like(leaf) for leaf in leaves]
-            random = self._random(iteration, player, _BANK)
-            self._banks[player].add(leaves, weight, random)
+            random = self._random(iteration, player, _ENSEMBLE)
+            self._ensembles[player].add(leaves, weight, random)
 
     def _weight(self, iteration: int) -> float:
         """Return the weight of an iteration's strategies in the average."""
@@ -171,13 +172,16 @@ class DeepSolver(Training):
         """
         kind = self._kind(kind)
         config, first = self.config, self._advantages[0].approximator
-        if kind == "bank":
+        if kind == "ensemble":
             return Networks(
                 first.shape if isinstance(first, Perceptron) else None,
                 config.features,
                 config.fallback,
-                (self._banks[0].stacked(), self._banks[1].stacked()),
-                (np.array(self._banks[0].weights), np.array(self._banks[1].weights)),
+                (self._ensembles[0].stacked(), self._ensembles[1].stacked()),
+                (
+                    np.array(self._ensembles[0].weights),
+                    np.array(self._ensembles[1].weights),
+                ),
             )
         knowledge = self.knowledge
         shape = PerceptronShape(
@@ -252,9 +256,11 @@ class DeepSolver(Training):
             raise ValueError(f"its counts {counts.tolist()} are invalid")
         for name, part in self._parts():
             part.restore(within(arrays, f"{name}."))
-        for advantages, bank in zip(self._advantages, self._banks, strict=False):
+        for advantages, ensemble in zip(
+            self._advantages, self._ensembles, strict=False
+        ):
             shapes = [leaf.shape for leaf in advantages.approximator.leaves()]
-            if any([leaf.shape for leaf in kept] != shapes for kept in bank.leaves):
+            if any([leaf.shape for leaf in kept] != shapes for kept in ensemble.leaves):
                 raise ValueError("its iterates belong to another network")
         for player, reach in enumerate(self._reaches):
             total = arrays[f"reach{player}"]
@@ -272,8 +278,8 @@ class DeepSolver(Training):
             parts.append((f"advantages{player}", advantages))
         for player, kept in enumerate(self._strategies):
             parts.append((f"strategies{player}", kept.memory))
-        for player, bank in enumerate(self._banks):
-            parts.append((f"bank{player}", bank))
+        for player, ensemble in enumerate(self._ensembles):
+            parts.append((f"ensemble{player}", ensemble))
         if self._critic is not None:
             parts.append(("replay", self._critic.replay))
         return parts

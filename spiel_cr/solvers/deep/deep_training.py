@@ -20,7 +20,7 @@ from spiel_cr.solvers.deep.tensors import SimulatedTensors
 from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 
 
-def check_stepped(config: Any) -> None:
+def check_simulated(config: Any) -> None:
     """Raise ValueError if a setting needs a game tree.
 
     Args:
@@ -70,7 +70,7 @@ class Training(IterativeSolver):
             self.knowledge = TreeKnowledge(game, config.features)
             self.tree = game
         else:
-            check_stepped(config)
+            check_simulated(config)
             self.source, self.knowledge = game
         self.iterations = self.episodes = self.nodes = 0
         # Before the first iteration there is no state to save.

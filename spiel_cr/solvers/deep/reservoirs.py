@@ -108,7 +108,7 @@ class Kept(Generic[Rows]):
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays that `restore` needs."""
         kept = self.targets()._asdict() if self._arrays else {}
-        return {"met": np.array(self.num_seen), **kept}
+        return {"num_seen": np.array(self.num_seen), **kept}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the state that `arrays` returned.
@@ -116,7 +116,7 @@ class Kept(Generic[Rows]):
         Raises:
           ValueError: If the arrays do not belong to such a memory.
         """
-        num_seen = int(arrays["met"])
+        num_seen = int(arrays["num_seen"])
         names = self.kind._fields if num_seen else ()
         size = min(num_seen, self.capacity)
         if num_seen < 0 or any(

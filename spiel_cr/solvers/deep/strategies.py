@@ -56,10 +56,10 @@ class SampledStrategies:
         if isinstance(samples, InfosetSums) or len(samples):
             targets = to_fit(samples, self._knowledge, self._player, config.balance)
             if targets.weight.sum() > 0:
-                plan = FitSchedule(
+                schedule = FitSchedule(
                     config.average_steps, config.batch, config.learning_rate, "cross"
                 )
-                network.fit(targets, plan, np.random.default_rng(self._seed))
+                network.fit(targets, schedule, np.random.default_rng(self._seed))
                 return network.leaves()
         return [np.zeros_like(leaf) for leaf in network.leaves()]
 
@@ -116,12 +116,12 @@ class IterateEnsemble:
         return {
             **arrays,
             "weights": np.array(self.weights),
-            "met": np.array(self.num_seen),
+            "num_seen": np.array(self.num_seen),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the state that `arrays` returned."""
-        self.num_seen = int(arrays["met"])
+        self.num_seen = int(arrays["num_seen"])
         self.weights = arrays["weights"].tolist()
         stacked = [arrays[f"leaf{k}"] for k in range(len(arrays) - 2)]
         self.leaves = [

@@ -174,7 +174,7 @@ class SimulatedTensors(NamedTuple):
     knowledge: TensorKnowledge
 
 
-def stepped(
+def simulated_tensors(
     opened: Opened, features: str = "information_state", *, use_rules: bool = True
 ) -> SimulatedTensors:
     """Return a simulator of a game, and the information at its positions.

@@ -129,19 +129,19 @@ def look(at_level: LevelBatch, history: jax.Array) -> View:
 
 
 def descend(
-    at_level: LevelBatch, front: TrajectoryPositions, draw: jax.Array
+    at_level: LevelBatch, positions: TrajectoryPositions, draw: jax.Array
 ) -> tuple[TrajectoryVisits, TrajectoryPositions]:
     """Sample an action for each trajectory at one depth and follow it.
 
     Args:
       at_level: Batch at this depth.
-      front: Trajectories at this depth.
+      positions: Trajectories at this depth.
       draw: Random numbers in [0, 1), float [B].
 
     Returns:
       The visits, for the backward pass, and the trajectories at the next depth.
     """
-    view, history = look(at_level, front.history), front.history
+    view, history = look(at_level, positions.history), positions.history
     batch, level, _ = at_level
     first, rho = level.first_child[history], view.sigma
     decides = at_level.decides
@@ -154,15 +154,14 @@ def descend(
         taken = jnp.where(view.over, 1, taken)
     # The others sample from their own strategies, so the quotient of their reach and
     # the sampling probability does not change.
-    after = front.weight
+    after = positions.weight
     if decides:
         # Do not write this as a division by where(is_updating, taken, 1): XLA would
         # fuse the quotients of several depths into one loop and recompute all actions.
         after = after * jnp.where(view.is_updating, 1, taken) / taken
     child = first + (chosen if view.over is None else jnp.where(view.over, 0, chosen))
-    return TrajectoryVisits(history, chosen, taken, front.weight), TrajectoryPositions(
-        child, after
-    )
+    visits = TrajectoryVisits(history, chosen, taken, positions.weight)
+    return visits, TrajectoryPositions(child, after)
 
 
 def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:

@@ -445,7 +445,7 @@ class VisitedStrategyReader:
 
     Attributes:
       roots: Entries of the players' empty sequences.
-      ends: Number after the last entry of each player.
+      stops: Number after the last entry of each player.
       levels: Points of the infosets that follow equally many decisions of their player,
         for each number of decisions.
       parent: Entry of each infoset's parent sequence, int32 [P].
@@ -454,7 +454,7 @@ class VisitedStrategyReader:
     """
 
     roots: tuple[int, int]
-    ends: tuple[int, int]
+    stops: tuple[int, int]
     levels: tuple[np.ndarray, ...]
     parent: np.ndarray
     first: np.ndarray
@@ -469,7 +469,7 @@ class VisitedStrategyReader:
             rows = ranges(self.first[points], counts)
             missing = sums[self.parent[points]] - taken[points]
             sums[rows] += np.repeat(missing, counts) * strategy[rows]
-        player_sums = sums[self.roots[player] : self.ends[player]]
+        player_sums = sums[self.roots[player] : self.stops[player]]
         total = player_sums[0]
         return player_sums / total if total > 0 else player_sums
 
@@ -479,7 +479,7 @@ class VisitedStrategyReader:
         The entry of the empty sequence is 1.
         """
         strategy = np.asarray(state.strategy, np.float64)
-        return strategy[self.roots[player] : self.ends[player]].copy()
+        return strategy[self.roots[player] : self.stops[player]].copy()
 
     def check(self, state: VisitedState) -> None:
         """Raise ValueError if numpy arrays contain values that no solve produces."""
@@ -514,7 +514,7 @@ def reader(tree: GameTree, arrays: FlatTree) -> VisitedStrategyReader:
             by_level.setdefault(level, []).append(points[infoset_ids])
     return VisitedStrategyReader(
         roots=(0, sizes[0]),
-        ends=(sizes[0], sum(sizes)),
+        stops=(sizes[0], sum(sizes)),
         levels=tuple(np.concatenate(by_level[level]) for level in sorted(by_level)),
         parent=np.asarray(arrays.parent),
         first=np.asarray(arrays.first),

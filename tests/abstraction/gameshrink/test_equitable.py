@@ -12,7 +12,7 @@ from game_defs import three_card_hands
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
 from tests.abstraction.gameshrink.test_partition import SMALL, changed, random_partition
 from tests.support import detection, games

@@ -4,7 +4,7 @@ import numpy as np
 
 from spiel_cr.common.network_fits import FitSchedule
 from spiel_cr.games.simulation.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.solvers.deep.approximators import LookupTable
 from spiel_cr.solvers.deep.critic import Critic

@@ -58,14 +58,14 @@ def test_small_reservoirs_hold_everything(size):
     for rows in np.split(np.arange(size), size // 7 or 1):
         reservoir.add(visits_of(rows), random)
     if not size:
-        assert not len(reservoir) and reservoir.arrays() == {"met": 0}
+        assert not len(reservoir) and reservoir.arrays() == {"num_seen": 0}
         return
     assert np.array_equal(reservoir.targets().rows, np.arange(size))
     again = Reservoir(1000)
     again.restore(reservoir.arrays())
     assert np.array_equal(again.targets().target, reservoir.targets().target)
     with pytest.raises(ValueError, match="another size"):
-        again.restore({**reservoir.arrays(), "met": np.array(1)})
+        again.restore({**reservoir.arrays(), "num_seen": np.array(1)})
 
 
 def test_sums_are_the_weighted_means_of_visits():

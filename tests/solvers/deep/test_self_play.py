@@ -12,7 +12,7 @@ from spiel_cr.common.networks import NEVER
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.solvers.algorithms import find
@@ -35,7 +35,7 @@ from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     play,
 )
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay, batch_size
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.tensors import simulated_tensors
 
 TABLE = None
 UNIFORM = np.zeros((6, 2))
@@ -552,7 +552,7 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
     """By batched rules and by states alike: both see the same."""
     for use_rules in (True, False):
         game = load_game("liars_dice(numdice=1,dice_sides=3)")
-        way = stepped(open_game(game), use_rules=use_rules)
+        way = simulated_tensors(open_game(game), use_rules=use_rules)
         solver, knowledge = SelfPlay(way, "mmd(episodes=64,hidden=8)"), way.knowledge
         random = np.random.default_rng(1)
         rows = play(way.source, solver, 50, random, joint=nothing).answer
@@ -619,4 +619,4 @@ def test_presets_are_read():
 
 def test_tables_of_games_that_are_stepped_are_refused():
     with pytest.raises(ValueError, match="network=table"):
-        SelfPlay(stepped(open_game("phantom_ttt")), SMALL)
+        SelfPlay(simulated_tensors(open_game("phantom_ttt")), SMALL)

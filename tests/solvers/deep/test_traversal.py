@@ -8,7 +8,7 @@ import pytest
 
 from spiel_cr.common.draws import points
 from spiel_cr.games.simulation.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import ActingInfosets, TreeKnowledge

@@ -169,7 +169,7 @@ class Dealing:
 
         Raises:
           InvalidGameError: If the declaration contradicts the game: a private state has
-            imperfect recall, or see `MergedDealsCheck.judge`.
+            imperfect recall, or see `MergedDealsCheck.compare_sums`.
         """
         states = self._checked.rules.new_initial_states()
         nothing = np.zeros((2, 1), np.int64)
@@ -177,7 +177,7 @@ class Dealing:
             states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing
         )
         self._go_on(0, start)
-        self._symmetry.judge()
+        self._symmetry.compare_sums()
         return self._finish()
 
     def _go_on(self, r: int, batch: _PartialDeals) -> None:
@@ -225,26 +225,26 @@ class Dealing:
           int64 [2, n], `above` and `seen` of the deals that follow.
         """
         entered = self._rounds[r]
-        signals = np.empty((2, len(batch.probabilities)), np.int64)
+        private_states = np.empty((2, len(batch.probabilities)), np.int64)
         for player in range(2):
-            keys = self._checked.rows("signal", batch.states, player)
-            signals[player], new = entered.numbers[player].of(keys)
+            keys = self._checked.rows("private_state", batch.states, player)
+            private_states[player], new = entered.numbers[player].of(keys)
             if len(new):
                 entered.parent[player] = np.concatenate(
                     [entered.parent[player], batch.above[player][new]]
                 )
                 entered.examples[player].append(batch.outcomes[new])
-            parent = entered.parent[player][signals[player]]
+            parent = entered.parent[player][private_states[player]]
             self._refines(r, player, batch, parent == batch.above[player])
         values = np.empty((1 + len(self._payoff_matrices[r]), len(batch.probabilities)))
         values[0] = batch.probabilities
         for number, matrix in enumerate(self._payoff_matrices[r], 1):
             values[number] = batch.probabilities * self._payoffs(int(matrix), batch)
-        entered.sums.add(signals[0], signals[1], values)
+        entered.sums.add(private_states[0], private_states[1], values)
         self._count[r] += len(batch.probabilities)
         self._progress(sum(self._count))
-        deals = RoundDeals(*batch[:3], signals, values[1:], batch.seen)
-        return signals, self._symmetry.see(r, deals)
+        deals = RoundDeals(*batch[:3], private_states, values[1:], batch.seen)
+        return private_states, self._symmetry.see(r, deals)
 
     def _refines(
         self, r: int, player: int, batch: _PartialDeals, same: np.ndarray
@@ -254,8 +254,8 @@ class Dealing:
             raise InvalidGameError(
                 f"{self._checked.game}: after deals {deal}, the private state of "
                 f"player {player} in round {r} follows several private states of round "
-                f"{r - 1}, which is imperfect recall; let `signal` return everything "
-                f"that the player was dealt, in order"
+                f"{r - 1}, which is imperfect recall; let `private_state` return "
+                f"everything that the player was dealt, in order"
             )
 
     def _payoffs(self, matrix: int, batch: _PartialDeals) -> np.ndarray:

@@ -171,7 +171,7 @@ class DealtReader:
         self._number: dict[tuple[int, int], dict[tuple[int, ...], int]] = {}
         self._known: dict[tuple[int, ...], int] = {}
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         """Return the player's private state, in the round of the state.
 
         Raises:
@@ -194,7 +194,7 @@ class DealtReader:
             rows = map(tuple, self._keys[player][r].tolist())
             self._number[player, r] = {row: i for i, row in enumerate(rows)}
         states = dealing.play(self._checked.rules, np.array([deal]), self.paths[r])
-        (key,) = self._checked.rows("signal", states, player)
+        (key,) = self._checked.rows("private_state", states, player)
         return self._number[player, r][tuple(key.tolist())]
 
     def tells_all(self) -> bool:
@@ -253,12 +253,12 @@ class DealtReader:
         count = next(n for n, r in self._round_of.items() if r == round)
         deals = random.permutation(np.unique(every.outcomes[:, :count], axis=0))
         states = dealing.play(self.rules, deals, self.paths[round])
-        keys = self._checked.rows("signal", states, player)
+        keys = self._checked.rows("private_state", states, player)
         number = {
             tuple(row): i for i, row in enumerate(self._keys[player][round].tolist())
         }
-        signals = np.array([number[tuple(row)] for row in keys.tolist()])
-        return deals[np.unique(signals, return_index=True)[1]]
+        private_states = np.array([number[tuple(row)] for row in keys.tolist()])
+        return deals[np.unique(private_states, return_index=True)[1]]
 
     def state_after(self, deal: np.ndarray, bets: np.ndarray) -> pyspiel.State:
         """Return OpenSpiel's state after a deal and the players' actions.
@@ -273,12 +273,12 @@ class DealtReader:
             state.apply_action((left if state.is_chance_node() else moves).pop(0))
         return state
 
-    def name(self, player: int, round: int, signal: int) -> str:
+    def name(self, player: int, round: int, private_state: int) -> str:
         """Return a name of a private state; of several deals, that of one of them."""
-        outcomes = self.examples[player][round][signal : signal + 1]
+        outcomes = self.examples[player][round][private_state : private_state + 1]
         bets = self.paths[round]
         states = dealing.play(self._checked.rules, outcomes, bets)
-        make = getattr(self._checked.rules, "signal_names", None)
+        make = getattr(self._checked.rules, "private_state_names", None)
         if make is not None:
             name: str = make(states, player)[0]
             return name

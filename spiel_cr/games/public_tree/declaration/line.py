@@ -59,12 +59,12 @@ class LineDeals(NamedTuple):
     Attributes:
       outcomes: int64 [n, C], the outcome of each chance node.
       probabilities: float64 [n, C], the probabilities of the outcomes.
-      signals: Private states for each round and player, integers [n, k].
+      private_states: Private states for each round and player, integers [n, k].
     """
 
     outcomes: np.ndarray
     probabilities: np.ndarray
-    signals: list[tuple[np.ndarray, np.ndarray]]
+    private_states: list[tuple[np.ndarray, np.ndarray]]
 
 
 def draw_deals(
@@ -130,7 +130,7 @@ def _deal(
     states = np.repeat(checked.rules.new_initial_states(), count, axis=0)
     outcomes: list[np.ndarray] = []
     probabilities: list[np.ndarray] = []
-    signals = []
+    private_states = []
     for moves in line.moves:
         while checked.rules.current_player(states[:1])[0] == CHANCE:
             each = checked.chance_probabilities(states)
@@ -138,12 +138,14 @@ def _deal(
             outcomes.append(chosen)
             probabilities.append(each[np.arange(count), chosen])
             states = checked.rules.child(states, chosen)
-        first, second = (checked.rows("signal", states, player) for player in range(2))
-        signals.append((first, second))
+        first, second = (
+            checked.rows("private_state", states, player) for player in range(2)
+        )
+        private_states.append((first, second))
         for action in moves:
             states = checked.rules.child(states, np.full(count, action))
     return LineDeals(
-        _columns(outcomes, count), _columns(probabilities, count, float), signals
+        _columns(outcomes, count), _columns(probabilities, count, float), private_states
     )
 
 

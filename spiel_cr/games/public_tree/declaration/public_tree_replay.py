@@ -151,5 +151,5 @@ class PublicTreeReplay:
         raise InvalidGameError(
             f"{game}: {describe_history(game, history)} {problem}, so this is not a "
             f"game of public actions and dealt private states; correct its batched "
-            f"rules, or remove `signal`"
+            f"rules, or remove `private_state`"
         )

@@ -65,8 +65,8 @@ def find_stakes(tree: PublicTree, deals: LineDeals, prefer: np.ndarray) -> LeafP
             raise InvalidGameError(
                 f"{tree.checked.game}: its leaves have more than {_MOST_MATRICES} "
                 f"payoff functions that are not multiples of each other, so payoffs "
-                f"do not factor into bets and private states; remove `signal` from "
-                f"its batched rules"
+                f"do not factor into bets and private states; remove `private_state` "
+                f"from its batched rules"
             )
         # Leaves of the line of bets first, and the smallest stakes.
         size = np.abs(paid[todo]).max(axis=1)
@@ -151,8 +151,8 @@ def check_on(tree: PublicTree, deals: LineDeals, stakes: LeafPayoffs) -> None:
         for r in np.unique(betting.round[nodes]):
             in_round = betting.round[nodes] == r
             rows = states[np.repeat(in_round, count)]
-            for player, wanted in enumerate(deals.signals[r]):
-                row_keys = tree.checked.rows("signal", rows, player)
+            for player, wanted in enumerate(deals.private_states[r]):
+                row_keys = tree.checked.rows("private_state", rows, player)
                 equal = (row_keys == np.tile(wanted, (int(in_round.sum()), 1))).all(1)
                 problem = f"the private state of player {player} depends on the bets"
                 check.same(nodes[in_round], equal, problem)

@@ -32,7 +32,7 @@ class RoundDeals(NamedTuple):
       states: States on the line of bets.
       outcomes: int32 [n, c], chance outcomes.
       probabilities: float64 [n], probabilities of all outcomes of each deal together.
-      signals: int64 [2, n], private states of both players.
+      private_states: int64 [2, n], private states of both players.
       paid: float64 [matrices, n], player 0's utility by matrices times the probability.
       above: int64 [2, n], result of `MergedDealsCheck.see` in the round before.
     """
@@ -40,7 +40,7 @@ class RoundDeals(NamedTuple):
     states: np.ndarray
     outcomes: np.ndarray
     probabilities: np.ndarray
-    signals: np.ndarray
+    private_states: np.ndarray
     paid: np.ndarray
     above: np.ndarray
 
@@ -66,7 +66,7 @@ class _Informations:
 
     def __init__(self, num_matrices: int) -> None:
         self.numbers = Numbers()
-        self.signal = np.zeros(0, np.int64)
+        self.private_state = np.zeros(0, np.int64)
         self.examples: list[np.ndarray] = []
         self.probabilities = _NumberedSums()
         self.paid = [_NumberedSums() for _ in range(num_matrices)]
@@ -104,16 +104,16 @@ class MergedDealsCheck:
         self._draws: dict[tuple[int, int, str], np.ndarray] = {}
 
     def _drawn(
-        self, r: int, player: int, purpose: str, signals: np.ndarray
+        self, r: int, player: int, purpose: str, private_states: np.ndarray
     ) -> np.ndarray:
         """Return float64 [n], a fixed random number for each private state."""
         drawn = self._draws.get((r, player, purpose), np.zeros(0))
-        most = int(signals.max()) + 1
+        most = int(private_states.max()) + 1
         if most > len(drawn):
             more = self._random.random(max(most, 2 * len(drawn)) - len(drawn))
             drawn = np.concatenate([drawn, more])
             self._draws[r, player, purpose] = drawn
-        return drawn[signals]
+        return drawn[private_states]
 
     def see(self, r: int, deals: RoundDeals) -> np.ndarray:
         """Add deals that enter a round.
@@ -131,7 +131,7 @@ class MergedDealsCheck:
                 self._follow(r, player, deals)
             path = self._to_decision[r][player]
             if path is not None:
-                drawn = self._drawn(r, player, "chosen", deals.signals[player])
+                drawn = self._drawn(r, player, "chosen", deals.private_states[player])
                 chosen = np.flatnonzero(drawn < self._share[r])
                 if len(chosen):
                     seen_now = self._inform(r, player, deals, chosen, path)
@@ -142,9 +142,9 @@ class MergedDealsCheck:
         """Add the private states of a round to the information of the round before."""
         chosen = np.flatnonzero(deals.above[player] >= 0)
         if len(chosen):
-            signals = deals.signals[player, chosen]
+            private_states = deals.private_states[player, chosen]
             weight = deals.probabilities[chosen] * self._drawn(
-                r, player, "next", signals
+                r, player, "next", private_states
             )
             self._seen[r - 1][player].next.add(deals.above[player, chosen], weight)
 
@@ -162,25 +162,27 @@ class MergedDealsCheck:
             states = self._checked.rules.child(states, np.full(len(states), action))
         keys = self._checked.rows("information_state", states, player)
         numbers, new = seen.numbers.of(keys)
-        private_states = deals.signals[player, chosen]
-        seen.signal = np.concatenate([seen.signal, private_states[new]])
+        private_states = deals.private_states[player, chosen]
+        seen.private_state = np.concatenate([seen.private_state, private_states[new]])
         seen.examples += list(deals.outcomes[chosen[new]])
-        if not (equal := seen.signal[numbers] == private_states).all():
+        if not (equal := seen.private_state[numbers] == private_states).all():
             odd = int(np.argmin(equal))
             raise self._error(
                 *(r, player),
                 deals.outcomes[chosen[odd]],
                 seen.examples[int(numbers[odd])],
                 "has two private states with the same information",
-                "let `signal` depend only on what the player knows",
+                "let `private_state` depend only on what the player knows",
             )
         seen.probabilities.add(numbers, deals.probabilities[chosen])
-        other = self._drawn(r, 1 - player, "met", deals.signals[1 - player, chosen])
+        other = self._drawn(
+            r, 1 - player, "met", deals.private_states[1 - player, chosen]
+        )
         for table, paid in zip(seen.paid, deals.paid, strict=True):
             table.add(numbers, paid[chosen] * other)
         return numbers
 
-    def judge(self) -> None:
+    def compare_sums(self) -> None:
         """Compare the sums of information that shares a private state.
 
         Raises:
@@ -188,13 +190,13 @@ class MergedDealsCheck:
         """
         for r, both in enumerate(self._seen):
             for player, seen in enumerate(both):
-                count = len(seen.signal)
+                count = len(seen.private_state)
                 if not count:
                     continue
                 probabilities = seen.probabilities.upto(count)
-                first = np.zeros(int(seen.signal.max()) + 1, np.int64)
-                first[seen.signal[::-1]] = np.arange(count)[::-1]
-                like = first[seen.signal]
+                first = np.zeros(int(seen.private_state.max()) + 1, np.int64)
+                first[seen.private_state[::-1]] = np.arange(count)[::-1]
+                like = first[seen.private_state]
                 for number, table in enumerate([*seen.paid, seen.next]):
                     per = table.upto(count) / probabilities
                     off = np.abs(per - per[like])
@@ -210,8 +212,8 @@ class MergedDealsCheck:
                             seen.examples[odd],
                             seen.examples[int(like[odd])],
                             f"has one private state, although {problem}",
-                            "let `signal` distinguish them: it may only merge deals "
-                            "that a symmetry of the game maps to each other",
+                            "let `private_state` distinguish them: it may only merge "
+                            "deals that a symmetry of the game maps to each other",
                         )
 
     def _error(

@@ -60,7 +60,7 @@ class SelfPlayLosses(NamedTuple):
     """Means of the parts of `loss` over decisions."""
 
     total: Any
-    gain: Any
+    advantage: Any
     magnet: Any
     proximity: Any
 

@@ -138,10 +138,14 @@ class _Builder:
             part, hands = self.boards.rounds[later], self.boards.hands
             table = np.zeros((2, part.size, hands), np.int32)
             for p in range(2) if before >= 0 else ():
-                signals = part.signals[p]
-                up = self.game.ancestors(p, later, before)[np.maximum(signals, 0)]
+                private_states = part.private_states[p]
+                up = self.game.ancestors(p, later, before)[
+                    np.maximum(private_states, 0)
+                ]
                 slot = self.boards.rounds[before].slot[p][up]
-                table[p, :, : signals.shape[1]] = np.where(signals < 0, 0, slot)
+                table[p, :, : private_states.shape[1]] = np.where(
+                    private_states < 0, 0, slot
+                )
             self.maps[before, later] = self.num_maps
             self.ups.append(table)
             self.num_maps += part.size
@@ -263,7 +267,7 @@ def _finish(builder: _Builder) -> NumberedPlaces:
     has_hand = np.zeros((2, len(boards.mass), hands))
     for start, part in zip(boards.first, boards.rounds, strict=True):
         for p in range(2):
-            table = part.signals[p]
+            table = part.private_states[p]
             has_hand[p, start : start + part.size, : table.shape[1]] = table >= 0
     ups = np.concatenate(builder.ups, 1) if builder.ups else np.zeros((2, 1, hands))
     parent, levels = _parent_entries(builder, row, width)
@@ -321,16 +325,16 @@ def _parent_entries(
         depth[node] = depth[up] + 1
         level[rows_of_node] = depth[node]
         earlier = int(betting.round[up])
-        signals = boards.rounds[number].signals[player]
-        before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
+        private_states = boards.rounds[number].private_states[player]
+        before = game.ancestors(player, number, earlier)[np.maximum(private_states, 0)]
         slot = boards.rounds[earlier].slot[player][before]
         at = builder.at[up][boards.rounds[earlier].board[player][before]]
         entry = (row[at] * width + int(betting.index[below])) * hands + slot
         empty_sequence = rows * width * hands + player
-        parent[rows_of_node, : signals.shape[1]] = np.where(
-            signals < 0, empty_sequence, entry
+        parent[rows_of_node, : private_states.shape[1]] = np.where(
+            private_states < 0, empty_sequence, entry
         )
-        parent[rows_of_node, signals.shape[1] :] = empty_sequence
+        parent[rows_of_node, private_states.shape[1] :] = empty_sequence
     by_level = tuple(
         np.flatnonzero(level == number) for number in range(int(level.max()) + 1)
     )

@@ -9,7 +9,7 @@ import pytest
 
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
 from spiel_cr.solvers.mccfr.public import (
@@ -117,7 +117,9 @@ def test_boards_of_leduc():
     np.testing.assert_allclose(found.mass[0], (1 - np.eye(6)) / 30)
     np.testing.assert_allclose(found.rounds[1].probability, 20 / 120)
     for player in PLAYERS:
-        assert (found.rounds[1].signals[player] >= 0).sum(axis=1).tolist() == [5] * 6
+        assert (found.rounds[1].private_states[player] >= 0).sum(axis=1).tolist() == [
+            5
+        ] * 6
 
 
 def test_boards_that_come_first_or_two_at_once():
