@@ -125,7 +125,7 @@ def linear_rate(
     solver = make_solver(
         spiel_cr.build_tree(game).sequence_form, config=find(algorithm).config
     )
-    curve = []
+    curve: list[tuple[int, float]] = []
     while len(curve) < scaled(size, most, 3) and (not curve or curve[-1][1] > 1e-10):
         solver.run(steps)
         curve.append((solver.iterations, solver.nash_conv()))

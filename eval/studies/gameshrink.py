@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.abstraction import gameshrink
@@ -17,7 +17,7 @@ from .study import Measurement
 
 _ALGORITHM = "cfr+"
 # Partitions that are solved, by name.
-_PARTITIONS = {
+_PARTITIONS: dict[str, Callable[..., Partition]] = {
     "by histograms": gameshrink.histogram_partition,
     "equitable": gameshrink.lossless_partition,
 }
