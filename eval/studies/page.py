@@ -106,11 +106,15 @@ def filled(template: str, points: Sequence[Point]) -> str:
     """Replace "{name}", "{name@x}" and "{name@mean}" by means with four digits.
 
     Args:
-      template: Text with names of points, see `find_point`.
+      template: Text with names of points, see `find_point`; a point that was not
+        measured, for example at a small size, becomes a dash.
       points: Means of all quantities.
     """
 
     def number(match: re.Match[str]) -> str:
-        return f"{find_point(match[1], points).mean:.4g}"
+        try:
+            return f"{find_point(match[1], points).mean:.4g}"
+        except ValueError:
+            return "–"
 
     return re.sub(r"\{([^{}]+)\}", number, template)

@@ -115,6 +115,11 @@ def test_the_page_has_all_studies():
     assert set(commands) == set(STUDIES)
 
 
+def test_numbers_of_the_page():
+    text = "{a, kuhn} {a, kuhn@10}, {a, kuhn@mean}; {c, kuhn} and {a, kuhn@11}"
+    assert page.filled(text, POINTS) == "0.5 2, 1.25; – and –"
+
+
 def test_combinations_of_cases():
     (made,) = read_studies(
         """
