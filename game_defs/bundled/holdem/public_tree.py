@@ -172,7 +172,8 @@ class HoldemDeals:
             raise ValueError(
                 f"about {count:.2g} private states per player after {cards} public"
                 f" cards; at most {MAX_PRIVATE_STATES:.2g} are supported; choose a"
-                " later subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
+                " later subgame (potSize, boardCards) or a smaller deck (numRanks, "
+                "numSuits)"
             )
 
     def private_states(self, player: int, boards: PublicCards) -> RoundPrivateStates:
