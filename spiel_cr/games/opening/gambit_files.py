@@ -127,6 +127,11 @@ def load(game: Any) -> pyspiel.Game:
         # A game without a tree; each version of pygambit has its own error for this.
         except Exception:
             text = game.to_nfg()
+    return load_text(text, name)
+
+
+def load_text(text: str, name: str) -> pyspiel.Game:
+    """Load the text of a Gambit file, as `load`; `name` is for error messages."""
     parsed = parse(text, name)
     path = _store(parsed.title, canonical(parsed))
     return pyspiel.load_game("efg_game", {"filename": str(path)})

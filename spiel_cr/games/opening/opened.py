@@ -18,6 +18,7 @@ from spiel_cr.games.opening import (
     foreign_code,
     gambit_files,
     game_checks,
+    matrix_games,
 )
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_string
@@ -71,7 +72,9 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
 
     Args:
       game: OpenSpiel game string, such as "leduc_poker" or
-        "liars_dice(numdice=1,dice_sides=4)", or a game that is already loaded.
+        "liars_dice(numdice=1,dice_sides=4)"; a game that is already loaded; the path of
+        a Gambit file, or of a matrix in a file of comma-separated values (.csv); or a
+        matrix of player 0's payoffs, an array [rows, columns].
 
     Returns:
       The game, with sequential dynamics.
@@ -94,6 +97,8 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     name = None
     if gambit_files.is_gambit(game):
         name, game = gambit_files.shown_name(game), gambit_files.load(game)
+    elif matrix_games.is_matrix(game):
+        game = matrix_games.load(game)
     elif isinstance(game, str):
         game = load_string(game)
     if not isinstance(game, pyspiel.Game):
