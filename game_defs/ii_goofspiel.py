@@ -105,7 +105,7 @@ def max_utility(num_cards: int, returns_type: str) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Rules(base.Shared):
+class _GoofspielRules(base.Shared):
     """Parameters of the game that its states use."""
 
     num_cards: int
@@ -131,7 +131,7 @@ class IIGoofspielGame(base.Game):
             max_utility=max_utility(num_cards, merged["returns_type"]),
             max_game_length=base.NUM_PLAYERS * num_cards,
         )
-        self.rules = _Rules(
+        self.rules = _GoofspielRules(
             num_cards,
             point_cards(num_cards, merged["points_order"]),
             merged["returns_type"],
@@ -261,7 +261,7 @@ class BatchedIIGoofspiel:
     player.
     """
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: _GoofspielRules) -> None:
         """Use `game.batched_rules()` instead."""
         self._rules = rules
         self._cards = np.arange(rules.num_cards)

@@ -84,7 +84,7 @@ class PokerState(base.State):
         self.row = 0
         self.cards = 0
 
-    def bets(self) -> betting.Bets:
+    def bets(self) -> betting.BettingState:
         """Return the deals made and the bets so far."""
         return self.tree.bets[self.row]
 
@@ -234,7 +234,7 @@ class BatchedPoker:
             for numbers in (_seen_by(p, deck) for p in range(base.NUM_PLAYERS))
         ]
         self._seen = np.array(seen)
-        self._signal = _signals(deck)
+        self._private_state = _private_states(deck)
         self._row_place = 1 << (poker_deck.CARD_BITS * tree.num_deals)
 
     def new_initial_states(self) -> np.ndarray:
@@ -294,14 +294,14 @@ class BatchedPoker:
         seen = [poker_deck.card_of(cards, i) for i in _seen_by(player, self._deck)]
         return np.column_stack([*seen, self._money[row]])
 
-    def signal(self, states: np.ndarray, player: int) -> np.ndarray:
+    def private_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return int32 [n]: the player's card and public ones, up to naming suits."""
         cards = states[:, 1]
         card = poker_deck.card_of(cards, player)
         public = cards >> (poker_deck.CARD_BITS * base.NUM_PLAYERS)
-        return self._signal[card | public << poker_deck.CARD_BITS]
+        return self._private_state[card | public << poker_deck.CARD_BITS]
 
-    def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
+    def private_state_names(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Return the player's card and, after a bar, the public ones: "Kh | 5c 9d"."""
         deck, names = self._deck, []
         for cards in states[:, 1].tolist():
@@ -326,7 +326,7 @@ def _seen_by(player: int, deck: Deck) -> list[int]:
 
 
 @functools.cache
-def _signals(deck: Deck) -> np.ndarray:
+def _private_states(deck: Deck) -> np.ndarray:
     """Return a number for each combination of a player's card and public cards, packed.
 
     Suits are renamed in the order of appearance, so that cards which differ by a
@@ -369,7 +369,7 @@ def _public_text(deck: Deck, cards: int) -> str:
     )
 
 
-def _bets_text(bets: betting.Bets) -> str:
+def _bets_text(bets: betting.BettingState) -> str:
     return f"bets {bets.text}"
 
 

@@ -86,7 +86,7 @@ def utility(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Rules(base.Shared):
+class _PrincessRules(base.Shared):
     """Parameters of the game that its states use."""
 
     horizon: int
@@ -110,7 +110,7 @@ class PrincessAndMonsterGame(base.Game):
             max_utility=2.0 * horizon,
             max_game_length=2 * horizon,
         )
-        self.rules = _Rules(horizon, neighbour_table(rows, columns))
+        self.rules = _PrincessRules(horizon, neighbour_table(rows, columns))
 
     def new_initial_state(self) -> "PrincessAndMonsterState":
         """Return the state with both players in their corners."""
@@ -231,7 +231,7 @@ class BatchedPrincessAndMonster:
     `PrincessAndMonsterState`, followed by zeros for later moves.
     """
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: _PrincessRules) -> None:
         """Use `game.batched_rules()` instead."""
         self._horizon = rules.horizon
         self._neighbours = np.array(rules.neighbours)

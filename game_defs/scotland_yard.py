@@ -48,7 +48,7 @@ import numpy as np
 import pyspiel
 
 from game_defs import base, parameters, scotland_yard_rules
-from game_defs.scotland_yard_rules import KINDS, Rules
+from game_defs.scotland_yard_rules import KINDS, ScotlandYardRules
 
 _NAME = "python_scotland_yard"
 _PARAMETERS: dict[str, int | str] = {"map": "glasses", "rounds": 4, "detectives": 2}
@@ -175,7 +175,9 @@ class ScotlandYardObserver(base.Observer):
     `tickets`, the remaining tickets of each detective and kind.
     """
 
-    def __init__(self, shows: pyspiel.IIGObservationType, rules: Rules) -> None:
+    def __init__(
+        self, shows: pyspiel.IIGObservationType, rules: ScotlandYardRules
+    ) -> None:
         self._rules = rules
         columns, team = len(rules.moves), len(rules.detectives)
         most_trips, num_draws = team * rules.rounds, int(len(rules.starts) > 1)
@@ -260,7 +262,7 @@ class BatchedScotlandYard:
     detective; the remaining tickets of each detective and kind.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: ScotlandYardRules) -> None:
         """Use `game.batched_rules()` instead."""
         self._rules = rules
         self._team = len(rules.detectives)

@@ -15,7 +15,7 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.common.messages import announce
 
 from ..studies import game_values, gameshrink
-from ..studies.study import Line, Study
+from ..studies.study import Study, StudyLine
 from .command import Arguments, Parser, WorkerOptions
 
 STUDIES: dict[str, Study] = {
@@ -61,7 +61,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     }
 
 
-def _text_of(line: Line) -> str:
+def _text_of(line: StudyLine) -> str:
     verdict = {True: "agrees", False: "DIFFERS", None: "no verdict"}[line.agrees]
     head = f"{line.quantity}: {verdict}"
     return f"{head}\n  published  {line.published}\n  ours       {line.computed}"

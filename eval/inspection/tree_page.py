@@ -46,7 +46,7 @@ def tree_page(
       start: Initial settings of the list of decisions: `find`, `player`, `sort`, and
         the maximum number `limit`.
     """
-    walk = _Walk(policy, {(view.player, view.key): view for view in views})
+    walk = _LikelyHistories(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
     kept = "all" if walk.whole else "the most likely"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
@@ -55,7 +55,7 @@ def tree_page(
     return strategy_page(__file__, f"A policy for {name}", lead, data)
 
 
-class _Walk:
+class _LikelyHistories:
     """The most likely histories of a game under a policy.
 
     Attributes:

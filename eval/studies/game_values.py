@@ -10,7 +10,7 @@ from spiel_cr.games.phantom.abrupt import abrupt_game
 from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.policies import conversions
 
-from .study import Line, Study
+from .study import Study, StudyLine
 
 _KUHN_VALUE = -1 / 18
 # Errors of converged solvers are far smaller, those of incorrect solvers far larger.
@@ -29,7 +29,7 @@ _PHANTOM_ITERATIONS = 60
 _RUDOLPH = "Rudolph et al. 2025"
 
 
-def _kuhn(share: float, algorithm: str) -> Iterator[Line]:
+def _kuhn(share: float, algorithm: str) -> Iterator[StudyLine]:
     """Compare a solution of Kuhn poker with the family of its equilibria.
 
     Player 1's equilibrium strategy is unique; player 0's has the parameter alpha.
@@ -57,7 +57,7 @@ def _kuhn(share: float, algorithm: str) -> Iterator[Line]:
     # The error of a sampled solver shrinks with the square root of its work.
     tolerance = 20 * _TOLERANCE if algorithm == "evr-mccfr" else _TOLERANCE
     in_family = -tolerance <= alpha <= 1 / 3 + tolerance
-    yield Line(
+    yield StudyLine(
         f"{algorithm}: the family",
         "alpha in [0, 1/3] and five rules (Kuhn 1950)",
         f"alpha = {alpha:.4f}; farthest off: {worst}, by {errors[worst]:.1e}",
@@ -66,7 +66,7 @@ def _kuhn(share: float, algorithm: str) -> Iterator[Line]:
     value = float(
         conversions.history_values(tree, result.sequence_form_and_average()[1])[0]
     )
-    yield Line(
+    yield StudyLine(
         f"{algorithm}: the value",
         f"-1/18 = {_KUHN_VALUE:.6f} (Kuhn 1950)",
         f"{value:.6f}",
@@ -74,7 +74,7 @@ def _kuhn(share: float, algorithm: str) -> Iterator[Line]:
     )
 
 
-def _leduc(share: float, algorithm: str, iterations: int) -> Iterator[Line]:
+def _leduc(share: float, algorithm: str, iterations: int) -> Iterator[StudyLine]:
     """Compare the value of a solution of Leduc poker with the published value.
 
     The error of a strategy's value is at most its NashConv.
@@ -84,7 +84,7 @@ def _leduc(share: float, algorithm: str, iterations: int) -> Iterator[Line]:
     evaluation = openspiel_evaluator.evaluate(tree.game, result.average_policy())
     assert evaluation.game_value is not None
     error = abs(evaluation.game_value - _LEDUC_VALUE)
-    yield Line(
+    yield StudyLine(
         f"value by {algorithm}",
         f"{_LEDUC_VALUE} (Southey et al. 2005's game; rounded)",
         f"{evaluation.game_value:.7f}, NashConv {evaluation.nash_conv:.1e}",
@@ -92,7 +92,7 @@ def _leduc(share: float, algorithm: str, iterations: int) -> Iterator[Line]:
     )
 
 
-def _phantom(share: float, name: str) -> Iterator[Line]:
+def _phantom(share: float, name: str) -> Iterator[StudyLine]:
     """Compare sizes, values and NashConv of uniform play of a phantom game."""
     if name in _ABRUPT_GAMES:
         abrupt = abrupt_game(open_game(name))
@@ -107,7 +107,7 @@ def _phantom(share: float, name: str) -> Iterator[Line]:
     iterations = max(1, int(share * _PHANTOM_ITERATIONS))
     result = spiel_cr.solve(game, "pcfr+", iterations, dtype="float32")
     low, high = result.value_bounds()
-    yield Line(
+    yield StudyLine(
         f"{name}: the value",
         f"{value} ({_RUDOLPH})",
         f"in [{low:.5f}, {high:.5f}] after {iterations} iterations of pcfr+",
@@ -117,13 +117,13 @@ def _phantom(share: float, name: str) -> Iterator[Line]:
         nash_conv, published = spiel_cr.nash_conv(name, "uniform"), _UNIFORM[name]
         text = f"{published} ({_RUDOLPH}; single precision)"
         agrees = abs(nash_conv - published) < 5e-6
-        yield Line(f"{name}: NashConv, uniform", text, f"{nash_conv:.9f}", agrees)
+        yield StudyLine(f"{name}: NashConv, uniform", text, f"{nash_conv:.9f}", agrees)
 
 
-def _infosets(name: str, millions: float, infosets: int) -> Line:
+def _infosets(name: str, millions: float, infosets: int) -> StudyLine:
     agrees = abs(infosets / 1e6 - millions) < 5.001e-3
     published = f"{millions} million ({_RUDOLPH})"
-    return Line(f"{name}: infosets", published, f"{infosets:,}", agrees)
+    return StudyLine(f"{name}: infosets", published, f"{infosets:,}", agrees)
 
 
 STUDIES = (

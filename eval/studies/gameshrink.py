@@ -13,7 +13,7 @@ from spiel_cr.policies import best_responses
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
 
-from .study import Line, Study
+from .study import Study, StudyLine
 
 _GAME = "python_rhode_island_holdem"
 _ALGORITHM = "cfr+"
@@ -32,7 +32,7 @@ _WAYS = {
 }
 
 
-def _run(share: float, way: str) -> Iterator[Line]:
+def _run(share: float, way: str) -> Iterator[StudyLine]:
     """Compute the loss of the strategy of a partition's game in the full game."""
     if way not in _WAYS:
         yield from _partitions()
@@ -42,7 +42,7 @@ def _run(share: float, way: str) -> Iterator[Line]:
     inside, lifted = _solved(game, make(game), iterations)
     off = abs(lifted - inside)
     shown = f"off by {off:.1e}" if off < _EQUAL else f"{lifted:.6f}"
-    yield Line(
+    yield StudyLine(
         f"{way}: NashConv after {iterations} iterations of {_ALGORITHM}, in chips",
         f"the lifted strategy loses no more ({claim})",
         f"{inside:.6f} in the game of classes, {shown} when lifted",
@@ -50,7 +50,7 @@ def _run(share: float, way: str) -> Iterator[Line]:
     )
 
 
-def _partitions() -> Iterator[Line]:
+def _partitions() -> Iterator[StudyLine]:
     """Compare two partitions of signals: by histograms, and the coarsest equitable."""
     game = public_tree_game(_GAME)
     started = time.perf_counter()
@@ -64,7 +64,7 @@ def _partitions() -> Iterator[Line]:
     equitable = gameshrink.lossless_partition(game, counts)
     seconds = time.perf_counter() - started
     rows = gameshrink.lp_size(gameshrink.coarsen(game, equitable)).rows
-    yield Line(
+    yield StudyLine(
         "the coarsest equitable partition, classes by round and LP rows",
         "none",
         f"{_listed(equitable)}; {rows:,}; found in {seconds:.2f} s",
@@ -72,13 +72,13 @@ def _partitions() -> Iterator[Line]:
     )
 
 
-def _full_game(game: PublicTreeGame) -> Line:
+def _full_game(game: PublicTreeGame) -> StudyLine:
     """Return the linear program of the full game, without merged private states."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
     deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]
     rows = gameshrink.lp_rows(game.betting, [deals, deals])
-    return Line(
+    return StudyLine(
         "LP rows without abstraction",
         f"{_FULL_ROWS:,} ({_PAPER})",
         f"{rows:,}",
@@ -88,19 +88,21 @@ def _full_game(game: PublicTreeGame) -> Line:
 
 def _sizes(
     game: PublicTreeGame, partition: Partition, seconds: float
-) -> Iterator[Line]:
+) -> Iterator[StudyLine]:
     """Return sizes of the partition by histograms."""
     classes = [partition.num_classes(player) for player in range(2)]
-    yield Line(
+    yield StudyLine(
         "classes by round, equal histograms of wins, ties and losses",
         f"{_CLASSES} (they give the rows of {_PAPER})",
         f"{_listed(partition)}; found in {seconds:.2f} s",
         classes == [_CLASSES, _CLASSES],
     )
     size = gameshrink.lp_size(gameshrink.coarsen(game, partition))
-    yield Line("LP rows", f"{_ROWS:,} ({_PAPER})", f"{size.rows:,}", size.rows == _ROWS)
+    yield StudyLine(
+        "LP rows", f"{_ROWS:,} ({_PAPER})", f"{size.rows:,}", size.rows == _ROWS
+    )
     rest = size.nonzeros - size.payoff_nonzeros
-    yield Line(
+    yield StudyLine(
         "LP nonzeros",
         f"{_NONZEROS:,} ({_PAPER})",
         f"{size.nonzeros:,}: {size.payoff_nonzeros:,} payoffs, {rest:,} of the two "
@@ -111,7 +113,7 @@ def _sizes(
 
 def _test(
     game: PublicTreeGame, partition: Partition, counts: gameshrink.DealCounts
-) -> Line:
+) -> StudyLine:
     """Return two signals that have equal histograms and are not equivalent.
 
     There is no verdict: the paper's theorem is about ordered game isomorphisms, for
@@ -137,7 +139,7 @@ def _test(
             f"{opponent_cards} are {difference.shares[0]:g} and "
             f"{difference.shares[1]:g}"
         )
-    return Line(
+    return StudyLine(
         "no member of a class has more information about the opponent's class",
         "necessary for losing nothing; not tested by histograms",
         computed,

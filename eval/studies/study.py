@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 
 
-class Line(NamedTuple):
+class StudyLine(NamedTuple):
     """A published figure and the recomputed one.
 
     Attributes:
@@ -38,10 +38,12 @@ class Study(NamedTuple):
     name: str
     text: str
     source: str
-    run: Callable[..., Iterable[Line]]
+    run: Callable[..., Iterable[StudyLine]]
     parts: Sequence[tuple[Any, ...]]
 
-    def lines(self, share: float, executor: Executor = IN_PROCESS) -> Iterator[Line]:
+    def lines(
+        self, share: float, executor: Executor = IN_PROCESS
+    ) -> Iterator[StudyLine]:
         """Yield the lines of all parts.
 
         Args:
@@ -54,5 +56,7 @@ class Study(NamedTuple):
             yield from lines
 
 
-def _computing(run: Callable[..., Iterable[Line]], share: float) -> Callable[..., Any]:
+def _computing(
+    run: Callable[..., Iterable[StudyLine]], share: float
+) -> Callable[..., Any]:
     return lambda part: tuple(run(share, *part))

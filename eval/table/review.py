@@ -21,8 +21,8 @@ from spiel_cr.evaluation.referee import Match
 from spiel_cr.evaluation.traversal import Interview
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.opened import Openable, open_game
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.bot_base import as_learner

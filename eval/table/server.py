@@ -20,7 +20,7 @@ from typing import Any
 from spiel_cr.common.json_records import read_object
 
 from ..reporting import html_page
-from .table import Table
+from .table import MatchTable
 
 _LOOPBACK = "127.0.0.1"
 # Contents, style and script of the page are in files beside this module.
@@ -44,7 +44,7 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
     allow_reuse_address = False
 
-    def __init__(self, table: Table, *, port: int = 0) -> None:
+    def __init__(self, table: MatchTable, *, port: int = 0) -> None:
         """Start to listen.
 
         Args:

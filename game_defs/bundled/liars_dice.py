@@ -152,7 +152,7 @@ class BatchedLiarsDice:
         )
         return np.concatenate(pieces, axis=1)
 
-    def signal(self, states: np.ndarray, player: int) -> np.ndarray:
+    def private_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return the number of the player's dice that show each face, int64 [n, k]."""
         return states[:, self._dice_columns(player)]
 
@@ -160,7 +160,7 @@ class BatchedLiarsDice:
         """Return the last bid and its player, int64 [n]."""
         return states[:, 2] * base.NUM_PLAYERS + states[:, 1] % base.NUM_PLAYERS
 
-    def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
+    def private_state_names(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Return the player's dice in order, such as "1 1 5"."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         return [

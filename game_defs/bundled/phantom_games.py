@@ -172,7 +172,7 @@ class BatchedPhantomRules:
         after[:, _TURN] += 1
         return after
 
-    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def move_outcomes(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return which tries would succeed, and which would meet an occupied cell.
 
         Both are [n, cells]; the second is 1 for occupied cells. The result is None if

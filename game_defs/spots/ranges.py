@@ -12,9 +12,9 @@ import re
 
 import numpy as np
 
-from game_defs.bundled.holdem.cards import RANKS, SUITS, Deck, Sets
+from game_defs.bundled.holdem.cards import RANKS, SUITS, HoldemDeck, Sets
 
-DECK = Deck(len(RANKS), len(SUITS))
+DECK = HoldemDeck(len(RANKS), len(SUITS))
 # All hands, in the order of the weights of ranges.
 HANDS = Sets(range(len(DECK)), (2,), DECK)
 

@@ -20,7 +20,7 @@ from spiel_cr.common.messages import announce, is_wanted, listening
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.response_matches import (
-    Played,
+    ResponseMatch,
     ResponseMatches,
     returns_of,
     state_responder,
@@ -35,8 +35,8 @@ from spiel_cr.evaluation.result import (
     from_same_deals,
 )
 from spiel_cr.games.histories import moves_along
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players import bots
 from spiel_cr.players.player_specs import PlayerLike, check_order
 from spiel_cr.policies import best_responses, conversions
@@ -95,7 +95,7 @@ def best_response(
             game,
             seat=1 - player,
             seed=seed,
-            signals=config is None or config.method == "exact",
+            other_forms=config is None or config.method == "exact",
             memory_limit=memory_limit,
             progress=progress,
         )
@@ -282,7 +282,7 @@ def _play_matches(
     config: ResponseConfig,
     executor: Executor,
     responder: pyspiel.Bot,
-) -> list[Played]:
+) -> list[ResponseMatch]:
     """Play the matches of a responder.
 
     Worker processes make responders on states again; responders on a represented game
@@ -304,8 +304,8 @@ def _play_matches(
     ):
         matches.append(match)
         if table is not None:
-            table.asked += match.queries[0]
-            table.unmet += match.queries[1]
+            table.queried += match.queries[0]
+            table.unvisited += match.queries[1]
     return matches
 
 

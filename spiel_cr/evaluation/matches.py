@@ -19,7 +19,7 @@ from spiel_cr.evaluation.aivat import baseline
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import (
     MEMORY_LIMIT,
     PlayerLike,

@@ -119,9 +119,9 @@ class MethodRace:
             # Some batched rules build tables in their first match.
             warm_up(setting.source)
         share = _FIRST * (self.plan.end - self.clock())
-        entries: list[_Entry] = []
+        entries: list[_RacingMethod] = []
         for name in self.plan.names:
-            entry = _Entry(self, name)
+            entry = _RacingMethod(self, name)
             announce(f"{name}, player {self.player}: {share:.1f} s")
             begin = self.clock()
             yield from entry.learn(begin + (1 - _EVALUATION) * share)
@@ -149,7 +149,7 @@ class MethodRace:
         yield leader.point, self.curve, leader.response()
 
 
-class _Entry:
+class _RacingMethod:
     """A method in the race: its work, and the value of its response.
 
     Attributes:

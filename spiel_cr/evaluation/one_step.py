@@ -27,7 +27,7 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.layer_subgames import Layer, Subgame
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
@@ -51,7 +51,7 @@ class OneStepConfig:
       noise: Standard deviation of the noise of these values: each one is multiplied by
         a normal variable with mean 1.
       seed: Seed of the noise.
-      gadget: Gadget game that keeps the opponent from gaining, see `gadget_fronts.py`.
+      gadget: Gadget game that keeps the opponent from gaining; see `gadget_infosets`.
     """
 
     iterations: int = 1000

@@ -95,7 +95,7 @@ def largest_utility(game: pyspiel.Game) -> float:
     return float(np.abs(utility_bounds(game) or 0.0).max())
 
 
-class Played(NamedTuple):
+class ResponseMatch(NamedTuple):
     """A match of a response.
 
     Attributes:
@@ -150,12 +150,12 @@ class ResponseMatches:
             policies = enumerate(in_player_order(player, uniform, opponent.policy))
             self._answers = {seat: Answers(policy, seat) for seat, policy in policies}
 
-    def __call__(self, number: int) -> Played:
+    def __call__(self, number: int) -> ResponseMatch:
         """Play a match."""
         seed, player, responder = self._config.seed, self._player, self._responder
         random = np.random.default_rng([seed, player, number])
         if self._learner is not None:
-            self._learner.forget(int(random.integers(2**31)))
+            self._learner.reset(int(random.integers(2**31)))
         luck = None
         if self._answers is not None:
             luck = Luck(
@@ -177,7 +177,7 @@ class ResponseMatches:
             observers=() if luck is None else (luck,),
         )
         now = table_queries(self._opponent.policy) or (0, 0)
-        return Played(
+        return ResponseMatch(
             match.returns[player],
             None if luck is None else luck.total,
             getattr(responder, "beliefs", None),
@@ -256,7 +256,7 @@ def rollout_of(
 
 
 def returns_of(
-    opponent: Opponent, matches: Sequence[Played]
+    opponent: Opponent, matches: Sequence[ResponseMatch]
 ) -> tuple[np.ndarray, float | None]:
     """Return the responder's returns after subtraction of the control variate.
 

@@ -336,7 +336,7 @@ def _trim(form: layout.SequenceForm) -> None:
         memory.trim()
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions this process has compiled for best responses."""
     programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
     return sum(run._cache_size() for run in programs)

@@ -20,7 +20,7 @@ class Learns(Protocol):
     def remember(self, memory: Any) -> None:
         """Restore a memory, so that the bot answers as it did with that memory."""
 
-    def forget(self, seed: int | None = None) -> None:
+    def reset(self, seed: int | None = None) -> None:
         """Restore the strategy that the bot had when it was made.
 
         Args:

@@ -111,7 +111,7 @@ class BotPolicy(StatePolicy):
         if learner is None:
             restart_at(bot, state)
             return
-        learner.forget()
+        learner.reset()
         bot.restart()
         for before, action in moves_along(state.get_game(), state.history()):
             if before.current_player() == state.current_player():

@@ -55,12 +55,12 @@ class Values(NamedTuple):
         expected value times the probability of reaching the infoset with these cards,
         as far as the probability depends on chance and the other players.
       jam: Value of jamming, in the same form, float32 [B, I, C].
-      ends: Probabilities of the outcomes, float32 [B, O].
+      outcomes: Probabilities of the outcomes, float32 [B, O].
     """
 
     fold: jax.Array
     jam: jax.Array
-    ends: jax.Array
+    outcomes: jax.Array
 
 
 def two(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Values:
@@ -98,13 +98,13 @@ class Slow(NamedTuple):
         after a jam, and of the big blind after two jams.
       jam: Contributions of showdowns of three players to the values of jamming at the
         same decisions, float32 [B, 3, C].
-      ends: Probabilities of the outcomes of showdowns of three players, float32 [B,
+      outcomes: Probabilities of the outcomes of showdowns of three players, float32 [B,
         13].
     """
 
     fold: jax.Array
     jam: jax.Array
-    ends: jax.Array
+    outcomes: jax.Array
 
 
 def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
@@ -146,8 +146,8 @@ def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
     orders = jnp.stack(
         [(x_first * j[:, None]).sum(2), (x_second * j[:, None]).sum(2)], 2
     )
-    ends = jnp.einsum("bms,oms->bo", orders, jnp.asarray(_ORDER_OF))
-    return Slow(fold, jnp.stack([jam_button, jam_small, jam_big], 1), ends)
+    outcomes = jnp.einsum("bms,oms->bo", orders, jnp.asarray(_ORDER_OF))
+    return Slow(fold, jnp.stack([jam_button, jam_small, jam_big], 1), outcomes)
 
 
 def three(
@@ -186,17 +186,17 @@ def three(
         + slow.jam[:, 0]
     )
     none = ((1 - f) * after_fold.arrives).sum(1)
-    ends = [
-        *(none[:, None], (f * after_fold.alone).sum(1)[:, None], after_fold.ends),
-        *((x * after_jam.alone).sum(1)[:, None], after_jam.ends),
-        *(between.ends, slow.ends),
+    outcomes = [
+        *(none[:, None], (f * after_fold.alone).sum(1)[:, None], after_fold.outcomes),
+        *((x * after_jam.alone).sum(1)[:, None], after_jam.outcomes),
+        *(between.outcomes, slow.outcomes),
     ]
     fold = [slow.fold[:, 0], fold_f, slow.fold[:, 1], fold_fj, fold_jf, slow.fold[:, 2]]
     jam = [
         *(jam_button, jam_f, between.second[1] + slow.jam[:, 1]),
         *(after_fold.second[2], after_jam.second[2], slow.jam[:, 2]),
     ]
-    return Values(jnp.stack(fold, 1), jnp.stack(jam, 1), jnp.concatenate(ends, 1))
+    return Values(jnp.stack(fold, 1), jnp.stack(jam, 1), jnp.concatenate(outcomes, 1))
 
 
 class _Showdown(NamedTuple):
@@ -209,7 +209,7 @@ class _Showdown(NamedTuple):
         the first player.
       first, second: Lists of n arrays [B, C], each player's value of showdowns by the
         first player's cards, and by the second player's.
-      ends: [B, 3], probabilities of the outcomes of showdowns.
+      outcomes: [B, 3], probabilities of the outcomes of showdowns.
     """
 
     arrives: jax.Array
@@ -217,7 +217,7 @@ class _Showdown(NamedTuple):
     facing: jax.Array
     first: list[jax.Array]
     second: list[jax.Array]
-    ends: jax.Array
+    outcomes: jax.Array
 
 
 def _showdown(

@@ -120,7 +120,7 @@ def guarantee(
     steps = STEPS if steps is None else steps
     check_integer(rounds, "rounds", 1)
     check_integer(steps, "steps", 1)
-    check_room(setting)
+    check_size(setting)
     game = OneSided(setting, tables)
     for last in outer.rounds(game, "pi-fp", InnerSettings(steps, steps)):
         if on_round:
@@ -134,7 +134,7 @@ def guarantee(
     return Guarantee(np.arange(1, setting.total), lower, upper, gap, last.profile)
 
 
-def check_room(setting: TournamentSetting) -> None:
+def check_size(setting: TournamentSetting) -> None:
     """Raise an error if `guarantee` does not support a setting.
 
     Raises:

@@ -35,7 +35,7 @@ class Statistics:
       moves: Number of decisions.
       solves: Number of solves of subgames, or of targets of a sampling solver.
       iterations: Number of iterations of all solves.
-      late_moves: Number of moves that took longer than `move_ms`.
+      deadline_misses: Number of moves that took longer than `move_ms`.
       max_ms: Time of the longest move in milliseconds.
       compilations: Number of JAX functions compiled since the warm-up.
     """
@@ -43,7 +43,7 @@ class Statistics:
     moves: int = 0
     solves: int = 0
     iterations: int = 0
-    late_moves: int = 0
+    deadline_misses: int = 0
     max_ms: float = 0.0
     compilations: int = 0
 
@@ -127,7 +127,7 @@ class Clock:
         self.statistics.moves += 1
         self.statistics.max_ms = max(self.statistics.max_ms, elapsed)
         if self._move_ms is not None and elapsed > self._move_ms:
-            self.statistics.late_moves += 1
+            self.statistics.deadline_misses += 1
 
     def deadline(self, solves: int = 1) -> float | None:
         """Return the deadline of the next solve of this move; None: no limit.

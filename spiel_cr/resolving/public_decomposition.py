@@ -114,8 +114,14 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
             second = counts[0] + second
             if isinstance(matrix, HandMatrix):
                 # Hands are linked to their board, because pairs would be too many.
-                for hands, signals in zip(matrix.hands, (first, second), strict=True):
-                    links.append(np.stack([signals[hands.signal], size + hands.board]))
+                for hands, private_states in zip(
+                    matrix.hands, (first, second), strict=True
+                ):
+                    links.append(
+                        np.stack(
+                            [private_states[hands.private_state], size + hands.board]
+                        )
+                    )
                 size += 1 + max(int(h.board.max(initial=-1)) for h in matrix.hands)
             else:
                 pairs = matrix.coordinates()

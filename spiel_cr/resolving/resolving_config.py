@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from spiel_cr.common.checks import check_choice
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import check_budget
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead, is_fixed
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.automatic import OF_SUBGAMES
@@ -31,7 +31,8 @@ class ResolvingConfig:
       move_ms: Time limit per move in milliseconds. If None, there is no limit.
       init_ms: Time limit in milliseconds for solving the game before the first move. If
         None, as long as the iterations take, or the time of ten moves.
-      gadget: Gadget game that keeps the opponent from gaining, see `gadget_fronts.py`.
+      gadget: Gadget game that keeps the opponent from gaining, see
+        `gadget_infosets.py`.
       values: Opponent's values at the next layer's augmented infosets: "iterates", the
         mean over the iterates (sampling solvers estimate it without bias), or
         "best_response", those of a best response to the average strategy. If None,

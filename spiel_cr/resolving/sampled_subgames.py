@@ -25,7 +25,7 @@ from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.layer_subgames import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.cfr.solver import Program, Solver
+from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
 from spiel_cr.solvers.mccfr.sample_tree import SampleLevel, balance
 
 _DTYPE = np.float32
@@ -215,7 +215,7 @@ class SampledLayer:
             self._d.tree.sequence_form,
             problem,
             state,
-            Program(subgame_sampling.program(), config, np.dtype(_DTYPE)),
+            SolverFunctions(subgame_sampling.jitted_run(), config, np.dtype(_DTYPE)),
         )
         decisions = self._d.tree.infosets[self._d.player].decisions
         return SampledSolve(

@@ -289,22 +289,25 @@ def _sample(
     )
     shape = sample_tree.Depth(width, full=False, players=None)
     at_level = descent.LevelBatch(batch, tree.level, shape)
-    place, start_front = _start(tree, batch, strategy, draws[-1])
+    place, origin = _start(tree, batch, strategy, draws[-1])
     max_depth = len(draws) - 1
 
     def down(
-        d: jax.Array, carried: tuple[descent.Front, descent.Visit]
-    ) -> tuple[descent.Front, descent.Visit]:
-        front, visits = carried
-        visit, front = descent.descend(at_level, front, draws[d])
-        return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
+        d: jax.Array,
+        carried: tuple[descent.TrajectoryPositions, descent.TrajectoryVisits],
+    ) -> tuple[descent.TrajectoryPositions, descent.TrajectoryVisits]:
+        positions, visits = carried
+        visit, positions = descent.descend(at_level, positions, draws[d])
+        return positions, jax.tree.map(
+            lambda rows, row: rows.at[d].set(row), visits, visit
+        )
 
-    first, _ = jax.eval_shape(lambda: descent.descend(at_level, start_front, draws[0]))
+    first, _ = jax.eval_shape(lambda: descent.descend(at_level, origin, draws[0]))
     visits = jax.tree.map(
         lambda row: jnp.zeros((max_depth, *row.shape), row.dtype), first
     )
-    front, visits = jax.lax.fori_loop(0, tree.depths, down, (start_front, visits))
-    estimate = tree.level.utility[front.history]
+    positions, visits = jax.lax.fori_loop(0, tree.depths, down, (origin, visits))
+    estimate = tree.level.utility[positions.history]
     rising = trajectories.Rising(
         estimate=estimate,
         values=jnp.zeros_like(batch.strategy),
@@ -324,7 +327,7 @@ def _sample(
     start = rising, jnp.zeros_like(state.values)
     rising, next_augmented = jax.lax.fori_loop(0, tree.depths, up, start)
     # In the gadget, the value of terminating is known; that of following is sampled.
-    weight = sign * start_front.weight
+    weight = sign * origin.weight
     gadget = tree.gadget[place]
     values = rising.values.at[gadget + TERMINATE * rows].add(
         weight * tree.terminate[place]
@@ -336,7 +339,7 @@ def _sample(
 
 def _start(
     tree: SubgameTree, batch: descent.Batch, strategy: jax.Array, draw: jax.Array
-) -> tuple[jax.Array, descent.Front]:
+) -> tuple[jax.Array, descent.TrajectoryPositions]:
     """Draw the root of each trajectory.
 
     For updates of the resolving player, roots are weighted also by the opponent's
@@ -370,7 +373,7 @@ def _start(
         gain = 1 - delta + delta * tree.target / jnp.where(mass > 0, mass, 1)
         place = _locate(chance * gain, draw)
         weight = weight / gain[place]
-    return place, descent.Front(tree.root[place], weight)
+    return place, descent.TrajectoryPositions(tree.root[place], weight)
 
 
 def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
@@ -387,15 +390,15 @@ def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 @functools.cache
-def program() -> Any:
+def jitted_run() -> Any:
     """Return the compiled loop, which is created once per process.
 
-    Its call is `program()(problem, state, iterations, config=...)`, and it returns the
-    state after these iterations.
+    Its call is `jitted_run()(problem, state, iterations, config=...)`, and it returns
+    the state after these iterations.
     """
     return jitted_loop(step, options=quick_options())
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return the number of functions compiled so far for sampled subgames."""
-    return int(program()._cache_size())
+    return int(jitted_run()._cache_size())

@@ -22,10 +22,10 @@ from spiel_cr.solvers.cfr.regret_matching import CustomRule, Rule
 from spiel_cr.solvers.deep import deep_config as deep
 from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
-from spiel_cr.solvers.deep.deep_training import Training, check_stepped
+from spiel_cr.solvers.deep.deep_training import Training, check_simulated
 from spiel_cr.solvers.deep.self_play import self_play_config as self_play
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.tensors import simulated_tensors
 from spiel_cr.solvers.first_order import first_order_config as first_order
 from spiel_cr.solvers.mccfr import public_chance
 from spiel_cr.solvers.mccfr.public import public_config as public
@@ -75,7 +75,7 @@ def _read_simulated(algorithm: Any) -> Any:
       ValueError: If a setting needs a game tree.
     """
     config = read_settings(algorithm, _NETWORKS)
-    check_stepped(config)
+    check_simulated(config)
     return config
 
 
@@ -99,7 +99,7 @@ def _train_simulated(trainer: Trainer, represented: Opened, task: Task) -> Train
     """Make a solver that trains networks on a simulated game; see `_train_on_tree`."""
     game, config = represented.game, task.algorithm.config
     use_rules = task.options.batched_rules
-    way = stepped(represented, config.features, use_rules=use_rules)
+    way = simulated_tensors(represented, config.features, use_rules=use_rules)
     try:
         iterations = task.most if task.most < 2**31 - 1 else None
         limit = task.options.memory_limit
@@ -132,7 +132,7 @@ MCCFR = Family(
     {TREE: tabular_makers.sampled, SIMULATOR: simulator_makers.make_table},
     _HISTORIES,
     ("float32", "float64"),
-    stepped=table_solver.read_config,
+    simulated=table_solver.read_config,
     without="locks",
     limitation=_NO_LOCKS,
 )
@@ -142,7 +142,7 @@ BOARDS = Family(
     {SIMULATOR: simulator_makers.make_boards},
     dict.fromkeys(_BUILT, _BOARDS),
     ("float32",),
-    stepped=lambda algorithm: read_settings(algorithm, public_chance.PRESETS),
+    simulated=lambda algorithm: read_settings(algorithm, public_chance.PRESETS),
     without="locks",
     limitation=_NO_LOCKS,
 )
@@ -169,7 +169,7 @@ DEEP = Family(
     _networks(DeepSolver),
     _HISTORIES,
     ("float32",),
-    stepped=_read_simulated,
+    simulated=_read_simulated,
     usual=100,
     without="dtype buckets imperfect_recall hand_buckets workers locks",
     limitation="trains networks and does not support this option",
@@ -194,7 +194,7 @@ AUTO = Family(
         (*_BUILT, SIMULATOR), functools.partial(automatic.choose, lambda x: find(x))
     ),
     {SIMULATOR: _FULL_WIDTH},
-    stepped=lambda _: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
+    simulated=lambda _: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
 )
 FAMILIES = (AUTO, CFR, MCCFR, BOARDS, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
 ALGORITHMS: dict[str, Family] = {

@@ -192,7 +192,7 @@ def _choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
 def _kept(task: Task) -> tuple[str, str] | None:
     """Return the algorithm of a checkpoint and a reason, or None."""
     metadata = checkpoint_metadata(task.path)
-    name, reason = metadata.get("algorithm"), metadata.get("why")
+    name, reason = metadata.get("algorithm"), metadata.get("reason")
     if not isinstance(name, str):
         return None
     # A run whose caller named the algorithm has no reason.

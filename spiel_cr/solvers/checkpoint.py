@@ -206,7 +206,7 @@ class Keeper:
                 {
                     **self._identity,
                     "algorithm": solver.name,
-                    "why": solver.reason,
+                    "reason": solver.reason,
                     "iterations": snapshot.iterations,
                     "seconds": snapshot.seconds,
                     "curve": [list(point.as_json().values()) for point in self.curve],

@@ -21,7 +21,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import behaviour_from_reach, tabular_policy
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.representation import GameOptions, Need, represent
+from spiel_cr.solvers.representation import FormRequirements, GameOptions, represent
 
 # Reach of each player by position.
 Strategies: TypeAlias = tuple[jax.Array, jax.Array]
@@ -81,7 +81,7 @@ def arrays(game: Any) -> GameArrays:
       >>> round(float(functional.value(game, strategies)), 3)
       -0.056
     """
-    tree: Any = represent(game, GameOptions("tree"), Need({}))[0]
+    tree: Any = represent(game, GameOptions("tree"), FormRequirements({}))[0]
     histories = tree.histories
     over = histories.player == TERMINAL
     rows, columns = histories.sequence[:, over]

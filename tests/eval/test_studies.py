@@ -6,14 +6,17 @@ import pytest
 
 from spiel_cr.eval.cli import study
 from spiel_cr.eval.studies import game_values, gameshrink
-from spiel_cr.eval.studies.study import Line, Study
+from spiel_cr.eval.studies.study import Study, StudyLine
 from tests.support.commands import refused, report, told
 
 
 def test_the_command(capsys, monkeypatch):
     sizes = []
-    a = Line("a", "1 (Somebody 1990)", "1.0", True)
-    b, c = Line("b", "2", "3.0", False), Line("c", "a claim", "4.0", None)
+    a = StudyLine("a", "1 (Somebody 1990)", "1.0", True)
+    b, c = (
+        StudyLine("b", "2", "3.0", False),
+        StudyLine("c", "a claim", "4.0", None),
+    )
 
     def run(share, lines):
         sizes.append(share)

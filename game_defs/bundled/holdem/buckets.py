@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from game_defs.bundled.holdem import strengths
-from game_defs.bundled.holdem.rules import Rules
+from game_defs.bundled.holdem.rules import HoldemRules
 
 # Means are rounded so that hands that differ only by suits have equal means.
 _LEVELS = 1 << 20
@@ -46,7 +46,7 @@ class Buckets:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: HoldemRules,
         counts: Sequence[int],
         arrays: Mapping[str, np.ndarray] | None = None,
         tick: Callable[[], object] = lambda: None,

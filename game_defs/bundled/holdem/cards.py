@@ -9,7 +9,7 @@ import numpy as np
 RANKS, SUITS = "23456789TJQKA", "cdhs"
 
 
-class Deck(NamedTuple):
+class HoldemDeck(NamedTuple):
     """Deck of cards numbered as OpenSpiel deals them: rank times `num_suits` plus suit.
 
     Attributes:
@@ -52,7 +52,9 @@ class Sets:
       bits: The cards as bit masks, int64 [n].
     """
 
-    def __init__(self, cards: Sequence[int], sizes: Sequence[int], deck: Deck) -> None:
+    def __init__(
+        self, cards: Sequence[int], sizes: Sequence[int], deck: HoldemDeck
+    ) -> None:
         """List all sets.
 
         Args:

@@ -13,17 +13,21 @@ import pyspiel
 from game_defs.bundled.holdem import betting as public_tree
 from game_defs.bundled.holdem import public_tree as dealing
 from game_defs.bundled.holdem import strengths
-from game_defs.bundled.holdem.betting import Deal, PublicTree
-from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
+from game_defs.bundled.holdem.betting import Deal, HoldemTree
+from game_defs.bundled.holdem.public_tree import (
+    HoldemDeals,
+    PublicCards,
+    RoundPrivateStates,
+)
 from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import rules_of
 
 
-class Hands(NamedTuple):
+class HoldemHands(NamedTuple):
     """One player's n hands on all boards, ordered by board.
 
     Attributes:
-      signal: The private state of each hand, int32 [n].
+      private_state: The private state of each hand, int32 [n].
       board: The canonical board, int32 [n]; only hands on the same board are compared.
       cards: The private cards, int8 [n, c].
       strength: The strength of each hand, int32 [n]; the higher one wins.
@@ -31,14 +35,14 @@ class Hands(NamedTuple):
         deal, times the number of boards that the canonical board represents.
     """
 
-    signal: np.ndarray
+    private_state: np.ndarray
     board: np.ndarray
     cards: np.ndarray
     strength: np.ndarray
     weight: np.ndarray
 
 
-class Kernel(NamedTuple):
+class HoldemMatrix(NamedTuple):
     """Payoff matrix that compares the private states of both players in one round.
 
     Attributes:
@@ -51,11 +55,11 @@ class Kernel(NamedTuple):
 
     round: int
     shape: tuple[int, int]
-    hands: tuple[Hands, Hands]
+    hands: tuple[HoldemHands, HoldemHands]
     showdown: bool
 
 
-class Terms(NamedTuple):
+class HoldemPayoffs(NamedTuple):
     """Payoffs at terminal nodes: player 0 receives the stake times the payoff matrix.
 
     Attributes:
@@ -81,10 +85,10 @@ class Declaration(NamedTuple):
       reader: Object that finds and names the private states of OpenSpiel states.
     """
 
-    betting: PublicTree
+    betting: HoldemTree
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    payoff_matrices: tuple[Kernel, ...]
-    terms: Terms
+    payoff_matrices: tuple[HoldemMatrix, ...]
+    terms: HoldemPayoffs
     reader: HandReader
 
 
@@ -103,17 +107,17 @@ def public_tree_of_universal_poker(
         remedy.
     """
     rules = rules_of(game)
-    deals = Deals(rules, suits=suits)
+    deals = HoldemDeals(rules, suits=suits)
 
-    def play(last: Boards) -> PublicTree:
+    def play(last: PublicCards) -> HoldemTree:
         return public_tree.play(game, rules, _decisive(deals, last))
 
     return declare(deals, play)
 
 
 def declare(
-    deals: Deals,
-    bets: Callable[[Boards], PublicTree],
+    deals: HoldemDeals,
+    bets: Callable[[PublicCards], HoldemTree],
     reader: type[HandReader] = HandReader,
 ) -> Declaration:
     """Declare a game of hands and bets.
@@ -131,7 +135,8 @@ def declare(
     rules = deals.rules
     seen = [deals.boards(rules.deals[: r + 1]) for r in range(len(rules.deals))]
     rounds = [
-        tuple(deals.signals(player, boards) for boards in seen) for player in range(2)
+        tuple(deals.private_states(player, boards) for boards in seen)
+        for player in range(2)
     ]
     tree = bets(seen[-1])
     ends = np.flatnonzero(tree.stake != 0)
@@ -142,7 +147,7 @@ def declare(
     )
     payoff_matrices = []
     for round, showdown in kinds.tolist():
-        signals, boards = (
+        private_states, boards = (
             [by_round[round] for by_round in rounds],
             seen[round],
         )
@@ -151,9 +156,9 @@ def declare(
             boards = deals.boards((*rules.deals[: round + 1], to_come))
         behind = dealing.earlier_board(boards, seen[round])
         payoff_matrices.append(
-            _matrix(deals, round, signals, boards, behind, bool(showdown))
+            _matrix(deals, round, private_states, boards, behind, bool(showdown))
         )
-    terms = Terms(
+    terms = HoldemPayoffs(
         ends.astype(np.int32),
         matrix.reshape(-1).astype(np.int32),
         tree.stake[ends],
@@ -165,7 +170,9 @@ def declare(
     )
 
 
-def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
+def _strengths(
+    deals: HoldemDeals, boards: PublicCards, board: np.ndarray
+) -> np.ndarray:
     """Return the strengths of all hands on some canonical boards, int32 [b, H]."""
     suits = deals.rules.deck.num_suits
     public = boards.every.cards[boards.canonical[board]]
@@ -178,7 +185,7 @@ def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
     )
 
 
-def _decisive(deals: Deals, boards: Boards) -> Deal:
+def _decisive(deals: HoldemDeals, boards: PublicCards) -> Deal:
     """Return a deal that player 0 wins, or any deal if every showdown is a tie."""
     tie = None
     for board in range(len(boards.canonical)):
@@ -204,19 +211,19 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
 
 
 def _matrix(
-    deals: Deals,
+    deals: HoldemDeals,
     round: int,
-    signals: list[Signals],
-    boards: Boards,
+    private_states: list[RoundPrivateStates],
+    boards: PublicCards,
     behind: np.ndarray,
     showdown: bool,
-) -> Kernel:
+) -> HoldemMatrix:
     """Return the payoff matrix of the private states of a round.
 
     Args:
       deals: All possible deals and their probabilities.
       round: Round of the private states.
-      signals: Private states of each player in that round.
+      private_states: Private states of each player in that round.
       boards: Boards on which hands are compared: those of the round, or later ones.
       behind: The canonical board of the round that precedes each canonical board, int64
         [B].
@@ -231,12 +238,12 @@ def _matrix(
     fits = deals.hands.bits & public[:, None] == 0
     strength = _strengths(deals, boards, np.arange(len(public)))
     both = []
-    for player, player_signals in enumerate(signals):
+    for player, player_private_states in enumerate(private_states):
         # Private states of a round do not depend on later cards.
-        number = player_signals.number[behind]
+        number = player_private_states.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
         both.append(
-            Hands(
+            HoldemHands(
                 number[board, hand],
                 board.astype(np.int32),
                 deals.hands.cards[hand].astype(np.int8),
@@ -244,5 +251,5 @@ def _matrix(
                 deals.reaches[player, hand] * scale[board],
             )
         )
-    shape = len(signals[0].hand), len(signals[1].hand)
-    return Kernel(round, shape, (both[0], both[1]), showdown)
+    shape = len(private_states[0].hand), len(private_states[1].hand)
+    return HoldemMatrix(round, shape, (both[0], both[1]), showdown)

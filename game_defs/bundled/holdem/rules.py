@@ -7,12 +7,12 @@ import numpy as np
 import pyspiel
 
 from game_defs import base
-from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.cards import HoldemDeck
 
 MAX_HOLE_CARDS = 2
 
 
-class Rules(NamedTuple):
+class HoldemRules(NamedTuple):
     """Deals of a game; the bets are read from OpenSpiel's states.
 
     Attributes:
@@ -24,7 +24,7 @@ class Rules(NamedTuple):
         n]; None: all hands are equally likely.
     """
 
-    deck: Deck
+    deck: HoldemDeck
     hole: int
     board: tuple[int, ...]
     deals: tuple[int, ...]
@@ -36,7 +36,7 @@ class Rules(NamedTuple):
         return max(0, sum(cards <= dealt for cards in totals) - 1)
 
 
-def rules_of(game: pyspiel.Game) -> Rules:
+def rules_of(game: pyspiel.Game) -> HoldemRules:
     """Return the rules that a game's parameters describe.
 
     Raises:
@@ -60,7 +60,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
             "bettingAbstraction=fullgame with betting=limit: OpenSpiel offers bets that"
             " limit games do not have; use bettingAbstraction=fcpa for all limit bets"
         )
-    deck = Deck(params["numRanks"], params["numSuits"])
+    deck = HoldemDeck(params["numRanks"], params["numSuits"])
     board = tuple(deck.cards(params["boardCards"]))
     deals = _deals(params, len(board))
     late = [cards for cards in deals[1:] if cards]
@@ -75,7 +75,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
             " or solve the full game without a tree by algorithm os-mccfr or sd-cfr"
         )
     reaches = _reaches(params["handReaches"], deck, hole)
-    return Rules(deck, hole, board, (deals[0], *late), reaches)
+    return HoldemRules(deck, hole, board, (deals[0], *late), reaches)
 
 
 def _deals(params: dict, shown: int) -> list[int]:
@@ -98,7 +98,7 @@ def _deals(params: dict, shown: int) -> list[int]:
     return [sum(every[: start + 1]) - shown, *every[start + 1 :]]
 
 
-def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
+def _reaches(text: str, deck: HoldemDeck, hole: int) -> np.ndarray | None:
     """Return the weights of both players' hands, in the order of `cards.Sets`.
 
     OpenSpiel orders hands by rank and, within a rank, by suit in reverse order

@@ -24,7 +24,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     PayoffMatrix,
     SparseMatrix,
 )
-from spiel_cr.games.public_tree.public_nodes import Reader
+from spiel_cr.games.public_tree.public_nodes import PrivateStateReader
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Matrices with more pairs of hands are summed board by board instead of listed.
@@ -225,7 +225,7 @@ def _lifted(
 
 @dataclasses.dataclass(frozen=True)
 class _ClassReader:
-    """Reader of classes of private states from OpenSpiel states; see `Reader`.
+    """Reader of classes of private states, see `PrivateStateReader`.
 
     Attributes:
       reader: Reader of the original game.
@@ -233,13 +233,13 @@ class _ClassReader:
       finder: Finder of public nodes, which determine the round of a state.
     """
 
-    reader: Reader
+    reader: PrivateStateReader
     partition: Partition
     finder: public_nodes.Finder
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         r = self.finder.betting.round[self.finder.of_state(state)]
-        signal = self.reader.signal(state, player)
+        signal = self.reader.private_state(state, player)
         return int(self.partition.labels[player][r][signal])
 
     def name(self, player: int, round: int, signal: int) -> str:

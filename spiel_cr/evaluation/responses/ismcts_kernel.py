@@ -28,7 +28,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.beliefs import tree_posterior
 
 
-class Shape(NamedTuple):
+class SearchShape(NamedTuple):
     """Static properties of a game, for which a function is compiled.
 
     Attributes:
@@ -87,7 +87,7 @@ class SearchTree:
     member: jax.Array
     member_start: jax.Array
     belief: jax.Array
-    shape: Shape = dataclasses.field(metadata={"static": True})
+    shape: SearchShape = dataclasses.field(metadata={"static": True})
 
 
 def build(
@@ -146,7 +146,7 @@ def build(
     actions = int(decisions.num_actions.max())
     depth = int(levels.max()) + 1
     ends = [int(i) for i in np.searchsorted(levels, np.arange(depth + 1))]
-    shape = Shape(
+    shape = SearchShape(
         actions=actions,
         depth=depth,
         below=int(np.diff(start).max()),
@@ -277,7 +277,7 @@ _SHARPNESS = 4
 _HALVINGS = 10
 
 
-class Table(NamedTuple):
+class SearchStatistics(NamedTuple):
     """Search statistics.
 
     Attributes:
@@ -310,7 +310,7 @@ class Roots(NamedTuple):
     interval: int
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions this process has compiled for searches."""
     return int(run()._cache_size())
 
@@ -325,13 +325,13 @@ def run() -> Any:
 
 def search(
     arrays: SearchTree,
-    table: Table,
+    table: SearchStatistics,
     prior: jax.Array,
     roots: Roots,
     points: jax.Array,
     key: jax.Array,
     exploration: jax.Array,
-) -> Table:
+) -> SearchStatistics:
     """Run rounds of simulations; the roots take turns."""
     width = points.shape[1]
     # Each root has consecutive points, which cover the space evenly. The power of two
@@ -344,7 +344,7 @@ def search(
     started = table.started
     known = table.reached
 
-    def one(i: jax.Array, carry: _Batch) -> _Batch:
+    def one(i: jax.Array, carry: _SimulationArrays) -> _SimulationArrays:
         # Single precision gives the same draws for any default precision of the caller.
         shift_key = jax.random.fold_in(key, i)
         shift = jax.random.uniform(shift_key, (len(points), 1), jnp.float32)
@@ -356,12 +356,12 @@ def search(
         return _simulate(arrays, carry, root, draw)
 
     def several(
-        k: jax.Array, carry: tuple[Table, jax.Array]
-    ) -> tuple[Table, jax.Array]:
+        k: jax.Array, carry: tuple[SearchStatistics, jax.Array]
+    ) -> tuple[SearchStatistics, jax.Array]:
         table, expected = carry
         end = jnp.minimum((k + 1) * roots.interval, roots.rounds)
         ends = _choices(arrays, table, prior, expected, exploration, width)
-        batch = _Batch(table.visits, ends)
+        batch = _SimulationArrays(table.visits, ends)
         batch = jax.lax.fori_loop(k * roots.interval, end, one, batch)
         slots = end * turns
         place = jnp.arange(len(roots.infosets))
@@ -378,11 +378,12 @@ def search(
     return table
 
 
-class _Batch(NamedTuple):
+class _SimulationArrays(NamedTuple):
     """Arrays that simulations use and change between two backups of values.
 
     Attributes:
-      visits: Number of simulations of each action, as in `Table`, float [S + A].
+      visits: Number of simulations of each action, as in `SearchStatistics`, float [S +
+        A].
       ends: Cumulative probabilities of each infoset's actions, float [S + A].
     """
 
@@ -390,7 +391,7 @@ class _Batch(NamedTuple):
     ends: jax.Array
 
 
-class _Walk(NamedTuple):
+class _Simulations(NamedTuple):
     """B simulations on their way down the tree.
 
     Attributes:
@@ -405,15 +406,15 @@ class _Walk(NamedTuple):
 
 
 def _simulate(
-    arrays: SearchTree, batch: _Batch, root: jax.Array, draw: jax.Array
-) -> _Batch:
+    arrays: SearchTree, batch: _SimulationArrays, root: jax.Array, draw: jax.Array
+) -> _SimulationArrays:
     """Run one simulation from each of B roots."""
     shape = arrays.shape
     begin, end = arrays.member_start[root], arrays.member_start[root + 1]
     place = pick(arrays.belief, begin, end, draw[0], arrays.shape.members)
     unused = len(batch.visits) - 1
 
-    def step(depth: jax.Array, walk: _Walk) -> _Walk:
+    def step(depth: jax.Array, walk: _Simulations) -> _Simulations:
         infoset = arrays.infoset[walk.node]
         alive = walk.alive
         first, luck = arrays.first[infoset], draw[2 * depth + 1]
@@ -433,9 +434,9 @@ def _simulate(
             shape.below,
         )
         path = walk.path.at[depth].set(jnp.where(alive, first + action, unused))
-        return _Walk(below, alive & (luck < going), path)
+        return _Simulations(below, alive & (luck < going), path)
 
-    walk = _Walk(
+    walk = _Simulations(
         arrays.member[place],
         jnp.ones(len(root), bool),
         jnp.full((shape.depth, len(root)), unused, jnp.int32),
@@ -444,7 +445,7 @@ def _simulate(
     return batch._replace(visits=batch.visits.at[walk.path].add(1))
 
 
-def _back_up(arrays: SearchTree, table: Table) -> Table:
+def _back_up(arrays: SearchTree, table: SearchStatistics) -> SearchStatistics:
     """Back up the values of all actions, from the last level to the first."""
     total = table.visits * arrays.reward
     counts = []
@@ -475,7 +476,7 @@ def _rows(arrays: SearchTree, begin: int, end: int) -> tuple[jax.Array, jax.Arra
 
 def _choices(
     arrays: SearchTree,
-    table: Table,
+    table: SearchStatistics,
     prior: jax.Array,
     expected: jax.Array,
     exploration: jax.Array,

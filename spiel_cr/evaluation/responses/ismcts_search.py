@@ -22,7 +22,11 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses import ismcts_kernel
-from spiel_cr.evaluation.responses.ismcts_kernel import Roots, SearchTree, Table
+from spiel_cr.evaluation.responses.ismcts_kernel import (
+    Roots,
+    SearchStatistics,
+    SearchTree,
+)
 from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -49,7 +53,7 @@ class TreeResponse(NamedTuple):
 
     player: int
     behaviour: np.ndarray
-    table: Table
+    table: SearchStatistics
     simulations: int
 
 
@@ -123,12 +127,12 @@ def search_response(
 
 def search(
     arrays: SearchTree,
-    table: Table,
+    table: SearchStatistics,
     prior: jax.Array,
     roots: np.ndarray,
     key: jax.Array,
     config: SearchConfig,
-) -> tuple[Table, int]:
+) -> tuple[SearchStatistics, int]:
     """Run `config.simulations` from each of some infosets.
 
     Args:
@@ -177,11 +181,11 @@ def uniform_prior(arrays: SearchTree) -> jax.Array:
     return jnp.asarray(prior)
 
 
-def empty_table(arrays: SearchTree) -> Table:
+def empty_table(arrays: SearchTree) -> SearchStatistics:
     """Return statistics without simulations."""
     size, number = len(arrays.reward), len(arrays.parent)
     sizes = (size, size, number, number)
-    return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
+    return SearchStatistics(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
 
 
 def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
@@ -196,7 +200,9 @@ def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
         )
 
 
-def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
+def _most_visited(
+    infosets: Infosets, table: SearchStatistics, roots: np.ndarray
+) -> np.ndarray:
     """Return each root's most visited sequence, int [R]; of equal ones the better."""
     sequence, legal = ismcts_kernel.padded_sequences(infosets.decisions, roots)
     most = np.where(legal, np.asarray(table.visits)[sequence], -1)

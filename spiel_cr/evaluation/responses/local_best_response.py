@@ -257,7 +257,7 @@ class BoardResponse:
         """
         self._rules, self._player, self._seed = rules, player, seed
         self._tree = BetTree(rules)
-        self._played = {
+        self._opponent_strategy = {
             index: _strategy_at(strategy, group)
             for index, group in enumerate(self._tree.groups)
             if group.player != player
@@ -265,7 +265,7 @@ class BoardResponse:
         # The group of each of the opponent's decisions, and its place there.
         self._where = {
             int(node): (index, row)
-            for index in self._played
+            for index in self._opponent_strategy
             for row, node in enumerate(self._tree.groups[index].nodes)
         }
         self._before_cards = self._wins(np.zeros(0, np.int64), 0)
@@ -315,10 +315,12 @@ class BoardResponse:
             before = reach[group.player, tree.own[group.player, group.nodes]]
             after = reach[group.player, group.below].reshape(-1, *before.shape)
             if group.player != player:
-                after[:] = self._played[index][:, :, labels] * before
+                after[:] = self._opponent_strategy[index][:, :, labels] * before
                 continue
             other = reach[1 - player, tree.own[1 - player, group.nodes]] * left
-            best = self._compared(group, other, labels, wins[group.round]).argmax(0)
+            best = self._action_values(group, other, labels, wins[group.round]).argmax(
+                0
+            )
             after[:] = (best == np.arange(len(after))[:, None, None]) * before
         hands = np.flatnonzero(seen[-1][1])
         held, beats = rules.held[hands], rules.beats(board)[np.ix_(hands, hands)]
@@ -332,7 +334,7 @@ class BoardResponse:
         pairs = len(hands) ** 2 - ((held @ held.T) > 0).sum()
         return float(total / pairs)
 
-    def _compared(
+    def _action_values(
         self, group: Group, other: np.ndarray, labels: np.ndarray, wins: np.ndarray
     ) -> np.ndarray:
         """Return the estimated values of a group's actions, float32 [A, n, H].
@@ -357,7 +359,7 @@ class BoardResponse:
                 below = self._tree.children[child]
                 if len(below) and self._folds(below[0]):
                     index, row = self._where[child]
-                    gone = self._played[index][0, row, labels] * stays
+                    gone = self._opponent_strategy[index][0, row, labels] * stays
                     values += stake[below[0]] * self._disjoint_sums(gone)
                     stays = stays - gone
                 values += stake[self._called(child)] * (wins @ stays)

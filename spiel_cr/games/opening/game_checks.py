@@ -155,7 +155,7 @@ def checked_returns(
     return first - offset, second - offset
 
 
-def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
+def check_declaration(game: pyspiel.Game, *, asks: bool) -> None:
     """Raise an error if a game cannot be the two-player zero-sum game that it declares.
 
     Args:

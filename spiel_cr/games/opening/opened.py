@@ -137,7 +137,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"or choose one that has it"
         )
     check_drawn(game)
-    game_checks.check_promises(game, asks=is_python(game))
+    game_checks.check_declaration(game, asks=is_python(game))
     if foreign_code.is_foreign_game(game):
         if (fault := foreign_code.examine(game, _EXAMINED)) is not None:
             raise fault

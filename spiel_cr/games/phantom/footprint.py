@@ -33,7 +33,7 @@ def peak_bytes(pairs: int, sequences: int, itemsize: int) -> float:
     return max(form_bytes(pairs, sequences), solving)
 
 
-class Room:
+class MemoryCounter:
     """Counter of pairs and sequences, which raises an error above the memory limit."""
 
     def __init__(self, game: pyspiel.Game, limit: memory.Limit) -> None:

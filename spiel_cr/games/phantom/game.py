@@ -15,7 +15,7 @@ from spiel_cr.common.messages import announce, short_repr
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom import footprint, form
-from spiel_cr.games.phantom.hidden import (
+from spiel_cr.games.phantom.phantom_rules import (
     PhantomRules,
     Worlds,
     phantom_rules,
@@ -391,7 +391,7 @@ def phantom_game(
         )
     announce(f"walking the worlds of {opened.game}", progress=progress)
     worlds = walk_worlds(opened.game, rules, memory_limit)
-    room = footprint.Room(opened.game, memory_limit)
+    room = footprint.MemoryCounter(opened.game, memory_limit)
     with ThreadPoolExecutor(2) as both:
         first, second = both.map(lambda p: walk_side(worlds, p, room.take), (0, 1))
     return PhantomGame(opened.game, rules, worlds, (first, second))

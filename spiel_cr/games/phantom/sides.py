@@ -18,7 +18,7 @@ from scipy import sparse
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.phantom.hidden import Worlds
+from spiel_cr.games.phantom.phantom_rules import Worlds
 from spiel_cr.games.sequence_form.decisions import Decisions
 
 # Number of pairs that are processed at once.
@@ -102,7 +102,7 @@ def _ahead(worlds: Worlds, player: int) -> tuple[_Ahead, _Ahead]:
     return result[0], result[1]
 
 
-class _Level:
+class _SideLevel:
     """The infosets after the same number of the player's attempts."""
 
     def __init__(self, worlds: Worlds, tried: np.ndarray, first: int) -> None:
@@ -151,7 +151,7 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
     counts, actions, where = [], [], []
     first, answers_of_all = 1, worlds.num_answers
     while len(in_world):
-        level = _Level(worlds, tried, first)
+        level = _SideLevel(worlds, tried, first)
         first += len(level.actions)
         take(0, len(level.actions))
         counts.append(level.num_actions)
@@ -160,7 +160,7 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
             raise InvalidGameError(
                 f"player {player} acts after it has made every attempt; the game "
                 f"must be over there, or the other player must act; correct "
-                f"`attempts` of its batched rules"
+                f"`move_outcomes` of its batched rules"
             )
         some = np.empty(len(tried), np.int32)
         some[infosets] = in_world
@@ -208,7 +208,7 @@ def _attempt(
     worlds: Worlds,
     decisions: _Ahead,
     ends: _Ahead,
-    level: _Level,
+    level: _SideLevel,
     infosets: np.ndarray,
     in_world: np.ndarray,
     attempt: int,

@@ -109,11 +109,12 @@ class BlockGroup(NamedTuple):
     """Blocks of similar sizes, padded to the same size.
 
     Attributes:
-      signal: The opponent's private states of each block, int32 [B, h']; 0 at padding.
+      private_state: The opponent's private states of each block, int32 [B, h']; 0 at
+        padding.
       values: The player's utility, float [B, h', h]; 0 at padding.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     values: jax.Array
 
 
@@ -135,8 +136,8 @@ class DenseBlocks(MatrixOperator):
         """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
-        for signal, values in self.groups:
-            inside = columns(x, signal).transpose(1, 2, 0)
+        for private_state, values in self.groups:
+            inside = columns(x, private_state).transpose(1, 2, 0)
             outside = jnp.einsum("bij,bil->bjl", values, inside)
             parts.append(outside.reshape(-1, len(x)))
         parts.append(jnp.zeros((1, len(x)), x.dtype))
@@ -173,11 +174,11 @@ class SparseGroup(NamedTuple):
     """Private states with similar numbers of entries, padded to the same number.
 
     Attributes:
-      signal: The opponent's private states, int32 [w, r]; 0 at padding.
+      private_state: The opponent's private states, int32 [w, r]; 0 at padding.
       values: The player's utility, float [w, r]; 0 at padding.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     values: jax.Array
 
 
@@ -199,11 +200,11 @@ class SparseRows(MatrixOperator):
         """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
-        for signals, values in self.groups:
+        for private_states, values in self.groups:
             # Separate gathers, so that XLA fuses each product with its gather.
             terms = [
-                columns(x, signal) * value[None]
-                for signal, value in zip(signals, values, strict=True)
+                columns(x, private_state) * value[None]
+                for private_state, value in zip(private_states, values, strict=True)
             ]
             parts.append(functools.reduce(operator.add, terms))
         parts.append(jnp.zeros((len(x), 1), x.dtype))
@@ -335,8 +336,10 @@ class _Components:
                 size + (self.row[rows] - group.start) * high + row_within[rows]
             )
             columns = np.flatnonzero(_inside(self.column, group))
-            signal = np.zeros((number, wide), np.int32)
-            signal[self.column[columns] - group.start, column_within[columns]] = columns
+            private_state = np.zeros((number, wide), np.int32)
+            private_state[
+                self.column[columns] - group.start, column_within[columns]
+            ] = columns
             chosen = _inside(entry_part, group)
             values = np.zeros((number, wide, high))
             values[
@@ -344,7 +347,7 @@ class _Components:
                 column_within[entries.col[chosen]],
                 row_within[entries.row[chosen]],
             ] = entries.data[chosen]
-            blocks.append(BlockGroup(typed(signal), typed(values)))
+            blocks.append(BlockGroup(typed(private_state), typed(values)))
             size += number * high
         place[place < 0] = size
         return DenseBlocks(tuple(blocks), typed(place.astype(np.int32)))

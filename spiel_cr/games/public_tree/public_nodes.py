@@ -68,7 +68,7 @@ class Betting:
         return np.split(np.argsort(depth, kind="stable"), ends)
 
 
-class Terms(NamedTuple):
+class LeafTerms(NamedTuple):
     """Payoffs at leaves: player 0 gets stake · matrix, summed over the terms of a leaf.
 
     Attributes:
@@ -82,10 +82,10 @@ class Terms(NamedTuple):
     stake: np.ndarray
 
 
-class Reader(Protocol):
+class PrivateStateReader(Protocol):
     """Object that finds private states of OpenSpiel states, and names them."""
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         """Return the player's private state, in the round of the state.
 
         Args:
@@ -93,7 +93,7 @@ class Reader(Protocol):
           player: Player whose private state is returned.
         """
 
-    def name(self, player: int, round: int, signal: int) -> str:
+    def name(self, player: int, round: int, private_state: int) -> str:
         """Return a name of a private state, such as "Kh | 5c 9d".
 
         Public cards follow the bar. If several deals belong to the private state, the
@@ -242,7 +242,7 @@ def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarr
 
     An earlier round of -1 means before all rounds, where there is one private state.
     """
-    signal = np.arange(len(parents[round]), dtype=np.int32)
+    private_state = np.arange(len(parents[round]), dtype=np.int32)
     for r in range(round, above, -1):
-        signal = parents[r][signal].astype(np.int32)
-    return signal
+        private_state = parents[r][private_state].astype(np.int32)
+    return private_state

@@ -16,7 +16,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms, ancestors
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
 # Largest number of entries of a coupling that are listed.
@@ -89,7 +89,7 @@ class Constants(NamedTuple):
 
 
 def public_form(
-    betting: Betting, terms: Terms
+    betting: Betting, terms: LeafTerms
 ) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
     """Return both players' public decisions, and terms by last public sequences."""
     size = len(betting)
@@ -149,16 +149,16 @@ def list_payoffs(
         values = terms.stake[t] * entries[k].values
         for p in range(2):
             public = terms.sequences[p][t]
-            signal = entries[k][p]
+            private_state = entries[k][p]
             above = ancestors(
                 parents[p], payoff_matrices[k].round, int(rounds[p][public])
             )
-            signal = above[signal]
+            private_state = above[private_state]
             start, stride = starts[p][public]
-            parts[p].append((start + signal * stride).astype(np.int32))
+            parts[p].append((start + private_state * stride).astype(np.int32))
             weights = terms.weights[p]
             if weights is not None:
-                values = values * weights[t][signal]
+                values = values * weights[t][private_state]
         parts[2].append(values)
     for constant in constants:
         p = constant.player

@@ -341,16 +341,18 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
         into = _steps(tree, blocks, above_root=1)
         for ancestor in tree.ancestors:
             into = into * ancestor.take(into)
-        parts.append(_played(level, blocks, root * into[:-1]))
+        parts.append(_level_reach(level, blocks, root * into[:-1]))
         return namespace.concat(parts)
     for level, blocks in zip(tree.levels, strategy, strict=True):
         into = take(level.parent, parts[-1])
-        parts.append(_played(level, blocks, into))
+        parts.append(_level_reach(level, blocks, into))
     wide = namespace is jnp and any(is_wide(level.source) for level in tree.levels)
     return join(parts, wide=True) if wide else namespace.concat(parts)
 
 
-def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.Array:
+def _level_reach(
+    level: Level, blocks: Sequence[jax.Array], into: jax.Array
+) -> jax.Array:
     """Return the player's reach of a level's sequences, float [m].
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 from spiel_cr.games.histories import TERMINAL
 
 
-class Bets(Protocol):
+class BetNodes(Protocol):
     """Nodes of the tree of bets, P of them; children are in ascending order of actions.
 
     Attributes:
@@ -46,7 +46,7 @@ class BoardRules(Protocol):
         hand has one or two cards.
     """
 
-    bets: Bets
+    bets: BetNodes
     counts: tuple[int, ...]
     sizes: tuple[int, ...]
     held: np.ndarray

@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import arrays
-from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
+from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories
 from spiel_cr.games.simulation.simulator import Listing
 
 
@@ -53,7 +53,7 @@ class Labels(dict[Hashable, int]):
     def __missing__(self, key: Hashable) -> int:
         return self.setdefault(key, len(self))
 
-    def forget(self, count: int) -> None:
+    def truncate(self, count: int) -> None:
         """Remove all labels except the first `count`."""
         while len(self) > count:
             self.popitem()
@@ -131,7 +131,7 @@ class LabelledSimulator:
         """Return information-state strings of a player at some histories."""
         return self.source.strings(states, player)
 
-    def _nodes(self, states: np.ndarray, visit: Visit) -> Nodes:
+    def _nodes(self, states: np.ndarray, visit: VisitedHistories) -> Nodes:
         count, player = len(states), visit.player
         label, observation = np.full((2, count), -1, np.int32)
         for p in range(2):

@@ -43,7 +43,7 @@ def check_source(source: Simulator, *, exact: bool) -> None:
     rows = rows[np.lexsort(rows.T[_KEY])]
     above, below = rows[:-1], rows[1:]
     same = (above[:, _KEY] == below[:, _KEY]).all(axis=1)
-    check_promises(
+    check_recall(
         source,
         same_actions=~same | (above[:, -1] == below[:, -1]),
         same_sequence=not exact
@@ -78,7 +78,7 @@ def _noted(
     return noted
 
 
-def check_promises(
+def check_recall(
     source: Simulator, *, same_actions: np.ndarray, same_sequence: np.ndarray | bool
 ) -> None:
     """Raise an error if information states contradict perfect recall.

@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
+from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories
 
 
 class Positions(NamedTuple):
@@ -100,12 +100,12 @@ class Listing(Protocol):
     def rules(self) -> BatchedRules | pyspiel.Game:
         """Owner of the states: the game's batched rules, or the game."""
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial history, in the form of `below`."""
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
-    ) -> tuple[np.ndarray, Visit]:
+    ) -> tuple[np.ndarray, VisitedHistories]:
         """Return the children of non-terminal histories, in the order of actions.
 
         Args:
@@ -117,7 +117,7 @@ class Listing(Protocol):
           The children, siblings together, and their properties; `parent` is ascending.
         """
 
-    def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
+    def num_actions(self, states: np.ndarray, visit: VisitedHistories) -> np.ndarray:
         """Return numbers of legal actions or outcomes, int32 [n]; 0 at the end.
 
         Raises:

@@ -12,7 +12,7 @@ import pyspiel
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.batched_rules import Visit
+from spiel_cr.games.opening.batched_rules import VisitedHistories
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.simulator import Positions
 
@@ -87,14 +87,14 @@ class StateSource:
         """The game, to which the states belong."""
         return self.game
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial state; see `Listing`."""
         state = self.game.new_initial_state()
         return _visited([state], [-1], [1.0], np.full(1, -1), observations)
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
-    ) -> tuple[np.ndarray, Visit]:
+    ) -> tuple[np.ndarray, VisitedHistories]:
         """Return the children of histories; see `Listing`."""
         children: list[pyspiel.State] = []
         actions: list[int] = []
@@ -117,7 +117,7 @@ class StateSource:
         parent = np.repeat(np.arange(len(states)), counts)
         return _visited(children, actions, probabilities, parent, observations)
 
-    def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
+    def num_actions(self, states: np.ndarray, visit: VisitedHistories) -> np.ndarray:
         """Return numbers of legal actions or outcomes; see `Listing`."""
         counts = np.zeros(len(states), np.int32)
         for place, acts in enumerate(visit.player.tolist()):
@@ -284,7 +284,7 @@ def _visited(
     probabilities: list[float],
     parent: np.ndarray,
     observations: bool,
-) -> tuple[np.ndarray, Visit]:
+) -> tuple[np.ndarray, VisitedHistories]:
     """Return states as an array of objects, and their properties.
 
     Information consists of strings, in arrays of objects.
@@ -305,7 +305,7 @@ def _visited(
             seen = [_texts(rows[player == 1 - acts], acts) for acts in range(2)]
         except pyspiel.SpielError:  # the game has no observations
             pass
-    visit = Visit(
+    visit = VisitedHistories(
         depth=0,
         parent=parent,
         action=np.array(actions),

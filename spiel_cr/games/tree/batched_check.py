@@ -14,7 +14,7 @@ from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 
 # Number of states whose tensors are compared, because OpenSpiel makes slow lists.
 _TENSORS = 100

@@ -8,7 +8,7 @@ import pyspiel
 from spiel_cr.common.arrays import ranks, smallest_dtype
 from spiel_cr.common.errors import too_many_histories
 from spiel_cr.games.histories import Histories
-from spiel_cr.games.opening.batched_rules import BatchedRules, Visit, visits
+from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories, visits
 from spiel_cr.games.tree.tree import MAX_HISTORIES
 
 
@@ -57,7 +57,7 @@ class _Kept:
         self._others: tuple[list[np.ndarray], ...] = ([], [])
         self._dropped = [np.zeros(0, np.int64)]
 
-    def add(self, visit: Visit) -> None:
+    def add(self, visit: VisitedHistories) -> None:
         """Add the next histories."""
         if visit.depth == len(self.sizes):
             self.sizes.append(0)

@@ -67,7 +67,7 @@ def grow(
         elif table.used > table.marks[-1]:
             table.marks.append(table.used)
         left, frontier = most - table.used, table.frontier()
-        if is_late(deadline) or not len(frontier) or left <= 0:
+        if has_passed(deadline) or not len(frontier) or left <= 0:
             return
         rows, taken = _choose(table, frontier, left, int(share * left))
         if not taken:
@@ -75,7 +75,7 @@ def grow(
         expand(rows)
 
 
-def is_late(deadline: float | None) -> bool:
+def has_passed(deadline: float | None) -> bool:
     """Return whether a deadline by `time.perf_counter` has passed; None: never."""
     return deadline is not None and time.perf_counter() > deadline
 

@@ -45,8 +45,8 @@ class LayerSolver:
     """Growth of lookahead trees and solves of their next layer, within given limits.
 
     Attributes:
-      shrunk: Number of times that a tree was truncated to fit a compiled function's
-        shapes.
+      truncations: Number of times that a tree was truncated to fit a compiled
+        function's shapes.
       most_histories: Size of the largest tree.
     """
 
@@ -75,7 +75,7 @@ class LayerSolver:
         # in the padded shapes, construction of a solver.
         self._expanding, self._valuing, self._building = Cost(), Cost(), Cost()
         self._making = Cost()
-        self.shrunk = self.most_histories = 0
+        self.truncations = self.most_histories = 0
 
     def affordable(self, deadline: float | None, existing: int = 0) -> int:
         """Return how many histories fit into time and memory; 0 if even few do not.
@@ -181,7 +181,7 @@ class LayerSolver:
             self._building.add(len(tree), time.perf_counter() - started)
             if solved is None or game is None:
                 return None
-            first = self._player ^ game.front.other_first
+            first = self._player ^ game.gadget_infosets.other_first
             if learns:
                 self._last_games[first] = game
             if free is None:
@@ -196,7 +196,7 @@ class LayerSolver:
                     with self._clock.solve(solver, deadline, iterations):
                         solved.accept_if_safe(game, solver)
                 return solved
-            self.shrunk += 1
+            self.truncations += 1
             if deadline is not None and time.perf_counter() > deadline:
                 return None
             tree.truncate(int(_SHRINK * len(tree)))
@@ -230,9 +230,9 @@ class LayerSolver:
         size = size_of(shapes)
         if not _is_time(self._making, size, deadline):
             return None
-        started, programs = time.perf_counter(), cfr.programs()
+        started, compilations = time.perf_counter(), cfr.compilations()
         solver = self._make_solver(game, free, shapes, first)
-        if cfr.programs() != programs:
+        if cfr.compilations() != compilations:
             if self._config.move_ms is None or self._closed:
                 return solver
             solver.run(1)

@@ -65,8 +65,8 @@ class LookaheadStatistics:
       incumbent: Decisions by an earlier accepted solution.
       blueprint: Decisions by the blueprint.
       exact: Subgames whose best responses extended to the end of the game.
-      shrunk: Number of times that a tree was truncated to fit a compiled function's
-        shapes.
+      truncations: Number of times that a tree was truncated to fit a compiled
+        function's shapes.
       most_histories: Size of the largest tree.
     """
 
@@ -74,7 +74,7 @@ class LookaheadStatistics:
     incumbent: int = 0
     blueprint: int = 0
     exact: int = 0
-    shrunk: int = 0
+    truncations: int = 0
     most_histories: int = 0
 
 
@@ -207,7 +207,7 @@ class LookaheadResolver:
         Returns:
           Actions and probabilities, float64 [A]. None: use the blueprint.
         """
-        programs = cfr.programs()
+        compilations = cfr.compilations()
         with self._clock.move():
             if not continues(self._stages, stages):
                 self.restart()
@@ -225,8 +225,8 @@ class LookaheadResolver:
                 resolved = solved.accepted and solved.is_solved(infoset)
                 self.counts.resolved += resolved
                 self.counts.incumbent += not resolved
-        self.statistics.compilations += cfr.programs() - programs
-        self.counts.shrunk = self._layers.shrunk
+        self.statistics.compilations += cfr.compilations() - compilations
+        self.counts.truncations = self._layers.truncations
         self.counts.most_histories = self._layers.most_histories
         return answer
 
@@ -355,12 +355,12 @@ class LookaheadResolver:
 
     def _forget_all(self) -> None:
         """Drop all solutions, and the labels of infosets that were visited for them."""
-        self._start.forget()
+        self._start.reset()
         self._root.after.clear()
         self._kept_histories = 0
         labels = self._root.tree.simulator.labels
         for player_labels, count in zip(labels, self._label_counts, strict=True):
-            player_labels.forget(count)
+            player_labels.truncate(count)
 
     def _number(self, key: object) -> int:
         """Return 64 bits that depend on the seed and on a key."""

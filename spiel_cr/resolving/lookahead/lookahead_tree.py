@@ -177,7 +177,7 @@ class LookaheadTree:
             decisions, rows = tree._split(rows)
         while len(rows):
             full = table.used + int(table.num_actions[rows].sum()) > most
-            if full or growth.is_late(deadline):
+            if full or growth.has_passed(deadline):
                 return None
             table.expand_rows(self.simulator, rows)
             more, rows = tree._split(table.children(rows))

@@ -12,7 +12,7 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.lookahead.below_lookahead import walk_below
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
@@ -135,10 +135,10 @@ class SolvedLookahead:
             played[~actions] = self.incumbent.play(nodes.select(~inside), player)
         return played
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop all later solutions, which refer to this one, to free memory."""
         for solved in filter(None, self.after.values()):
-            solved.forget()
+            solved.reset()
         self.after.clear()
 
     @functools.cached_property

@@ -21,7 +21,13 @@ from spiel_cr.solvers.cfr import regret_matching, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
-from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver, Start, jitted_loop
+from spiel_cr.solvers.cfr.solver import (
+    PlayerState,
+    Solver,
+    SolverFunctions,
+    Start,
+    jitted_loop,
+)
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # Shared regrets of each player; None: infosets do not share regrets.
@@ -264,7 +270,7 @@ def _quick_run(how: Compile) -> Any:
     return _run if options is None else _loop(options=options)
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions were compiled for full-width solvers so far."""
     return sum(run._cache_size() for run in {*_all_runs(), on_device})
 
@@ -353,7 +359,7 @@ def make_solver(
         form,
         problem,
         state,
-        Program(
+        SolverFunctions(
             optimised if compile == "optimised" else _quick_run(compile),
             config,
             dtype,

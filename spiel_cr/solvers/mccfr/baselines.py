@@ -53,14 +53,14 @@ class Learning(NamedTuple):
 
 
 def init(
-    kind: str, tree: sample_tree.SampleTree, plan: sample_tree.Plan, dtype: np.dtype
+    kind: str, tree: sample_tree.SampleTree, depths: sample_tree.Depths, dtype: np.dtype
 ) -> Table:
     """Return baselines of zero, as numpy arrays."""
     if kind == "none":
         return None
     if kind == "average":
         return np.zeros(len(tree.balanced), dtype)  # type: ignore[return-value]
-    width = sample_tree.max_width(plan)
+    width = sample_tree.max_width(depths)
     sizes = [len(level.row) + width for level in tree.levels[1:]]
     return tuple(np.zeros(size, dtype) for size in sizes)  # type: ignore[misc]
 
@@ -105,7 +105,7 @@ def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learni
 
 def learn(
     at_level: descent.LevelBatch,
-    visit: descent.Visit,
+    visit: descent.TrajectoryVisits,
     learning: Learning,
     estimates: jax.Array,
 ) -> Learning:

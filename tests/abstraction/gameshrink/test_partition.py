@@ -102,10 +102,10 @@ def test_states_are_read_through_classes(game):
         while not state.is_terminal():
             player = state.current_player()
             if player >= 0:
-                signal = game.reader.signal(state, player)
+                signal = game.reader.private_state(state, player)
                 r = deals(state) - 2
                 expected = partition.labels[player][r][signal]
-                assert smaller.reader.signal(state, player) == expected
+                assert smaller.reader.private_state(state, player) == expected
                 rounds.add(r)
             state.apply_action(int(rng.choice(state.legal_actions())))
     assert rounds == {0, 1, 2}

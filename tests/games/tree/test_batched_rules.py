@@ -12,7 +12,7 @@ from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree import batched_check, batched_walk, numbering, state_walk
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.support import games, made_games, reference, tabled
 from tests.support.made_games import TERMINAL
 

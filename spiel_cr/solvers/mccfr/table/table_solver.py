@@ -284,7 +284,9 @@ class SampledTableSolver(TableSolver):
                 f"and the infosets of one trajectory need up to {least}; allow more "
                 f"memory, or choose a smaller batch or fewer workers"
             )
-        self.table = table.Table(int(max_bytes) - batch, actions, baselines=baselines)
+        self.table = table.InfosetTable(
+            int(max_bytes) - batch, actions, baselines=baselines
+        )
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._mass = 0.0
         self._narrowed = False
