@@ -171,8 +171,9 @@ class HoldemDeals:
             cards = sum(sizes)
             raise ValueError(
                 f"about {count:.2g} private states per player after {cards} public"
-                f" cards; at most {MAX_PRIVATE_STATES:.2g} are supported; choose a "
-                " subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
+                f" cards; at most {MAX_PRIVATE_STATES:.2g} are supported; choose a"
+                " later subgame (potSize, boardCards) or a smaller deck (numRanks, "
+                "numSuits)"
             )
 
     def private_states(self, player: int, boards: PublicCards) -> RoundPrivateStates:

@@ -42,7 +42,7 @@ _UNIT, _WIDE = 16, 64
 _MOST_ROWS, _MOST_BYTES = 1 << 21, 1 << 32
 # Stored attributes of a table, in addition to its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
-_HABITS = ("usual", "times", "compared")
+_HABITS = ("usual", "times", "return_sums")
 # Shares of matches, and the probability of exploration at each decision; the first kind
 # of match explores at one decision.
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
