@@ -125,9 +125,10 @@ class RolloutValues(Baseline):
 
     The seed of the rollouts depends on the history only.
 
-    Siblings use the same random numbers: each move is the action whose probability is
-    the largest multiple of the action's random number. In card games, siblings
-    therefore get the same cards, and differ by little else than their values.
+    The children of one history use the same random numbers, which reduces the noise of
+    their differences. Each action has an exponential random number. The move is the
+    action with the largest ratio of its probability to its random number. In card
+    games, the children therefore get the same cards, if possible.
     """
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:

@@ -391,7 +391,7 @@ def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
 
 @functools.cache
 def jitted_run() -> Any:
-    """Return the compiled loop, which is called as below; it is made once per process.
+    """Return the compiled loop, which is created once per process.
 
     Its call is `jitted_run()(problem, state, iterations, config=...)`, and it returns
     the state after these iterations.

@@ -109,7 +109,7 @@ class PhantomGame:
 
     @functools.cached_property
     def first_sequences(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each player int32 [I], the sequence of each infoset's first action."""
+        """Sequence of each infoset's first action, int32 [I], for each player."""
         first, second = (side.decisions.first_sequence for side in self.sides)
         return first, second
 

@@ -150,7 +150,7 @@ class _Look:
                 f"{property_name} by the batched rules is {was!r}, and {now!r} by the "
                 f"states",
                 "both must play the same game; compare them with "
-                "spiel_cr.games.tree.batched_check, or compile by states "
+                "spiel_cr.games.tree.batched_check, or build the tree by states "
                 "(batched_rules=False)",
             )
         return game_checks.invalid(

@@ -102,7 +102,7 @@ class UserFunction(NamedTuple):
         """Read a setting: a function, its "module:name" in an imported module, or None.
 
         Raises:
-          ValueError: If it is none of them.
+          ValueError: If it is something else.
         """
         if setting is None or isinstance(setting, UserFunction):
             return setting

@@ -83,9 +83,7 @@ def test_the_contract_compares_whole_trees():
         def batched_rules(self):
             return _Broken("returns", lambda x, s: np.where(s[:, 0] == 1, x, x + 1))
 
-    with pytest.raises(
-        ValueError, match="histories.utility of the tree built by the batched rules"
-    ):
+    with pytest.raises(ValueError, match="histories.utility by the batched rules"):
         batched_check.check_tree(Game())
     right = "python_rock_paper_scissors"
     batched_check.check(right, np.random.default_rng(0), max_histories=5)
