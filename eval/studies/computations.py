@@ -315,11 +315,11 @@ def responses(
         method, search, rounds=scaled(size, rounds), seed=seed
     )
     policy_object = spiel_cr.nash_conv(game, policy)
-    found = sum(
+    value = sum(
         spiel_cr.best_response(game, policy, player, config).value
         for player in range(2)
     )
-    yield Measurement(f"{method} against {policy}, {game}", found / policy_object)
+    yield Measurement(f"{method} against {policy}, {game}", value / policy_object)
 
 
 def exploitability(
@@ -344,11 +344,11 @@ def winnings(
       unit: Unit of the winnings, such as the big blind.
     """
     config = spiel_cr.ResponseConfig("lbr", matches=scaled(size, count, 4), seed=seed)
-    found = [
+    evaluations = [
         spiel_cr.best_response(game, policy, player, config) for player in range(2)
     ]
     mean, half_width = (
-        sum(getattr(each, name) for each in found) / (2 * unit)
+        sum(getattr(each, name) for each in evaluations) / (2 * unit)
         for name in ("value", "half_width")
     )
     yield Measurement(f"lbr against {policy}", mean, error=half_width)
