@@ -131,8 +131,8 @@ class Reviewer:
         notes = self._notes(of_bot, bot)
         notes.append(
             f"Your result: {match.returns[person] + offset:+g}: {aivat:+.3f} after "
-            f"removing the luck of chance, and of a bot with known probabilities (AIVAT, with "
-            f"values of the solution)."
+            f"removing the luck of chance, and of a bot with known probabilities "
+            f"(AIVAT, with values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 
