@@ -241,8 +241,9 @@ def _later_payoffs(
     shared = sorted({k for _, k in stakes})
     matrices = [_summed(game, game.payoff_matrices[k], last) for k in shared]
     for parts in entries.values():
-        columns_of = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        matrices.append(SparseMatrix(last, shape, sum_entries(*columns_of, shape)))
+        rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
+        total = sum_entries(rows, columns, values, shape)
+        matrices.append(SparseMatrix(last, shape, total))
     separate = range(len(shared), len(matrices))
     return Terms(
         np.array([leaf for leaf, _ in stakes] + list(entries), np.int32),
