@@ -208,7 +208,7 @@ POLICIES = f"""policies:
 
 # Options with paths of outputs, and the option with the path of an input.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html", "csv", "efg"),
+    ("save", "plot", "checkpoint", "html", "csv", "efg", "table"),
     ("out", "cache"),
     "policy",
 )

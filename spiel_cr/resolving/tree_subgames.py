@@ -106,7 +106,7 @@ class TreeSubgames:
     def warm_ups(self) -> list[tuple[str, list[TreeSubgameId]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
         layers = enumerate(self._layers, 1)
-        return [("layer", [TreeSubgameId(k, layer.widest) for k, layer in layers])]
+        return [("layer", [TreeSubgameId(k, layer.largest) for k, layer in layers])]
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
@@ -40,7 +40,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = random_game(3, turns="by history", transient=0.3)
-    return compiler.build_tree(game, observations=True)
+    return tree_builder.build_tree(game, observations=True)
 
 
 @functools.cache
@@ -254,7 +254,7 @@ def alone(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("values", ["iterates", "best_response"])
 def test_where_the_opponent_never_acts(values):
-    tree = compiler.build_tree(MadeGame(alone, "alone"), observations=True)
+    tree = tree_builder.build_tree(MadeGame(alone, "alone"), observations=True)
     config = ResolvingConfig("os-mccfr(batch=64,explore=balanced)", 30, values=values)
     behaviour = everywhere(Resolver(tree, 0, config))
     reach = conversions.reach_from_behaviour(tree.infosets[0].decisions, behaviour)
@@ -275,15 +275,15 @@ def test_small_layers_share_a_shape_and_large_ones_do_not():
 def test_one_program_for_all_subgames_of_a_seat(target, monkeypatch):
     """Compiled when the player is made; so it is made in seconds."""
     monkeypatch.setattr(sampled_subgames, "_KEPT_BYTES", 1)
-    before = subgame_sampling.programs()
+    before = subgame_sampling.compilations()
     config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates", target=target)
     resolver = Resolver(compiled("leduc7"), 0, config)
-    assert subgame_sampling.programs() == before + 1
+    assert subgame_sampling.compilations() == before + 1
     match = resolver.match()
     for infoset in range(len(resolver.decomposition.tree.infosets[0])):
         resolver.strategy(match, infoset)
     assert len(match.solved) > 10
-    assert subgame_sampling.programs() == before + 1
+    assert subgame_sampling.compilations() == before + 1
     assert {len(layer._kept_trees) for layer in resolver.subgames._sampled} == {1}
 
 
