@@ -38,7 +38,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     compares,
     sum_entries,
 )
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.policies.conversions import check_behaviour, uniform_behaviour
 from spiel_cr.policies.policy_adapters import as_policy
@@ -199,7 +199,7 @@ def check_down(game: PublicTreeGame) -> tuple[np.ndarray, np.ndarray]:
 
 def _later_payoffs(
     game: PublicTreeGame, rounds: int, play: Sequence[np.ndarray]
-) -> tuple[Terms, list[PayoffMatrix]]:
+) -> tuple[LeafTerms, list[PayoffMatrix]]:
     """Return terms at leaves and ends of the early rounds, and their matrices.
 
     If later play to a leaf does not depend on the private states, the summed matrix of
@@ -245,7 +245,7 @@ def _later_payoffs(
         total = sum_entries(rows, columns, values, shape)
         matrices.append(SparseMatrix(last, shape, total))
     separate = range(len(shared), len(matrices))
-    return Terms(
+    return LeafTerms(
         np.array([leaf for leaf, _ in stakes] + list(entries), np.int32),
         np.array([shared.index(k) for _, k in stakes] + list(separate), np.int32),
         np.array(list(stakes.values()) + [1.0] * len(entries)),
@@ -261,7 +261,7 @@ def _summed(game: PublicTreeGame, matrix: PayoffMatrix, last: int) -> PayoffMatr
     if isinstance(matrix, HandMatrix):
         # A private state may stand for several boards to come.
         hands = [
-            side._replace(signal=above[side.signal])
+            side._replace(private_state=above[side.private_state])
             for side, above in zip(matrix.hands, (first, second), strict=True)
         ]
         return HandMatrix(last, shape, (hands[0], hands[1]), matrix.showdown)
