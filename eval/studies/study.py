@@ -229,7 +229,7 @@ class Study:
         for finding in findings:
             by_verdict.setdefault(finding.verdict, []).append(finding.reason)
         if DIFFERS in by_verdict:
-            return DIFFERS, " ".join(filter(None, by_verdict[DIFFERS]))
+            return DIFFERS, " ".join(dict.fromkeys(filter(None, by_verdict[DIFFERS])))
         if REPRODUCED in by_verdict:
             return REPRODUCED, ""
         reasons = by_verdict.get(NOT_COMPARABLE, [""])
