@@ -1,6 +1,8 @@
 """The command `abstract`: put private states of a game into buckets.
 
-With --iterations, the game of buckets is solved, and its strategy is evaluated in the
+With --budget, they are clustered; with --thresholds, similar ones are merged by the
+approximate version of GameShrink, which cannot aim at a number of buckets. With
+--iterations, the game of buckets is solved, and its strategy is evaluated in the
 full game, where a best response sees its cards.
 
 methods: {methods}
@@ -9,9 +11,12 @@ examples:
   spiel-cr abstract --game python_rhode_island_holdem --budget 13-50-250
   spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' --budget 5-20 \\
       --method win-probability --iterations 500
+  spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' \\
+      --thresholds 0-0.3 --iterations 500
 """
 
 import dataclasses
+import re
 import time
 from typing import Any
 
@@ -40,6 +45,8 @@ class AbstractOptions:
     Attributes:
       budget (N-N-...): Maximum number of buckets of a player in each round, joined by
         dashes.
+      thresholds (X-X-...): Instead of a budget, the largest difference between shares
+        of wins and losses of two merged private states in each round, joined by dashes.
       method: Features by which to cluster, with settings; see below.
       iterations: Solve the game of buckets with so many iterations.
       algorithm: Full-width algorithm for this.
@@ -48,7 +55,8 @@ class AbstractOptions:
     game: str
     memory_limit: Limit = None
     seed: int = 0
-    budget: str
+    budget: str | None = None
+    thresholds: str | None = None
     method: str = "potential-aware"
     iterations: int | None = None
     algorithm: str = "dcfr"
@@ -56,7 +64,16 @@ class AbstractOptions:
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Abstract a game."""
-    budget = read_budget(arguments.budget)
+    if (arguments.budget is None) == (arguments.thresholds is None):
+        raise ValueError(
+            "--budget, --thresholds: give exactly one of them, such as --budget 5-20"
+        )
+    budget: tuple[int, ...] = ()
+    thresholds: tuple[float, ...] = ()
+    if arguments.thresholds is None:
+        budget = read_budget(arguments.budget)
+    else:
+        thresholds = _read_thresholds(arguments.thresholds)
     method = read_settings(arguments.method, METHODS, "method")
     find(arguments.algorithm, families=(CFR,))
     if arguments.iterations is not None:
@@ -64,31 +81,47 @@ def run(arguments: Arguments) -> dict[str, object]:
     opened = open_game(arguments.game)
     limits = arguments.options("memory_limit")
     game = public_tree_game(opened, progress=True, **limits)
-    buckets.check_budget(game, budget)
-    announce("clustering private states")
+    report: dict[str, Any] = {"game": str(opened.game)}
     start = time.perf_counter()
-    abstraction = buckets.abstract(game, budget, method, seed=arguments.seed)
-    report: dict[str, Any] = {
-        "game": str(opened.game),
-        "budget": list(budget),
-        "method": dataclasses.asdict(method),
+    if thresholds:
+        announce("merging private states")
+        partition = gameshrink.histogram_partition(game, thresholds)
+        report["thresholds"] = thresholds
+    else:
+        buckets.check_budget(game, budget)
+        announce("clustering private states")
+        partition, costs = buckets.abstract(game, budget, method, seed=arguments.seed)
+        report |= {"budget": list(budget), "method": dataclasses.asdict(method)}
+        report["costs"] = costs
+    report |= {
         "seconds": time.perf_counter() - start,
         "signals": [game.num_private_states(player) for player in range(2)],
-        "buckets": [abstraction.partition.num_classes(player) for player in range(2)],
-        "costs": abstraction.costs,
+        "buckets": [partition.num_classes(player) for player in range(2)],
     }
-    print(f"{one_line(opened.game)}, by {arguments.method}")
+    name = "GameShrink with thresholds" if thresholds else arguments.method
+    print(f"{one_line(opened.game)}, by {name}")
     for r, counts in enumerate(zip(*report["signals"], strict=True)):
         kept = " / ".join(f"{report['buckets'][player][r]:,}" for player in range(2))
         states = " / ".join(f"{count:,}" for count in counts)
         print(f"  round {r}    {kept} buckets of {states} private states")
     if arguments.iterations is not None:
-        report |= _solve_buckets(game, abstraction.partition, arguments)
+        report |= _solve_buckets(game, partition, arguments)
         print(
             f"  NashConv   {report['nash_conv_of_buckets']:.6g} among buckets, "
             f"{report['nash_conv']:.6g} in the full game"
         )
     return report
+
+
+def _read_thresholds(text: str) -> tuple[float, ...]:
+    """Return numbers by round from a text such as "0-0.3"."""
+    parts = text.split("-")
+    if not all(re.fullmatch(r"\d+(\.\d+)?|\.\d+", part, re.ASCII) for part in parts):
+        raise ValueError(
+            f"--thresholds: invalid numbers {text!r}; use decimal numbers of at least "
+            f"0, joined by dashes, such as 0-0.3"
+        )
+    return tuple(float(part) for part in parts)
 
 
 def _solve_buckets(

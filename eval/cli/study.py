@@ -45,7 +45,7 @@ class StudyOptions(WorkerOptions):
       out (DIR): Folder for the results: JSON, CSV, and a plot (extra `plots`).
       table (FILE): Write a Markdown table of all results in --out. If the file has the
         two lines `<!-- studies: begin -->` and `<!-- studies: end -->`, the table
-        replaces what is between them.
+        replaces the text between them.
     """
 
     size: float = 1.0

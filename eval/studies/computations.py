@@ -428,7 +428,7 @@ def push_fold(
         *(stacks, prizes, [300, 600], Engine(equities.hand_tables(table))),
         settings=settings,
     )
-    gain = float(solution.levels[0].gains.max()) / prizes[0]
+    gain = float(solution.levels[0].regrets.max()) / prizes[0]
     yield Measurement(f"{algorithm}, {len(stacks)} players", 100 * gain, rounds)
 
 

@@ -69,7 +69,7 @@ def write_table(path: pathlib.Path, folder: pathlib.Path) -> None:
     """Write the table of all studies, with the results that a folder contains.
 
     Args:
-      path: Markdown file; of an existing one, only what is between the marks changes.
+      path: Markdown file. In an existing file, only the text between the marks changes.
       folder: Folder of results, `NAME.json`.
 
     Raises:

@@ -59,7 +59,7 @@ class Point(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A published claim and what was measured.
+    """A published claim and the measurement of its quantity.
 
     Attributes:
       quantity: Quantity and budget.
@@ -83,9 +83,9 @@ class Claim:
     Exactly one of `equals`, `at_most` and `at_least` is given.
 
     Attributes:
-      series: Name of the quantity, or a pattern such as "*: value", which stands for
-        all quantities that match. "{*}" in the name of another quantity stands for what
-        a single "*" at the end matched.
+      series: Name of the quantity, or a pattern such as "*: value" for all quantities
+        that match it. In the name of another quantity, "{*}" is replaced by the text
+        that a single "*" at the end matched.
       x: Budget at which the claim is made, "mean" for the mean over all budgets, or
         None for the largest one.
       equals: Published number.
@@ -167,11 +167,11 @@ class Study:
       finding: Template of our finding for that page: "{name@x}" is the mean of a
         quantity at a budget, and "{name}" that at the largest one.
       compute: Module and function, joined by a dot. The function's arguments are the
-        share of the full size, the seed, and a case. A case with `compute` has a
-        function of its own.
+        share of the full size, the seed, and a case. A case may name another function
+        by `compute`.
       cases: Arguments of independent parts. A case with `exact` has one seed, and a
         case with `from_size` is measured from this share of the full size on. In the
-        table, `each` lists values of arguments, and a case stands for each combination.
+        table, `each` lists values of arguments; each combination of them is a case.
       claims: Published claims; without any, the study is not comparable.
       seeds: Number of seeds of each case.
       x_label: Unit of budgets, for plots.
@@ -253,7 +253,7 @@ def mean_points(measurements: Iterable[Measurement]) -> list[Point]:
 
 
 def find_point(name: str, points: Iterable[Point]) -> Point:
-    """Return the point that a name stands for.
+    """Return the point with a name.
 
     Args:
       name: "name@x", a quantity at a budget; "name@first", at the smallest budget;

@@ -11,7 +11,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.referee import Match, Observer, play_match
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import load_bot, prepare
 from spiel_cr.players.player_strings import read_string
 
@@ -19,7 +19,7 @@ HUMAN = "human"
 
 
 @dataclasses.dataclass(frozen=True)
-class Played:
+class FinishedMatch:
     """A match that is over.
 
     Attributes:
@@ -33,7 +33,7 @@ class Played:
     match: Match
 
 
-class Series:
+class MatchSeries:
     """Series of matches between two bots, one of which may be a person.
 
     Attributes:
@@ -63,7 +63,7 @@ class Series:
         self.seed = check_seed(seed)
         players = [bot for bot in bots if bot != HUMAN]
         self.instance = prepare(game, players, memory_limit=memory_limit)
-        self.played: list[Played] = []
+        self.played: list[FinishedMatch] = []
         # Bots by index and seat, because a bot is created for a seat.
         self._made: dict[tuple[int, int], pyspiel.Bot] = {}
 
@@ -95,7 +95,7 @@ class Series:
         self,
         person: Callable[[int], pyspiel.Bot] | None = None,
         observers: Sequence[Observer] = (),
-    ) -> Played:
+    ) -> FinishedMatch:
         """Play the next match.
 
         Args:
@@ -118,7 +118,7 @@ class Series:
         match = play_match(
             self.instance, players, np.random.default_rng(entropy), observers=observers
         )
-        self.played.append(Played(number, self.seats(number), match))
+        self.played.append(FinishedMatch(number, self.seats(number), match))
         return self.played[-1]
 
     def totals(self) -> tuple[float, float]:

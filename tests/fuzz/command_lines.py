@@ -113,6 +113,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     },
     ("compare", "--seconds"): {"--iterations": None},
     ("compare", "--iterations"): {"--seconds": None},
+    ("abstract", "--thresholds"): {"--budget": None},
     ("compare", "--patience"): {"--workers": "1"},
     # Options that need a game that is not simulated.
     **{

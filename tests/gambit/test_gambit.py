@@ -162,7 +162,7 @@ def test_games_of_pygambit(tmp_path):
         (PENNIES_NFG.replace("1 2 2 1", "1 2 2 7"), "no outcome 7"),
         (HEAD.replace('"Bob"', '"Bob" "Cy"') + 't "" 1 "" { 1 1 1 }', "two players"),
         (HEAD + 'p "" 1 1 "" { "a" "b" } 0\nt "" 1 "" { 1 1 }\nt "" 2 "" { 2 1 }',
-         "general-sum; use Gambit's"),
+         "game.efg: spiel_cr solves zero-sum.*general-sum; use Gambit's"),
     ],
 )  # fmt: skip
 def test_invalid_files(text, message, tmp_path):

@@ -14,6 +14,8 @@ from tests.solvers.test_deep_trees import centipede
 from tests.support import games
 
 PROX = ("euclidean", "entropy")
+# One function to compile for each tree, instead of one for each operation.
+respond = jax.jit(regularisers.respond, static_argnames="prox")
 
 
 def form_of(name):
@@ -68,7 +70,7 @@ def test_smoothed_responses_are_best(name, prox):
         tree, places = form.arrays[player], form.layouts[player].sequences
         weights, weight = regularisers.make_weights(form, player, prox)
         slope = rng.normal(size=form.layouts[player].size)
-        answer = regularisers.respond(
+        answer = respond(
             *(tree, prox, weights, jnp.asarray(slope), jnp.asarray(0.3)),
             regularisers.uniform(tree),
         )
