@@ -92,11 +92,11 @@ def _line(study: Study, folder: pathlib.Path) -> str:
         report = json.loads(file.read_text("utf-8"))
         points = [StudyPoint(**point) for point in report["points"]]
         seeds = max(point.seeds for point in points)
-        reason = f". {report['reason']}" if report["reason"] else ""
+        verdict, reason = study.verdict(study.findings(points, report["size"]))
         cells = (
             filled(study.finding, points),
             f"{report['size']:g}, {seeds}",
-            f"*{report['verdict']}*{reason}",
+            f"*{verdict}*" + (f". {reason}" if reason else ""),
         )
     command = f"`spiel-cr study {study.name}`"
     return f"| {' | '.join((sources, study.published, *cells, command))} |\n"

@@ -128,16 +128,21 @@ class Claim:
 
     def _finding(self, name: str, points: Sequence[StudyPoint], size: float) -> Finding:
         at = "" if self.x is None else f"@{self.x}"
-        measured = find_point(f"{name}{at}", points)
         bounds = {"=": self.equals, "≤": self.at_most, "≥": self.at_least}
         sign, bound = next((s, b) for s, b in bounds.items() if b is not None)
-        text, published = f"{measured.mean:.7g}", f"{sign} {bound}"
+        published = self.text or f"{sign} {bound}"
+        if self.full_size and size < 1:
+            reason = "This is a claim about full size."
+            return Finding(f"{name}{at}", published, "–", NOT_COMPARABLE, reason)
+        measured = find_point(f"{name}{at}", points)
+        text = f"{measured.mean:.7g}"
         if isinstance(bound, str):
             bound = bound.replace("{*}", name[self.series.find("*") :])
             factor = "" if self.factor == 1 else f"{self.factor:g} × "
-            published = f"{sign} {factor}{bound}"
-            bound = self.factor * find_point(bound, points).mean
-            text = f"{measured.mean:.4g}, compared with {bound:.4g}"
+            published = self.text or f"{sign} {factor}{bound}"
+            other = find_point(bound, points).mean
+            bound = self.factor * other
+            text = f"{measured.mean:.4g}, compared with {factor}{other:.4g}"
         assert bound is not None
         difference = measured.mean - bound
         excess = {"=": abs(difference), "≤": difference, "≥": -difference}[sign]
@@ -145,9 +150,7 @@ class Claim:
         verdict, reason = REPRODUCED, ""
         if excess > self.tolerance + slack + measured.error:
             verdict, reason = DIFFERS, self.reason
-        if self.full_size and size < 1:
-            verdict, reason = NOT_COMPARABLE, "the claim is about full size"
-        return Finding(f"{name}{at}", self.text or published, text, verdict, reason)
+        return Finding(f"{name}{at}", published, text, verdict, reason)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -226,7 +229,7 @@ class Study:
         for finding in findings:
             by_verdict.setdefault(finding.verdict, []).append(finding.reason)
         if DIFFERS in by_verdict:
-            return DIFFERS, " ".join(filter(None, by_verdict[DIFFERS]))
+            return DIFFERS, " ".join(dict.fromkeys(filter(None, by_verdict[DIFFERS])))
         if REPRODUCED in by_verdict:
             return REPRODUCED, ""
         reasons = by_verdict.get(NOT_COMPARABLE, [""])
@@ -253,8 +256,8 @@ def find_point(name: str, points: Iterable[StudyPoint]) -> StudyPoint:
     """Return the point with a name.
 
     Args:
-      name: "name@x", a quantity at a budget; "name@mean", its mean over all budgets; or
-        "name" for the largest budget.
+      name: "name@x", a quantity at a budget; "name@first", at the smallest budget;
+        "name@mean", its mean over all budgets; or "name" for the largest budget.
       points: Means of all quantities.
 
     Raises:
@@ -262,10 +265,12 @@ def find_point(name: str, points: Iterable[StudyPoint]) -> StudyPoint:
     """
     series, _, x = name.partition("@")
     curve = sorted((p for p in points if p.series == series), key=lambda p: p.x)
-    if x not in ("", "mean"):
+    if x not in ("", "first", "mean"):
         curve = [point for point in curve if point.x == float(x)]
     if not curve:
         raise ValueError(f"studies: there is no measurement of {name!r}")
+    if x == "first":
+        return curve[0]
     if x == "mean":
         mean = sum(point.mean for point in curve) / len(curve)
         return curve[-1]._replace(mean=mean, half_width=None)
