@@ -45,7 +45,7 @@ class _Player(ctypes.Structure):
     ]
 
 
-def compiler() -> str | None:
+def c_compiler() -> str | None:
     """Return the path of the C compiler; None if it is not installed."""
     return shutil.which("cc")
 
@@ -56,7 +56,7 @@ def _compile() -> ctypes.CDLL:
     Raises:
       RuntimeError: If the C compiler is missing or failed.
     """
-    cc = compiler()
+    cc = c_compiler()
     if cc is None:
         raise RuntimeError("no C compiler (cc) found on the path; install one")
     with tempfile.TemporaryDirectory() as folder:

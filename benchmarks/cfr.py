@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import c_reference, peers
 from benchmarks.document import Column, over_seeds, ratio, spaced
-from benchmarks.frame import Axis, Benchmark, Row, Table
+from benchmarks.frame import Axis, Benchmark, FactsTable, Row
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.adapters import registry
@@ -52,7 +52,7 @@ def measure(game: str, seed: int, solver: str, seconds: float) -> Row:
         return row | {"missing": f"{type(error).__name__}: {error}"}
 
 
-def _solve(solver: peers.Solver, game: str, seed: int, seconds: float) -> Row:
+def _solve(solver: peers.PeerSolver, game: str, seed: int, seconds: float) -> Row:
     missing = registry.missing_reason(solver.entry)
     if missing is not None:
         raise MissingError(missing)
@@ -73,14 +73,14 @@ def _solve(solver: peers.Solver, game: str, seed: int, seconds: float) -> Row:
         "peak_bytes": peak_bytes(),
         "nash_conv": ExactEvaluator(instance).final(adapter.strategy()).nash_conv,
     }
-    if solver.entry.way == "iterates" and iterations is not None:
+    if solver.entry.mode == "iterates" and iterations is not None:
         row["rate"] = iterations / spent.seconds
     if solver.family == "c":
         row |= c_reference.disagreement(instance.tree.sequence_form)
     return row
 
 
-def _compared(rows: Sequence[Row]) -> list[Row]:
+def _with_references(rows: Sequence[Row]) -> list[Row]:
     """Return a line per game and solver, with the reference and the fastest bundled."""
     lines = over_seeds(rows, ("game", "solver"))
     for line in lines:
@@ -96,7 +96,7 @@ def _compared(rows: Sequence[Row]) -> list[Row]:
 
 def _summary(rows: Sequence[Row]) -> list[Row]:
     """Return a line per game: `cfr+`, and the best NashConv of spiel_cr and others."""
-    lines = _compared(rows)
+    lines = _with_references(rows)
     summary = []
     for game in dict.fromkeys(line["game"] for line in lines):
         iterative = [x for x in lines if x["game"] == game and "rate" in x]
@@ -175,8 +175,8 @@ BENCHMARK = Benchmark(
     measure,
     AXES,
     (
-        Table("NashConv at equal time.", _SUMMARY, lines=_summary),
-        Table("All solvers.", _ALL, 2, _compared, "game"),
+        FactsTable("NashConv at equal time.", _SUMMARY, lines=_summary),
+        FactsTable("All solvers.", _ALL, 2, _with_references, "game"),
     ),
     failures,
     note="cfr-iterations",

@@ -1,6 +1,6 @@
 """Deep CFR and its successors, and self-play, on games whose tree is built."""
 
-from benchmarks.frame import Axis, Benchmark, Row, Table
+from benchmarks.frame import Axis, Benchmark, FactsTable, Row
 from benchmarks.phantom_games import COLUMNS, train
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
@@ -46,6 +46,6 @@ BENCHMARK = Benchmark(
     "Train deep CFR, its successors and self-play, and evaluate them.",
     measure,
     AXES,
-    (Table("NashConv at equal budgets.", COLUMNS, 3),),
+    (FactsTable("NashConv at equal budgets.", COLUMNS, 3),),
     note="networks",
 )

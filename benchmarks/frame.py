@@ -73,7 +73,7 @@ class Axis(NamedTuple):
         )
 
 
-class Table(NamedTuple):
+class FactsTable(NamedTuple):
     """A table of rows.
 
     Attributes:
@@ -119,7 +119,7 @@ class Benchmark:
     help: str
     measure: Callable[..., Row]
     axes: Mapping[str, Axis]
-    tables: Sequence[Table]
+    tables: Sequence[FactsTable]
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
     note: str = ""
 

@@ -15,7 +15,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from benchmarks.document import PEAK, Column
-from benchmarks.frame import Axis, Benchmark, Row, Table
+from benchmarks.frame import Axis, Benchmark, FactsTable, Row
 from benchmarks.games import game_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.evaluation.referee import play_match
@@ -26,7 +26,7 @@ OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 _PARTICLES = 2000
 # Simulations of the first search, and the number of matches that calibrate simulations.
 _FIRST_SIMULATIONS, _CALIBRATION_MATCHES = 50, 4
-_COUNTS = ("moves", "late_moves", "compilations")
+_COUNTS = ("moves", "deadline_misses", "compilations")
 AXES = {
     "game": Axis(("phantom_ttt", "ii_goofspiel7"), "short names, or OpenSpiel strings"),
     "bot": Axis(("resolving(max_histories=200000,move_ms=1000)",), "bots to measure"),
@@ -124,7 +124,7 @@ def measure(game: str, bot: str, opponent: str, move_ms: float, matches: int) ->
         "simulations": simulations,
         "mean": result.mean,
         "half_width": result.half_width,
-        "won": float((result.returns > 0).mean()),
+        "wins": float((result.returns > 0).mean()),
         "drawn": float((result.returns == 0).mean()),
         "by_seat": result.returns.mean(axis=0).tolist(),
         **{k: sum(getattr(one.statistics, k) for one in bots) for k in _COUNTS},
@@ -145,12 +145,12 @@ _MATCHES: dict[str, Column] = {
     "against": lambda row: OPPONENTS[row["opponent"]],
     "matches": "{matches}",
     "mean return": "{mean:+.3f} ± {half_width:.3f}",
-    "won": "{won:.1%}",
+    "wins": "{wins:.1%}",
     "drawn": "{drawn:.1%}",
     "as player 0": "{by_seat[0]:+.3f}",
     "as player 1": "{by_seat[1]:+.3f}",
     "its simulations": "{simulations:,}",
-    "deadline misses": "{late_moves} of {moves:,}",
+    "deadline misses": "{deadline_misses} of {moves:,}",
     "how answered": lambda row: ", ".join(
         f"{name.replace('_', ' ')} {n}" for name, n in row["counts"].items() if n
     ),
@@ -161,5 +161,5 @@ BENCHMARK = Benchmark(
     "Play matches of lookahead players in large games.",
     measure,
     AXES,
-    (Table("Matches.", _MATCHES, 3),),
+    (FactsTable("Matches.", _MATCHES, 3),),
 )

@@ -21,7 +21,7 @@ from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
 
 
-class Solver(NamedTuple):
+class PeerSolver(NamedTuple):
     """A solver of the benchmark.
 
     Attributes:
@@ -42,7 +42,7 @@ class Solver(NamedTuple):
             "title": self.entry.title,
             "family": self.family,
             "dtype": self.dtype,
-            "iterative": self.entry.way == "iterates",
+            "iterative": self.entry.mode == "iterates",
         }
 
 
@@ -76,20 +76,20 @@ def _c_reference(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
     return protocol.IteratingAdapter(CReference(instance.tree.sequence_form))
 
 
-def _bundled(name: str, module: str, dtype: str = "float64") -> Solver:
+def _bundled(name: str, module: str, dtype: str = "float64") -> PeerSolver:
     """Return a solver of OpenSpiel that imports a module of its Python package."""
     imports = (f"open_spiel.python.{module}",)
-    return Solver(registry.find(name), "openspiel", dtype, imports)
+    return PeerSolver(registry.find(name), "openspiel", dtype, imports)
 
 
 _PEERS = {
-    "c": Solver(
+    "c": PeerSolver(
         protocol.Entry("c", "C, one thread: CFR+", False, "", _c_reference), "c"
     ),
-    "openspiel-cpp": Solver(registry.find("openspiel-cfr+"), "openspiel"),
+    "openspiel-cpp": PeerSolver(registry.find("openspiel-cfr+"), "openspiel"),
     "openspiel-python": _bundled("openspiel-cfr+-python", "algorithms.cfr"),
     "openspiel-jax": _bundled("openspiel-cfr+-jax", "jax.cfr.jax_cfr", "float32"),
-    "liteefg": Solver(
+    "liteefg": PeerSolver(
         protocol.Entry(
             "liteefg", "LiteEFG CFR+", False, "", _lite_efg, modules=("LiteEFG",)
         ),
@@ -99,7 +99,7 @@ _PEERS = {
 }
 
 
-def find(name: str) -> Solver:
+def find(name: str) -> PeerSolver:
     """Return the solver with a name.
 
     Args:
@@ -114,9 +114,9 @@ def find(name: str) -> Solver:
     algorithm, _, dtype = name.partition("/")
     entry = registry.find(algorithm)
     if not entry.is_spiel_cr:
-        return Solver(entry, "openspiel")
+        return PeerSolver(entry, "openspiel")
     if not dtype:
-        return Solver(entry, "spiel_cr", "float32" if entry.samples else "float64")
+        return PeerSolver(entry, "spiel_cr", "float32" if entry.samples else "float64")
     config = algorithms.find(algorithm, families=(algorithms.CFR,)).config
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
@@ -125,4 +125,4 @@ def find(name: str) -> Solver:
             cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
         )
 
-    return Solver(entry._replace(name=name, make=make), "spiel_cr", dtype)
+    return PeerSolver(entry._replace(name=name, make=make), "spiel_cr", dtype)

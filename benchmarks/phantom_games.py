@@ -9,7 +9,7 @@ import time
 
 import spiel_cr
 from benchmarks.document import PEAK, RUN, Column
-from benchmarks.frame import Axis, Benchmark, Row, Table, one_thread, say
+from benchmarks.frame import Axis, Benchmark, FactsTable, Row, one_thread, say
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.solvers import solve
@@ -121,5 +121,5 @@ BENCHMARK = Benchmark(
     "Measure exact NashConv of every kind of solver on phantom games.",
     measure,
     AXES,
-    (Table("Exact NashConv.", COLUMNS, 3),),
+    (FactsTable("Exact NashConv.", COLUMNS, 3),),
 )

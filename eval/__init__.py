@@ -1,1 +1,1 @@
-"""What people look at: judges, matches, comparisons, reports, and the command line."""
+"""Evaluation for users: matches, comparisons, reports, and the command line."""

@@ -60,7 +60,7 @@ class BettingRules(NamedTuple):
         return counts
 
 
-class Bets(NamedTuple):
+class BettingState(NamedTuple):
     """Public information except public cards: number of deals, and bets so far.
 
     Attributes:
@@ -93,7 +93,7 @@ class BettingTree(Shared):
     Attributes:
       rules: Rules of the bets.
       bets: Bets of each row.
-      mover: Mover of each row; see `Bets`.
+      mover: Mover of each row; see `BettingState`.
       legal: Actions of the mover in each row; empty if it is not a player.
       children: Row after each of the three actions, for each row; -1 if the action is
         not legal. The row after a deal, whatever the card, is the first entry.
@@ -104,7 +104,7 @@ class BettingTree(Shared):
     """
 
     rules: BettingRules
-    bets: tuple[Bets, ...]
+    bets: tuple[BettingState, ...]
     mover: tuple[int, ...]
     legal: tuple[tuple[int, ...], ...]
     children: tuple[tuple[int, int, int], ...]
@@ -118,12 +118,14 @@ class BettingTree(Shared):
         return betting_tree, (self.rules,)
 
 
-def start(rules: BettingRules) -> Bets:
+def start(rules: BettingRules) -> BettingState:
     """Return the bets before the first deal."""
-    return Bets(0, CHANCE, (rules.ante, rules.ante), raises=0, folded=-1, text="")
+    return BettingState(
+        0, CHANCE, (rules.ante, rules.ante), raises=0, folded=-1, text=""
+    )
 
 
-def deal(bets: Bets, rules: BettingRules) -> Bets:
+def deal(bets: BettingState, rules: BettingRules) -> BettingState:
     """Return the bets after a deal."""
     num_deals = bets.num_deals + 1
     mover = 0 if num_deals in rules.num_dealt() else CHANCE
@@ -132,7 +134,7 @@ def deal(bets: Bets, rules: BettingRules) -> Bets:
     )
 
 
-def legal_actions(bets: Bets, rules: BettingRules) -> list[Action]:
+def legal_actions(bets: BettingState, rules: BettingRules) -> list[Action]:
     """Return the actions of the player to move, in order."""
     player = bets.mover
     actions = [Action.CALL]
@@ -144,7 +146,7 @@ def legal_actions(bets: Bets, rules: BettingRules) -> list[Action]:
     return actions
 
 
-def bet(bets: Bets, action: Action, rules: BettingRules) -> Bets:
+def bet(bets: BettingState, action: Action, rules: BettingRules) -> BettingState:
     """Return the bets after a legal action of the player to move."""
     player = bets.mover
     other_chips = bets.chips[1 - player]
@@ -168,7 +170,7 @@ def bet(bets: Bets, action: Action, rules: BettingRules) -> Bets:
     return bets._replace(mover=TERMINAL if over else CHANCE)
 
 
-def _chips_after_raise(bets: Bets, rules: BettingRules) -> int:
+def _chips_after_raise(bets: BettingState, rules: BettingRules) -> int:
     """Return the chips in the pot of the player to move, if it raises."""
     betting_round = rules.num_dealt().index(bets.num_deals)
     return bets.chips[1 - bets.mover] + rules.raises[betting_round]
@@ -207,17 +209,17 @@ def betting_tree(rules: BettingRules) -> BettingTree:
     )
 
 
-def money(bets: Bets) -> tuple[int, int, int]:
+def money(bets: BettingState) -> tuple[int, int, int]:
     """Return both players' chips in the pot and the raises of this round."""
     return *bets.chips, bets.raises
 
 
-def fold_sign(bets: Bets) -> int:
+def fold_sign(bets: BettingState) -> int:
     """Return 1 if player 1 has folded, -1 if player 0 has, and 0 otherwise."""
     return 0 if bets.folded < 0 else 2 * bets.folded - 1
 
 
-def stake(bets: Bets) -> int:
+def stake(bets: BettingState) -> int:
     """Return the chips that the winner wins."""
     # After a fold to a raise the loser has fewer chips in the pot; otherwise, equal.
     return min(bets.chips)

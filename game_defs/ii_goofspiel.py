@@ -105,7 +105,7 @@ def max_utility(num_cards: int, returns_type: str) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Rules(base.Shared):
+class _GoofspielRules(base.Shared):
     """Parameters of the game that its states use."""
 
     num_cards: int
@@ -131,7 +131,7 @@ class IIGoofspielGame(base.Game):
             max_utility=max_utility(num_cards, merged["returns_type"]),
             max_game_length=base.NUM_PLAYERS * num_cards,
         )
-        self.rules = _Rules(
+        self.rules = _GoofspielRules(
             num_cards,
             point_cards(num_cards, merged["points_order"]),
             merged["returns_type"],
@@ -261,7 +261,7 @@ class BatchedIIGoofspiel:
     player.
     """
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: _GoofspielRules) -> None:
         """Use `game.batched_rules()` instead."""
         self._rules = rules
         self._cards = np.arange(rules.num_cards)
@@ -270,7 +270,7 @@ class BatchedIIGoofspiel:
 
     @functools.cached_property
     def _utilities(self) -> np.ndarray:
-        """Return int64 [3 ** N], player 0's utility for all sequences of winners."""
+        """Return player 0's utility for all sequences of winners, int64 [3 ** N]."""
         cards, pays = self._rules.point_cards, self._rules.returns_type
         every = itertools.product(range(3), repeat=len(cards))
         return np.array([utility(*points(winners, cards), pays) for winners in every])
@@ -286,7 +286,7 @@ class BatchedIIGoofspiel:
         return np.where(over, base.TERMINAL, turn % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, N], the remaining cards of the player to bid."""
+        """Return the remaining cards of the player to bid, bool [n, N]."""
         spent = states[:, 4] >> states[:, 0] % 2 * self._rules.num_cards
         return (spent[:, None] >> self._cards) & 1 == 0
 

@@ -240,7 +240,7 @@ class BatchedLatentTicTacToe:
         return np.where(over, base.TERMINAL, board >> TURN)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, 9], the cells that look empty."""
+        """Return the cells that look empty, bool [n, 9]."""
         return _MASKS[latent_board.legal_cells(states[:, 0])]
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -255,13 +255,13 @@ class BatchedLatentTicTacToe:
         return latent_board.utility(states[:, 0], self._keep)
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n], the moves with the opponent's last one hidden."""
+        """Return the moves with the opponent's last one hidden, int64 [n]."""
         moves = states[:, 1]
         hidden = states[:, 0] >> TURN == player
         return np.where(hidden, moves - moves % _BASE, moves)
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n], the keys of `LatentTicTacToeState.bucket_key`."""
+        """Return the keys of `LatentTicTacToeState.bucket_key`, int64 [n]."""
         return latent_board.visible_map(states[:, 0], player, self._keep)
 
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:

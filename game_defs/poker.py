@@ -84,7 +84,7 @@ class PokerState(base.State):
         self.row = 0
         self.cards = 0
 
-    def bets(self) -> betting.Bets:
+    def bets(self) -> betting.BettingState:
         """Return the deals made and the bets so far."""
         return self.tree.bets[self.row]
 
@@ -234,7 +234,7 @@ class BatchedPoker:
             for numbers in (_seen_by(p, deck) for p in range(base.NUM_PLAYERS))
         ]
         self._seen = np.array(seen)
-        self._signal = _signals(deck)
+        self._private_state = _private_states(deck)
         self._row_place = 1 << (poker_deck.CARD_BITS * tree.num_deals)
 
     def new_initial_states(self) -> np.ndarray:
@@ -246,7 +246,7 @@ class BatchedPoker:
         return self._mover[states[:, 0]]
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, A], legal actions, or cards that can be dealt."""
+        """Return legal actions, or cards that can be dealt, bool [n, A]."""
         row = states[:, 0]
         mask = self._legal[row]
         deals = np.flatnonzero(self._place[row])
@@ -255,13 +255,13 @@ class BatchedPoker:
         return mask
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], the probability of each card."""
+        """Return the probability of each card, float64 [n, A]."""
         probabilities = self._left(states)
         probabilities /= self._full.sum() - self._num_deals[states[:, :1]]
         return probabilities
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], copies of each card in the deck before a deal."""
+        """Return copies of each card in the deck before a deal, float64 [n, A]."""
         left = np.repeat(self._full[None], len(states), axis=0)
         for number in range(self._tree.num_deals - 1):
             card = poker_deck.card_of(states[:, 1], number)
@@ -289,19 +289,19 @@ class BatchedPoker:
         return states[:, 0] * self._row_place + (states[:, 1] & self._seen[player])
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, 4 + public cards], the keys of `PokerState.bucket_key`."""
+        """Return the keys of `PokerState.bucket_key`, int64 [n, 4 + public cards]."""
         row, cards = states.T
         seen = [poker_deck.card_of(cards, i) for i in _seen_by(player, self._deck)]
         return np.column_stack([*seen, self._money[row]])
 
-    def signal(self, states: np.ndarray, player: int) -> np.ndarray:
+    def private_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Return int32 [n]: the player's card and public ones, up to naming suits."""
         cards = states[:, 1]
         card = poker_deck.card_of(cards, player)
         public = cards >> (poker_deck.CARD_BITS * base.NUM_PLAYERS)
-        return self._signal[card | public << poker_deck.CARD_BITS]
+        return self._private_state[card | public << poker_deck.CARD_BITS]
 
-    def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
+    def private_state_names(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Return the player's card and, after a bar, the public ones: "Kh | 5c 9d"."""
         deck, names = self._deck, []
         for cards in states[:, 1].tolist():
@@ -326,7 +326,7 @@ def _seen_by(player: int, deck: Deck) -> list[int]:
 
 
 @functools.cache
-def _signals(deck: Deck) -> np.ndarray:
+def _private_states(deck: Deck) -> np.ndarray:
     """Return a number for each combination of a player's card and public cards, packed.
 
     Suits are renamed in the order of appearance, so that cards which differ by a
@@ -369,7 +369,7 @@ def _public_text(deck: Deck, cards: int) -> str:
     )
 
 
-def _bets_text(bets: betting.Bets) -> str:
+def _bets_text(bets: betting.BettingState) -> str:
     return f"bets {bets.text}"
 
 

@@ -44,8 +44,8 @@ class Deck(Shared):
       names: Names of the cards that can be dealt; at most `MAX_CARDS`.
       copies: Number of copies of each of them in the deck.
       public: Names of the public cards' pieces, in the order of their deals.
-      strength: int, strength of hands, with an axis for a player's card and one for
-        each public card; the higher one wins.
+      strength: Strength of hands, with an axis for a player's card and one for each
+        public card, int; the higher one wins.
       suits: Number of suits, which are equivalent; the suit of a card is card % suits.
         1 if cards have no suits.
       source: Function and its arguments that return this deck. The deck is pickled as

@@ -86,7 +86,7 @@ def utility(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Rules(base.Shared):
+class _PrincessRules(base.Shared):
     """Parameters of the game that its states use."""
 
     horizon: int
@@ -110,7 +110,7 @@ class PrincessAndMonsterGame(base.Game):
             max_utility=2.0 * horizon,
             max_game_length=2 * horizon,
         )
-        self.rules = _Rules(horizon, neighbour_table(rows, columns))
+        self.rules = _PrincessRules(horizon, neighbour_table(rows, columns))
 
     def new_initial_state(self) -> "PrincessAndMonsterState":
         """Return the state with both players in their corners."""
@@ -231,7 +231,7 @@ class BatchedPrincessAndMonster:
     `PrincessAndMonsterState`, followed by zeros for later moves.
     """
 
-    def __init__(self, rules: _Rules) -> None:
+    def __init__(self, rules: _PrincessRules) -> None:
         """Use `game.batched_rules()` instead."""
         self._horizon = rules.horizon
         self._neighbours = np.array(rules.neighbours)
@@ -256,7 +256,7 @@ class BatchedPrincessAndMonster:
         return np.where(over, base.TERMINAL, moves % 2)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, 4], the directions that stay on the grid."""
+        """Return the directions that stay on the grid, bool [n, 4]."""
         return self._neighbours[self._square(states, 2)] != _NO_SQUARE
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -277,7 +277,7 @@ class BatchedPrincessAndMonster:
         return np.concatenate([states[:, :1], states[:, 1 + player :: 2]], axis=1)
 
     def bucket_key(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, 2], the keys of `PrincessAndMonsterState.bucket_key`."""
+        """Return the keys of `PrincessAndMonsterState.bucket_key`, int64 [n, 2]."""
         moves = states[:, 0].astype(np.int64)
         last = 1 + player + 2 * ((moves + 1 - player) // 2)
         return np.stack([moves, states[np.arange(len(states)), last]], axis=1)

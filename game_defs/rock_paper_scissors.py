@@ -170,7 +170,7 @@ class BatchedRockPaperScissors:
         return np.where(moves == 2, base.TERMINAL, moves)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, N], all True, because all numbers are allowed."""
+        """Return that all numbers are legal, bool [n, N]."""
         return np.ones((len(states), len(self._utilities)), bool)
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ import numpy as np
 import pyspiel
 
 from game_defs import base, parameters, scotland_yard_rules
-from game_defs.scotland_yard_rules import KINDS, Rules
+from game_defs.scotland_yard_rules import KINDS, ScotlandYardRules
 
 _NAME = "python_scotland_yard"
 _PARAMETERS: dict[str, int | str] = {"map": "glasses", "rounds": 4, "detectives": 2}
@@ -175,7 +175,9 @@ class ScotlandYardObserver(base.Observer):
     `tickets`, the remaining tickets of each detective and kind.
     """
 
-    def __init__(self, shows: pyspiel.IIGObservationType, rules: Rules) -> None:
+    def __init__(
+        self, shows: pyspiel.IIGObservationType, rules: ScotlandYardRules
+    ) -> None:
         self._rules = rules
         columns, team = len(rules.moves), len(rules.detectives)
         most_trips, num_draws = team * rules.rounds, int(len(rules.starts) > 1)
@@ -260,7 +262,7 @@ class BatchedScotlandYard:
     detective; the remaining tickets of each detective and kind.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: ScotlandYardRules) -> None:
         """Use `game.batched_rules()` instead."""
         self._rules = rules
         self._team = len(rules.detectives)
@@ -294,7 +296,7 @@ class BatchedScotlandYard:
         return np.asarray(scotland_yard_rules.is_teams_turn(nodes, trips, self._team))
 
     def _fugitive(self, states: np.ndarray) -> np.ndarray:
-        """Return int16 [n], the fugitive's node; 0 before the draw."""
+        """Return the fugitive's node, int16 [n]; 0 before the draw."""
         last = np.maximum(states[:, _NODES], 1) - 1
         return states[np.arange(len(states)), _PATH + last]
 
@@ -318,7 +320,7 @@ class BatchedScotlandYard:
         return mover
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, A], the legal actions or the possible starts."""
+        """Return the legal actions or the possible starts, bool [n, A]."""
         mask = np.zeros((len(states), self._width), bool)
         actions = mask[:, : len(self._targets)]
         actions[:] = self._free(states)
@@ -330,7 +332,7 @@ class BatchedScotlandYard:
         return mask
 
     def _free(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, actions], moves to free nodes for which a ticket remains."""
+        """Return moves to free nodes for which a ticket remains, bool [n, actions]."""
         turn, number, node = self._mover(states)
         held = states[:, self._tickets].reshape(
             -1, self._team, len(scotland_yard_rules.FUGITIVE_TICKETS)
@@ -373,7 +375,7 @@ class BatchedScotlandYard:
         return after
 
     def _judge(self, states: np.ndarray) -> np.ndarray:
-        """Return int64 [n], the fugitive's utility; 0 if the game is not over."""
+        """Return the fugitive's utility, int64 [n]; 0 if the game is not over."""
         caught = (states[:, self._at] == self._fugitive(states)[:, None]).any(axis=1)
         result = np.where(caught, -1, 0)
         left = np.flatnonzero(~caught & ~self._is_teams_turn(states))

@@ -16,7 +16,7 @@ _Int = TypeVar("_Int", int, np.ndarray)
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules(Shared):
+class ScotlandYardRules(Shared):
     """Constants of a game. Nodes are numbered from 1, as in the map.
 
     Attributes:
@@ -60,7 +60,9 @@ class Position(Shared):
     trail: tuple[int, ...]
 
 
-def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
+def make_rules(
+    data: Mapping[str, Any], rounds: int, detectives: int
+) -> ScotlandYardRules:
     """Return the rules of a game, given the contents of a map file.
 
     Raises:
@@ -74,7 +76,7 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
     actions = sorted({(target, kind) for target, kind, _ in arcs})
     starts = tuple(data["fugitive"])
     shown = {0} if data["start_public"] or len(starts) == 1 else set()
-    rules = Rules(
+    rules = ScotlandYardRules(
         rounds=rounds,
         targets=(0, *(target for target, _ in actions)),
         kinds=(-1, *(kind for _, kind in actions)),
@@ -97,7 +99,7 @@ def make_rules(data: Mapping[str, Any], rounds: int, detectives: int) -> Rules:
     return rules
 
 
-def first_position(rules: Rules) -> Position:
+def first_position(rules: ScotlandYardRules) -> Position:
     """Return the position before the first move, or before the draw of the start."""
     path = rules.starts if len(rules.starts) == 1 else ()
     return Position(path, (), rules.detectives)
@@ -114,21 +116,23 @@ def is_teams_turn(num_nodes: _Int, num_trips: _Int, team: int) -> bool | np.ndar
     return num_trips < (num_nodes - 1) * team
 
 
-def next_detective(rules: Rules, position: Position) -> int | None:
+def next_detective(rules: ScotlandYardRules, position: Position) -> int | None:
     """Return the detective that moves next; None if it is the fugitive's turn."""
     num_trips, team = len(position.trips), len(rules.detectives)
     turn = is_teams_turn(len(position.path), num_trips, team)
     return num_trips % team if turn else None
 
 
-def tickets_left(rules: Rules, position: Position, number: int) -> tuple[int, ...]:
+def tickets_left(
+    rules: ScotlandYardRules, position: Position, number: int
+) -> tuple[int, ...]:
     """Return the number of remaining tickets of each kind of a detective."""
     trips = position.trips[number :: len(rules.detectives)]
     used = [rules.kinds[action] for action in trips]
     return tuple(had - used.count(kind) for kind, had in enumerate(rules.tickets))
 
 
-def legal_actions(rules: Rules, position: Position) -> list[int]:
+def legal_actions(rules: ScotlandYardRules, position: Position) -> list[int]:
     """Return the legal actions, ascending; a trapped fugitive has none."""
     number = next_detective(rules, position)
     occupied = position.trail[-len(rules.detectives) :]
@@ -144,7 +148,7 @@ def legal_actions(rules: Rules, position: Position) -> list[int]:
     return free if free or number is None else [STAY]
 
 
-def play(rules: Rules, position: Position, action: int) -> Position:
+def play(rules: ScotlandYardRules, position: Position, action: int) -> Position:
     """Return the position after a legal action, or the draw of a start."""
     path, trips, trail = position.path, position.trips, position.trail
     if not path:
@@ -156,7 +160,7 @@ def play(rules: Rules, position: Position, action: int) -> Position:
     return Position(path, (*trips, action), (*trail, target))
 
 
-def utility(rules: Rules, position: Position) -> int:
+def utility(rules: ScotlandYardRules, position: Position) -> int:
     """Return the fugitive's utility: 1 or -1 at the end, 0 before."""
     if position.path[-1] in position.trail[-len(rules.detectives) :]:
         return -1

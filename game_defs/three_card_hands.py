@@ -46,8 +46,8 @@ def categories(
     """Return the category of each hand and the ranks that decide within it.
 
     Args:
-      ranks: int [3, n], from 0; num_ranks - 1 is the ace.
-      suits: int [3, n].
+      ranks: Ranks of the cards, from 0, int [3, n]; num_ranks - 1 is the ace.
+      suits: Suits of the cards, int [3, n].
       num_ranks: Number of ranks in the deck.
 
     Returns:

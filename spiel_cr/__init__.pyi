@@ -7,8 +7,9 @@ from .evaluation.exploit import exploit as exploit
 from .evaluation.matches import play_matches as play_matches
 from .evaluation.nash_conv import nash_conv as nash_conv
 from .evaluation.response_config import ResponseConfig as ResponseConfig
+from .games.opening.matrix_games import matrix_game as matrix_game
 from .games.opening.opened import load_game as load_game
-from .games.tree.compiler import build_tree as build_tree
+from .games.tree.tree_builder import build_tree as build_tree
 from .players.player_specs import load_bot as load_bot
 from .policies.leaf_values import LeafValue as LeafValue
 from .policies.plotting import plot as plot

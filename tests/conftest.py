@@ -24,7 +24,7 @@ import pytest
 from absl import flags, logging
 
 from spiel_cr.common import compilation_cache, jax_utils, memory
-from spiel_cr.games.tree import compiler, numbering
+from spiel_cr.games.tree import numbering, tree_builder
 from tests.support import games
 
 # OpenSpiel's test helpers read absl flags, which only an absl program parses.
@@ -182,7 +182,7 @@ def nothing_is_compiled(monkeypatch):
     def build_tree(*_, **__):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(compiler, "build_tree", build_tree)
+    monkeypatch.setattr(tree_builder, "build_tree", build_tree)
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ from .protocol import (
     ask,
 )
 
-# OpenSpiel's sequence-form LP builds dense matrices, here of at most so many entries.
+# OpenSpiel's sequence-form LP builds dense matrices, here of at most this many entries.
 _MOST_ENTRIES = 50_000_000
 # Names of a solver's method for one iteration.
 _STEPS = ("evaluate_and_update_policy", "run_iteration", "iteration")

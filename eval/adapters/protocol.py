@@ -23,7 +23,7 @@ from spiel_cr.policies.queries import query
 from ..common.exact_evaluator import Strategy
 from ..common.game_instance import GameInstance
 
-Way = Literal["iterates", "restarts", "once"]
+Mode = Literal["iterates", "restarts", "once"]
 
 # Names, titles and descriptions of algorithms.
 CATALOGUE = tomllib.loads(
@@ -82,7 +82,7 @@ class Entry(NamedTuple):
       how: Description of the algorithm and of its iterations.
       make: Function from a game instance and a seed to an adapter. May raise
         `MissingError`.
-      way: "iterates": every further iteration improves the same strategy; "restarts":
+      mode: "iterates": every further iteration improves the same strategy; "restarts":
         the budget has to be known in advance, so each point of a curve is a run of its
         own; "once": the effort does not depend on a budget.
       samples: Whether results depend on the seed.
@@ -99,7 +99,7 @@ class Entry(NamedTuple):
     is_spiel_cr: bool
     how: str
     make: Callable[[GameInstance, int], SolverAdapter]
-    way: Way = "iterates"
+    mode: Mode = "iterates"
     samples: bool = False
     modules: tuple[str, ...] = ()
     extra: str = ""

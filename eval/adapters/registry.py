@@ -8,7 +8,7 @@ from .openspiel_algorithms import BUNDLED
 from .protocol import Entry
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "ours": spiel_cr_entries.DEFAULT,
+    "spiel_cr": spiel_cr_entries.DEFAULT,
     "bundled": tuple(BUNDLED),
     "default": (*spiel_cr_entries.DEFAULT, *BUNDLED),
 }

@@ -25,7 +25,7 @@ from .protocol import (
     ComputingAdapter,
     Entry,
     IteratingAdapter,
-    Way,
+    Mode,
 )
 
 # A readable selection: every family once, resolving with the two best solvers. Players
@@ -54,6 +54,8 @@ def find(text: str) -> Entry | None:
     if family is not None and family.name in CATALOGUE["families"]:
         return _solver(text, algorithms.find(text))
     if ":" in name:
+        if algorithms.names_algorithm(text):
+            return _solver(text, algorithms.find(text))
         check_plugin(text)
         return _bot(text, {})
     table = _PARAMETERS.get(name)
@@ -149,7 +151,7 @@ def _lp(text: str, parameters: dict[str, Any]) -> Entry:
                 )
             )
         ),
-        way="once",
+        mode="once",
     )
 
 
@@ -158,7 +160,7 @@ def _uniform(text: str, parameters: dict[str, Any]) -> Entry:
         first, second = (uniform_behaviour(i.decisions) for i in instance.tree.infosets)
         return ComputingAdapter(lambda _: Computed((first, second), 0.0))
 
-    return Entry(text, text, False, _TEXTS["uniform"], make, way="once")
+    return Entry(text, text, False, _TEXTS["uniform"], make, mode="once")
 
 
 def _auto(text: str, parameters: dict[str, Any]) -> Entry:
@@ -173,7 +175,7 @@ def _auto(text: str, parameters: dict[str, Any]) -> Entry:
 
         return ComputingAdapter(compute)
 
-    return _entry(text, _TEXTS["auto"], make, way="restarts")
+    return _entry(text, _TEXTS["auto"], make, mode="restarts")
 
 
 def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
@@ -197,9 +199,9 @@ def _resolve(text: str, parameters: dict[str, Any]) -> Entry:
 
         return ComputingAdapter(compute)
 
-    way: Way = "once" if fixed else "restarts"
+    mode: Mode = "once" if fixed else "restarts"
     how = _TEXTS["resolve fixed" if fixed else "resolve"]
-    return _entry(text, how, make, way=way, files=_files(parameters))
+    return _entry(text, how, make, mode=mode, files=_files(parameters))
 
 
 def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
@@ -227,7 +229,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
         def compute(_: int) -> Computed:
             first, second = (traversal.traverse(instance.tree, bot) for bot in bots)
             work = first.work.plus(second.work)
-            late = f", {work.late_moves} late" if work.late_moves else ""
+            late = f", {work.deadline_misses} late" if work.deadline_misses else ""
             return Computed(
                 (first.behaviour, second.behaviour),
                 0.0 if saved else work.seconds,
@@ -241,7 +243,7 @@ def _bot(text: str, parameters: dict[str, Any]) -> Entry:
         text,
         _TEXTS["saved" if saved else "bot"],
         make,
-        way="once",
+        mode="once",
         samples=name == "oos" or _samples(parameters.get("solver", "lp")),
         files=_files(parameters),
     )

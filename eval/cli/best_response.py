@@ -123,7 +123,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     opponent = open_opponent(
         arguments.policy,
         arguments.game,
-        signals=method == "exact" and not arguments.states,
+        other_forms=method == "exact" and not arguments.states,
         **arguments.options("seed", "memory_limit"),
         progress=True,
         executor=executor,

@@ -2,7 +2,7 @@
 
 algorithms, with semicolons between them:
   default: all of spiel_cr's and all of OpenSpiel's below (the default)
-  ours: {ours}
+  spiel_cr: {spiel_cr}
   bundled: all of OpenSpiel's below
 
 spiel_cr's are the algorithms of solve, with their parameters, 'lp',
@@ -43,7 +43,10 @@ from ..reporting.summary import GameSummary, summarise
 from .command import Arguments, Parser, WorkerOptions, report_problem
 
 RESUMES = True
-LISTS = {"ours": "; ".join(registry.GROUPS["ours"]), "bundled": registry.describe()}
+LISTS = {
+    "spiel_cr": "; ".join(registry.GROUPS["spiel_cr"]),
+    "bundled": registry.describe(),
+}
 _SECONDS = 10.0
 _OUT = "out/compare"
 # Characters that are allowed in a folder's name.

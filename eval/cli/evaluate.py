@@ -129,8 +129,8 @@ def _print(arguments: Arguments, report: dict[str, Any]) -> None:
     )
     print(f"  infosets    {report['infosets']:,}, {visited}")
     print(
-        f"  moves       {report['moves']:,}, {report['late_moves']:,} of them late; "
-        f"longest {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in total"
+        f"  moves       {report['moves']:,}, {report['deadline_misses']:,} of them "
+        f"late; longest {report['max_ms']:.1f} ms; {report['seconds']:.1f} s in total"
     )
     if report["compilations"]:
         functions = counted(report["compilations"], "function")

@@ -14,7 +14,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
 from spiel_cr.gambit import efg_text
-from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.games.tree.tree_builder import as_tree
 
 from ..common.plurals import counted
 from .command import Arguments

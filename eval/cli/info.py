@@ -27,8 +27,8 @@ from spiel_cr.solvers.representation import (
     PUBLIC_TREE,
     SIMULATOR,
     TREE,
+    FormRequirements,
     GameOptions,
-    Need,
     represent,
 )
 
@@ -59,14 +59,15 @@ def run(arguments: Arguments) -> dict[str, object]:
     histories = estimate.estimate_histories(opened.game, rollouts=_ROLLOUTS)
     text = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {text} (an estimate)", file=sys.stderr)
-    need, options = Need({SIMULATOR: ""}), arguments.settings(GameOptions)
+    need, options = FormRequirements({SIMULATOR: ""}), arguments.settings(GameOptions)
     game, reason = represent(opened, options, need, progress=True)
     sizes, lines, more = _SIZES[reason.form](game)
     form = "" if reason.form == TREE else f", in {reason.form} form"
     print(f"{one_line(opened.game)}{form}")
+    width = max(12, *map(len, sizes))
     for name, size in sizes.items():
         numbers = size if isinstance(size, list) else [size]
-        print(f"  {name:<12} " + " / ".join(f"{n:,}" for n in numbers))
+        print(f"  {name:<{width}} " + " / ".join(f"{n:,}" for n in numbers))
     for line in lines:
         print(f"  {line}")
     if "peak_bytes" in more:
@@ -98,7 +99,7 @@ def _of_phantom_game(game: PhantomGame) -> _Sizes:
     sequences = [side.decisions.num_sequences for side in game.sides]
     sizes = {
         "worlds": len(game.worlds),
-        "ends": len(game.utility),
+        "terminal_worlds": len(game.utility),
         "terminals": game.num_terminals,
         "infosets": [len(side.decisions) for side in game.sides],
         "sequences": sequences,
@@ -130,7 +131,7 @@ def _of_public_tree(game: PublicTreeGame) -> _Sizes:
         "sequences": [size.sequences for size in sizes],
     }
     peaks = {dtype.name: footprint.peak_bytes(game, dtype) for dtype in _DTYPES}
-    more = {"private_states": by_round, "kernels": rows, "bytes": size}
+    more = {"private_states": by_round, "payoff_matrices": rows, "bytes": size}
     return shown, lines, {**more, "peak_bytes": peaks}
 
 

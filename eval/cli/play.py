@@ -32,13 +32,12 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
-from spiel_cr.games.opening.game_checks import payoff_offset
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.players.player_strings import describe_players
 
 from ..table import families, server, table
-from ..table.series import HUMAN, Played, Series
+from ..table.series import HUMAN, FinishedMatch, MatchSeries
 from . import watchdog
 from .command import Arguments, split_bots
 
@@ -95,10 +94,10 @@ def run(arguments: Arguments) -> dict[str, object]:
         matches = arguments.matches or 1
         series = play(arguments.game, bots, seed=seed, matches=matches, **limits)
         return {"game": arguments.game, "bots": bots, **series.report()}
-    tables: list[Series] = []
+    tables: list[MatchSeries] = []
 
-    def open_table(game: str, *bots: str) -> Series:
-        tables.append(Series(game, bots, seed=seed, **limits))
+    def open_table(game: str, *bots: str) -> MatchSeries:
+        tables.append(MatchSeries(game, bots, seed=seed, **limits))
         return tables[-1]
 
     serve(
@@ -141,7 +140,7 @@ def play(
     source: TextIO | None = None,
     out: TextIO | None = None,
     memory_limit: Limit = MEMORY_LIMIT,
-) -> Series:
+) -> MatchSeries:
     """Play matches that a person watches or takes part in, at a terminal.
 
     Args:
@@ -164,7 +163,7 @@ def play(
     """
     source, out = source or sys.stdin, out or sys.stdout
     check_iterations(matches, name="matches")
-    series = Series(game, bots, seed=seed, memory_limit=memory_limit)
+    series = MatchSeries(game, bots, seed=seed, memory_limit=memory_limit)
     # Bots that do not support the game raise before anything is printed.
     for seat, bot in enumerate(series.seats(0)):
         if bot != HUMAN:
@@ -177,7 +176,9 @@ def play(
         # A person sees the opponent's moves as far as they are observed.
         observers = [] if HUMAN in bots else [_move_printer(seats, out)]
         try:
-            played = series.play(lambda seat: _Person(seat, source, out), observers)
+            played = series.play(
+                lambda seat: _TerminalPlayer(seat, source, out), observers
+            )
         except table.LeaveError:
             print("\nyou left the match", file=out)
             break
@@ -197,12 +198,10 @@ def _move_printer(seats: tuple[str, str], out: TextIO) -> Observer:
     return print_move
 
 
-def _print_result(series: Series, played: Played, out: TextIO) -> None:
+def _print_result(series: MatchSeries, played: FinishedMatch, out: TextIO) -> None:
     """Print the returns, and for a person also the hidden information."""
-    offset = payoff_offset(series.game)
     for seat, bot in enumerate(played.bots):
-        returned = played.match.returns[seat] + offset
-        print(f"player {seat}, {one_line(bot)}: {returned:+g}", file=out)
+        print(f"player {seat}, {one_line(bot)}: {played.returns[seat]:+g}", file=out)
     if HUMAN not in played.bots:
         return
     state = state_after(series.game, played.match.actions)
@@ -215,7 +214,7 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
         print(f"  {line}", file=out)
 
 
-def _print_score(series: Series, bots: Sequence[str], out: TextIO) -> None:
+def _print_score(series: MatchSeries, bots: Sequence[str], out: TextIO) -> None:
     totals = ", ".join(
         f"{bot} {total:+g}" for bot, total in zip(bots, series.totals(), strict=True)
     )
@@ -223,7 +222,7 @@ def _print_score(series: Series, bots: Sequence[str], out: TextIO) -> None:
 
 
 def serve(
-    series: Series | Callable[[str, str], Series],
+    series: MatchSeries | Callable[[str, str], MatchSeries],
     *,
     matches: int | None = None,
     port: int = 0,
@@ -232,7 +231,7 @@ def serve(
     """Serve a page in which a person plays, until it is closed or Ctrl-C is pressed.
 
     Args:
-      series: Matches, or a function that creates them, as for `Table`.
+      series: Matches, or a function that creates them, as for `MatchTable`.
       matches: Maximum number of matches. If None, unlimited.
       port: Port of the page; 0: any free port.
       opens: Whether to open the browser.
@@ -240,7 +239,7 @@ def serve(
     Raises:
       ValueError: If the port is not free, or a bot raised it in its thread.
     """
-    open_table = table.Table(series, matches=matches)
+    open_table = table.MatchTable(series, matches=matches)
     with server.Server(open_table, port=port) as serving:
 
         def run_table() -> None:
@@ -252,7 +251,7 @@ def serve(
 
         bot = threading.Thread(target=run_table, daemon=True)
         bot.start()
-        if isinstance(series, Series):
+        if isinstance(series, MatchSeries):
             print(f"{one_line(series.game)}, seed {series.seed}")
         print(f"page: {serving.address}", flush=True)
         print(
@@ -275,7 +274,7 @@ def serve(
         raise open_table.error
 
 
-class _Person(pyspiel.Bot):
+class _TerminalPlayer(pyspiel.Bot):
     """A person at a terminal, who sees what the player observes and nothing else."""
 
     def __init__(self, player: int, source: TextIO, out: TextIO) -> None:

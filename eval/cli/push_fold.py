@@ -85,7 +85,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     settings = arguments.settings(solve.SolveSettings)
     executor = arguments.executor()
     if arguments.unrestricted_opponent:
-        one_sided.check_room(setting)
+        one_sided.check_size(setting)
     announce("looking for the table of all-in hands")
     folder = arguments.cache or atomic.cache_folder()
     draws = equities.Draws(setting.players, arguments.boards, arguments.seed)
@@ -176,14 +176,14 @@ def _print(report: dict[str, Any]) -> None:
     )
     print("               stack   chip model   value     gain (% of the first prize)")
     columns = zip(
-        *(report[k] for k in ("stacks", "chip_model", "values", "gains_percent")),
+        *(report[k] for k in ("stacks", "chip_model", "values", "regrets_percent")),
         strict=True,
     )
     for name, (stack, model, value, gain) in zip(
         names[3 - len(stacks) :], columns, strict=True
     ):
         print(f"  {name:<11}{stack:9d}{model:13.4f}{value:10.4f}{gain:10.4f}")
-    worst = max(report["worst_gains_percent"])
+    worst = max(report["worst_regrets_percent"])
     print(f"  largest gain at any stacks: {worst:.4f} %")
     if "unrestricted_opponent" in report:
         _print_unrestricted(report["unrestricted_opponent"], report["stacks"])

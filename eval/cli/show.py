@@ -37,7 +37,7 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
-from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.poker import answers
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files

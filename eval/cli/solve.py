@@ -323,6 +323,7 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     each = f" in each of {result.solves} solves" if result.solves > 1 else ""
     print(f"{_head(game, result)}{each}")
     report |= _report_values(result, evaluation)
+    report |= _report_mixed_strategies(result)
     rate = ""
     if result.algorithm != "lp":
         per_second = result.iterations_per_second
@@ -335,6 +336,26 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     if saved:
         print(f"  policy      {one_line(arguments.save)}")
     return report
+
+
+def _report_mixed_strategies(result: Result) -> dict[str, object]:
+    """Print and report both strategies by name, if each player has one decision."""
+    form, average = result.sequence_form_and_average()
+    state = result.game.new_initial_state()
+    if [len(decisions) for decisions in form.decisions] != [1, 1]:
+        return {}
+    strategies: list[dict[str, float]] = []
+    while not state.is_terminal():
+        if state.is_chance_node() or state.current_player() != len(strategies):
+            return {}
+        names = [state.action_to_string(action) for action in state.legal_actions()]
+        chances = map(float, average[len(strategies)][1:])
+        strategies.append(dict(zip(names, chances, strict=True)))
+        state.apply_action(state.legal_actions()[0])
+    for player, strategy in enumerate(strategies):
+        shown = ", ".join(f"{name} {p:.6g}" for name, p in strategy.items())
+        print(f"  player {player}    {shown}")
+    return {"strategies": strategies}
 
 
 def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:

@@ -20,7 +20,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation import one_step, openspiel_evaluator
-from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.policies import conversions
 
 from ..common.plurals import counted

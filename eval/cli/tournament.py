@@ -145,7 +145,7 @@ def _matches(
         print("\nas played, with luck:")
         _print_numbers(result.bots, result.plain_mean, result.plain_half_width)
     keys = ("bots", "mean", "half_width", "matches", "plain_half_width")
-    shares = [effort.unmet_share for effort in result.efforts]
+    shares = [effort.unvisited_share for effort in result.efforts]
     report = {key: getattr(result, key) for key in keys}
     return {**report, "unvisited_share": shares}
 
@@ -259,14 +259,14 @@ def _print_table(result: tournament.Tournament) -> None:
         f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"
     )
     for number, effort in zip(numbers, result.efforts, strict=True):
-        late = "-" if effort.late_moves is None else effort.late_moves
+        late = "-" if effort.deadline_misses is None else effort.deadline_misses
         print(
             f"{number:<4}{effort.moves:>9,}{effort.mean_ms:>10.2f}{effort.max_ms:>10.1f}"
             f"{late:>7}{effort.compilations:>10}  {one_line(effort.bot)}"
         )
     for number, effort in zip(numbers, result.efforts, strict=True):
-        if effort.unmet_share is not None:
+        if effort.unvisited_share is not None:
             print(
                 f"{number} is uniform at infosets that it never visited: "
-                f"{effort.unmet_share:.1%} of {effort.queried:,} decisions"
+                f"{effort.unvisited_share:.1%} of {effort.queried:,} decisions"
             )

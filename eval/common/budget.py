@@ -24,7 +24,10 @@ class Budget(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless exactly one of the two is given, and positive."""
         if (self.seconds is None) == (self.iterations is None):
-            raise ValueError("a budget is needed: either seconds or iterations")
+            raise ValueError(
+                f"seconds={self.seconds}, iterations={self.iterations}: a run needs "
+                f"one budget; set one of the two"
+            )
         wanted: Wanted = {"seconds": "(0, inf)", "iterations": COUNT}
         check_settings(self, wanted, optional=True)
 

@@ -8,8 +8,8 @@ import pyspiel
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import as_tree
 
 
 class MissingError(Exception):

@@ -189,7 +189,7 @@ def work(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     Yields:
       Time spent so far, iterations so far, and whether the point is the last one.
     """
-    steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.way]
+    steps = {"iterates": _iterate, "restarts": _restart, "once": _once}[entry.mode]
     yield from steps(entry, adapter, budget)
 
 

@@ -32,10 +32,10 @@ class HandGrid(NamedTuple):
       actions: Names of the actions.
       hands: Hand of each private state.
       boards: Public cards of each private state; may be empty.
-      played: float [H, A], probabilities of the actions by private state.
+      played: Probabilities of the actions by private state, float [H, A].
       rows: Names of the grid's rows, from top to bottom.
       columns: Names of the grid's columns; a single empty name for a single column.
-      cells: float [rows, columns, A], mean over the private states of each cell; NaN
+      cells: Mean over the private states of each cell, float [rows, columns, A]; NaN
         for a cell without any.
     """
 
@@ -143,7 +143,7 @@ def _places(
 
 
 def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Return float [rows, columns, A], means of the private states in each cell."""
+    """Return means of the private states in each cell, float [rows, columns, A]."""
     cells = np.zeros((*shape, played.shape[1]))
     counts = np.zeros(shape)
     np.add.at(cells, tuple(place.T), played)

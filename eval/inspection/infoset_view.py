@@ -6,7 +6,7 @@ import numpy as np
 
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies import best_responses, conversions, met
+from spiel_cr.policies import best_responses, conversions, infoset_reach
 from spiel_cr.policies.best_responses import reach_of
 
 # For each player float64 [S], action probabilities by logical sequence.
@@ -77,7 +77,7 @@ def view_infosets(
     for player, infosets in enumerate(tree.infosets):
         behaviour, other, count = strategy[player], reach[1 - player], len(infosets)
         decisions = infosets.decisions
-        others = met.others_reach(tree, player, other)
+        others = infoset_reach.others_reach(tree, player, other)
         # Payoffs of a constant-sum game in its own units, weighted alike.
         constant = payoff_offset(tree.game) * others
         values, best_values = (

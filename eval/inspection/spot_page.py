@@ -10,7 +10,7 @@ from spiel_cr.policies.form_policy import FormPolicy
 
 from .strategy_page import strategy_page
 
-# A page with so many numbers has about 30 MB.
+# Maximum number of entries of a page, which then has about 30 MB.
 MOST_NUMBERS = 5_000_000
 
 

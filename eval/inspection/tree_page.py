@@ -22,7 +22,7 @@ from .strategy_page import strategy_page
 _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
 # Parts of an information state: text in brackets, or between spaces.
 _PART = re.compile(r"[^\[\]\s][^\[\]\n]*(?=\])|[^\[\]\s]+")
-# A page with so many histories has about 10 MB.
+# Maximum number of histories of a page, which then has about 10 MB.
 MOST_HISTORIES = 100_000
 # The same for games without a game tree, in which each history is a state.
 MOST_STEPPED = 10_000
@@ -46,7 +46,7 @@ def tree_page(
       start: Initial settings of the list of decisions: `find`, `player`, `sort`, and
         the maximum number `limit`.
     """
-    walk = _Walk(policy, {(view.player, view.key): view for view in views})
+    walk = _LikelyHistories(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
     kept = "all" if walk.whole else "the most likely"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
@@ -55,7 +55,7 @@ def tree_page(
     return strategy_page(__file__, f"A policy for {name}", lead, data)
 
 
-class _Walk:
+class _LikelyHistories:
     """The most likely histories of a game under a policy.
 
     Attributes:

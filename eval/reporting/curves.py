@@ -30,7 +30,7 @@ _MARKS = "os^Dv"
 _FLOOR = 1e-13
 
 
-class Series(NamedTuple):
+class Curve(NamedTuple):
     """A curve.
 
     Attributes:
@@ -87,7 +87,7 @@ def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
     return re.sub(r'<g id="points-(\d+)">|<use [^>]*/>', titled, svg)
 
 
-def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
+def _draw(axis: figures.Axes, series: Sequence[Curve], first: int = 0) -> None:
     """Draw curves on logarithmic axes, with zeros and rounding errors at the edge.
 
     Args:
@@ -121,7 +121,7 @@ def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
     axis.minorticks_off()
 
 
-def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
+def series_of(rows: Sequence[Row], *, against: Against) -> list[Curve]:
     """Return the curves of a game, in the order of the rows.
 
     Args:
@@ -135,10 +135,10 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
             for point in row.curve
             if (place := _place(row, point, against)) is not None and place > 0
         ]
-        if row.entry.way == "restarts":
+        if row.entry.mode == "restarts":
             points = _ahead(points)
-        joined = row.entry.way != "once"
-        series.append(Series(row.entry.title, points, row.entry.is_spiel_cr, joined))
+        joined = row.entry.mode != "once"
+        series.append(Curve(row.entry.title, points, row.entry.is_spiel_cr, joined))
     return series
 
 

@@ -10,7 +10,7 @@ class Paragraph(NamedTuple):
     text: str
 
 
-class Table(NamedTuple):
+class DocumentTable(NamedTuple):
     """A table whose first column contains the names of the rows.
 
     Attributes:
@@ -28,7 +28,7 @@ class Table(NamedTuple):
     times: Sequence[tuple[float, float]] = ()
 
 
-class Terms(NamedTuple):
+class DocumentTerms(NamedTuple):
     """A list of terms and their descriptions.
 
     Attributes:
@@ -44,7 +44,7 @@ class Terms(NamedTuple):
     warning: bool = False
 
 
-class Picture(NamedTuple):
+class DocumentFigure(NamedTuple):
     """A figure.
 
     Attributes:
@@ -63,7 +63,7 @@ class Command(NamedTuple):
     line: str
 
 
-Block = Paragraph | Table | Terms | Picture | Command
+Block = Paragraph | DocumentTable | DocumentTerms | DocumentFigure | Command
 
 
 class Section(NamedTuple):

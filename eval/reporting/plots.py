@@ -24,7 +24,7 @@ def plot_hands(
     """Draw a grid of hands, with a bar of action probabilities in each cell.
 
     Args:
-      cells: float [rows, columns, A], probabilities; NaN if there is no hand.
+      cells: Probabilities, float [rows, columns, A]; NaN if there is no hand.
       rows: Names of the rows, from top to bottom.
       columns: Names of the columns.
       actions: Names of the actions.

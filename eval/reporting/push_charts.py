@@ -30,8 +30,8 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
             ("stack", "stacks", 9),
             ("independent chip model", "chip_model", 5),
             ("value", "values", 5),
-            ("regret, % of the first prize", "gains_percent", 2),
-            ("largest regret at any stacks, %", "worst_gains_percent", 2),
+            ("regret, % of the first prize", "regrets_percent", 2),
+            ("largest regret at any stacks, %", "worst_regrets_percent", 2),
         )
     )
     heads = "".join(f"<th>{n}</th>" for n in _NAMES[3 - len(summary["stacks"]) :])

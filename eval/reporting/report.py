@@ -12,11 +12,11 @@ from .document import (
     Block,
     Command,
     Document,
+    DocumentFigure,
+    DocumentTable,
+    DocumentTerms,
     Paragraph,
-    Picture,
     Section,
-    Table,
-    Terms,
 )
 from .html_page import breakable, page, text
 from .report_text import document_of
@@ -79,19 +79,19 @@ def _html_block(block: Block) -> str:
             return f"<p>{text(sentences)}</p>"
         case Command(title, line):
             return f"<h3>{text(title)}</h3><pre><code>{text(line)}</code></pre>"
-        case Picture(words, svg):
+        case DocumentFigure(words, svg):
             # Inline, so that points show their values.
             named = f'class="chart" role="img" aria-label="{text(words)}"'
             drawn = re.sub("(?s)<metadata>.*</metadata>", "", svg).partition("<svg")[2]
             head = f"<figcaption>{text(words)}</figcaption>"
             return f'<figure tabindex="0">{head}<svg {named}{drawn}</figure>'
-        case Table():
+        case DocumentTable():
             return _table(block)
-        case Terms():
+        case DocumentTerms():
             return _terms(block)
 
 
-def _terms(terms: Terms) -> str:
+def _terms(terms: DocumentTerms) -> str:
     pairs = "".join(
         f"<dt>{text(term)}</dt><dd>{text(description)}</dd>"
         for term, description in terms.pairs
@@ -103,7 +103,7 @@ def _terms(terms: Terms) -> str:
     return f'<h3>{text(terms.title)}</h3><dl class="{style}">{pairs}</dl>'
 
 
-def _table(table: Table) -> str:
+def _table(table: DocumentTable) -> str:
     styles = [
         f' class="{_CLASSES[head]}"' if head in _CLASSES else "" for head in table.heads
     ]
@@ -157,7 +157,7 @@ def report_markdown(document: Document) -> tuple[str, dict[str, str]]:
     for number, section in enumerate(document.sections, 1):
         blocks.append(f"## {section.title}")
         for block in section.blocks:
-            if isinstance(block, Picture):
+            if isinstance(block, DocumentFigure):
                 name = f"report-{number}.svg"
                 pictures[name] = block.svg
                 blocks.append(f"![{block.words}]({name})")
@@ -172,11 +172,11 @@ def _markdown_block(block: Block) -> str:
             return sentences
         case Command(title, line):
             return f"### {title}\n\n```\n{line}\n```"
-        case Table(caption, heads, rows):
+        case DocumentTable(caption, heads, rows):
             ruler = ["---", *("---:" for _ in heads[1:])]
             lines = "\n".join(map(_markdown_line, (heads, ruler, *rows)))
             return f"{caption}\n\n{lines}"
-        case Terms(title, pairs):
+        case DocumentTerms(title, pairs):
             lines = "\n".join(f"- {term}: {description}" for term, description in pairs)
             return f"### {title}\n\n{lines}"
     raise AssertionError(block)

@@ -52,12 +52,12 @@ def document_of(
         "How the numbers were obtained",
         [
             *map(document.Paragraph, _method(records, budget)),
-            document.Terms(
+            document.DocumentTerms(
                 "Algorithms, and the meaning of an iteration",
                 sorted(shown.items()),
                 folded=True,
             ),
-            document.Terms("Machine and versions", _facts(settings, records)),
+            document.DocumentTerms("Machine and versions", _facts(settings, records)),
             document.Command(
                 "Command that repeats this comparison", command(settings, out)
             ),
@@ -73,12 +73,12 @@ def _of_game(summary: GameSummary) -> document.Section:
     if summary.rows:
         blocks += [_picture(summary), _table(summary)]
     if summary.absent:
-        blocks.append(document.Terms("Not available", summary.absent))
+        blocks.append(document.DocumentTerms("Not available", summary.absent))
     if summary.failed:
         pairs = [
             (f"{title}, seed {seed}", error) for title, seed, error in summary.failed
         ]
-        blocks.append(document.Terms("Failed", pairs, warning=True))
+        blocks.append(document.DocumentTerms("Failed", pairs, warning=True))
     return document.Section(summary.game, blocks)
 
 
@@ -86,7 +86,7 @@ def _picture(summary: GameSummary) -> document.Block:
     if not available():
         return document.Paragraph("Figures need the extra `plots` (matplotlib).")
     words = "NashConv against seconds of work, all seconds and iterations"
-    return document.Picture(words, curves.chart(summary))
+    return document.DocumentFigure(words, curves.chart(summary))
 
 
 def _outstanding(summary: GameSummary) -> list[str]:
@@ -126,7 +126,7 @@ def _outstanding(summary: GameSummary) -> list[str]:
     return lines
 
 
-def _table(summary: GameSummary) -> document.Table:
+def _table(summary: GameSummary) -> document.DocumentTable:
     # A single seed has no range.
     several = any(row.seeds > 1 for row in summary.rows)
     # If OpenSpiel evaluated everything, the text says so once.
@@ -135,7 +135,7 @@ def _table(summary: GameSummary) -> document.Table:
     over = ": medians over seeds, with minimum and maximum" if several else ""
     if any(row.doubt for row in summary.rows):
         over += f".{_DOUBTED}: too few iterations to mean anything"
-    return document.Table(
+    return document.DocumentTable(
         f"Final values, lowest NashConv first{over}.",
         list(columns[0]),
         [list(values.values()) for values in columns],

@@ -102,7 +102,7 @@ class GameSummary(NamedTuple):
         rows = (
             r
             for r in self.rows
-            if r.entry.is_spiel_cr == is_spiel_cr and r.entry.way == "iterates"
+            if r.entry.is_spiel_cr == is_spiel_cr and r.entry.mode == "iterates"
         )
         return next(rows, None)
 
@@ -168,7 +168,7 @@ def _row(entry: Entry, records: Sequence[Record]) -> Row:
         judges=tuple(sorted({record["evaluator"] for record in records})),
         note=records[0]["note"],
         curve=_bands(
-            _runs_in_common(curves) if entry.way == "restarts" else _points(curves)
+            _runs_in_common(curves) if entry.mode == "restarts" else _points(curves)
         ),
     )
 

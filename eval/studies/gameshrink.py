@@ -1,8 +1,8 @@
-"""Study of GameShrink on Rhode Island Hold'em: published sizes, and its loss."""
+"""Measurements of GameShrink on Rhode Island Hold'em: published sizes, and its loss."""
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.abstraction import gameshrink
@@ -13,136 +13,63 @@ from spiel_cr.policies import best_responses
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
 
-from .study import Line, Study
+from .study import Measurement
 
-_GAME = "python_rhode_island_holdem"
 _ALGORITHM = "cfr+"
-_ITERATIONS = 200
-# Sizes of the linear program without abstraction and with it.
-_FULL_ROWS = 91_224_226
-_ROWS, _NONZEROS = 1_237_238, 50_428_638
-# Classes by round that lead to these rows.
-_CLASSES = [13, 205, 1774]
-_EQUAL = 1e-9
-_PAPER = "Gilpin & Sandholm 2007"
-# Partitions that are solved, and the reason why they lose nothing.
-_WAYS = {
-    "by histograms": (gameshrink.histogram_partition, f"{_PAPER}, from its rows"),
-    "equitable": (gameshrink.lossless_partition, "proved in gameshrink/equitable.py"),
+# Partitions that are solved, by name.
+_PARTITIONS: dict[str, Callable[..., Partition]] = {
+    "by histograms": gameshrink.histogram_partition,
+    "equitable": gameshrink.lossless_partition,
 }
 
 
-def _run(share: float, way: str) -> Iterator[Line]:
-    """Compute the loss of the strategy of a partition's game in the full game."""
-    if way not in _WAYS:
-        yield from _partitions()
-        return
-    game, (make, claim) = public_tree_game(_GAME), _WAYS[way]
-    iterations = max(10, int(share * _ITERATIONS))
-    inside, lifted = _solved(game, make(game), iterations)
-    off = abs(lifted - inside)
-    shown = f"off by {off:.1e}" if off < _EQUAL else f"{lifted:.6f}"
-    yield Line(
-        f"{way}: NashConv after {iterations} iterations of {_ALGORITHM}, in chips",
-        f"the lifted strategy loses no more ({claim})",
-        f"{inside:.6f} in the game of classes, {shown} when lifted",
-        off < _EQUAL,
+def partitions(size: float, seed: int, *, game: str) -> Iterator[Measurement]:
+    """Measure two partitions of signals: by histograms, and the coarsest equitable.
+
+    That the published program merged by histograms is a conclusion from its rows and
+    nonzeros. The paper's theorem is about ordered game isomorphisms, for which
+    histograms do not test.
+    """
+    represented = public_tree_game(game)
+    yield Measurement("LP rows without abstraction", _full_rows(represented))
+    start = time.perf_counter()
+    counts = gameshrink.count(represented)
+    histograms = gameshrink.histogram_partition(represented, counts=counts)
+    yield Measurement("by histograms: seconds", time.perf_counter() - start)
+    start = time.perf_counter()
+    equitable = gameshrink.lossless_partition(represented, counts)
+    yield Measurement("equitable: seconds", time.perf_counter() - start)
+    for name, partition in (("by histograms", histograms), ("equitable", equitable)):
+        for r, classes in enumerate(partition.num_classes(0), 1):
+            yield Measurement(f"{name}: classes", classes, r)
+        lp = gameshrink.lp_size(gameshrink.coarsen(represented, partition))
+        yield Measurement(f"{name}: LP rows", lp.rows)
+        yield Measurement(f"{name}: LP nonzeros", lp.nonzeros)
+        # Two private states of one class that are not equivalent.
+        difference = gameshrink.difference(represented, partition, counts)
+        yield Measurement(f"{name}: is equitable", float(difference is None))
+
+
+def loss(
+    size: float, seed: int, *, game: str, partition: str, iterations: int
+) -> Iterator[Measurement]:
+    """Measure NashConv among the classes, and when lifted to the full game."""
+    represented = public_tree_game(game)
+    inside, lifted = _solved(
+        represented,
+        _PARTITIONS[partition](represented),
+        max(10, int(size * iterations)),
     )
+    yield Measurement(f"{partition}: NashConv among classes", inside)
+    yield Measurement(f"{partition}: NashConv when lifted", lifted)
 
 
-def _partitions() -> Iterator[Line]:
-    """Compare two partitions of signals: by histograms, and the coarsest equitable."""
-    game = public_tree_game(_GAME)
-    started = time.perf_counter()
-    counts = gameshrink.count(game)
-    histograms = gameshrink.histogram_partition(game, counts=counts)
-    seconds = time.perf_counter() - started
-    yield _full_game(game)
-    yield from _sizes(game, histograms, seconds)
-    yield _test(game, histograms, counts)
-    started = time.perf_counter()
-    equitable = gameshrink.lossless_partition(game, counts)
-    seconds = time.perf_counter() - started
-    rows = gameshrink.lp_size(gameshrink.coarsen(game, equitable)).rows
-    yield Line(
-        "the coarsest equitable partition, classes by round and LP rows",
-        "none",
-        f"{_listed(equitable)}; {rows:,}; found in {seconds:.2f} s",
-        None,
-    )
-
-
-def _full_game(game: PublicTreeGame) -> Line:
-    """Return the linear program of the full game, without merged private states."""
+def _full_rows(game: PublicTreeGame) -> int:
+    """Return the rows of the full game's LP, without merged private states."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
     deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]
-    rows = gameshrink.lp_rows(game.betting, [deals, deals])
-    return Line(
-        "LP rows without abstraction",
-        f"{_FULL_ROWS:,} ({_PAPER})",
-        f"{rows:,}",
-        rows == _FULL_ROWS,
-    )
-
-
-def _sizes(
-    game: PublicTreeGame, partition: Partition, seconds: float
-) -> Iterator[Line]:
-    """Return sizes of the partition by histograms."""
-    classes = [partition.num_classes(player) for player in range(2)]
-    yield Line(
-        "classes by round, equal histograms of wins, ties and losses",
-        f"{_CLASSES} (they give the rows of {_PAPER})",
-        f"{_listed(partition)}; found in {seconds:.2f} s",
-        classes == [_CLASSES, _CLASSES],
-    )
-    size = gameshrink.lp_size(gameshrink.coarsen(game, partition))
-    yield Line("LP rows", f"{_ROWS:,} ({_PAPER})", f"{size.rows:,}", size.rows == _ROWS)
-    rest = size.nonzeros - size.payoff_nonzeros
-    yield Line(
-        "LP nonzeros",
-        f"{_NONZEROS:,} ({_PAPER})",
-        f"{size.nonzeros:,}: {size.payoff_nonzeros:,} payoffs, {rest:,} of the two "
-        "matrices of constraints on strategies",
-        size.nonzeros == _NONZEROS,
-    )
-
-
-def _test(
-    game: PublicTreeGame, partition: Partition, counts: gameshrink.DealCounts
-) -> Line:
-    """Return two signals that have equal histograms and are not equivalent.
-
-    There is no verdict: the paper's theorem is about ordered game isomorphisms, for
-    which histograms do not test. That its program merged by histograms is a conclusion
-    from rows and nonzeros.
-    """
-    difference = gameshrink.difference(game, partition, counts)
-    computed = "it does"
-    if difference is not None:
-        one, other = (
-            game.reader.name(difference.player, difference.round, signal)
-            for signal in difference.signals
-        )
-        first = partition.first(1 - difference.player, difference.round)
-        opponent_cards = "the player's later cards"
-        if difference.matrix >= 0:
-            name = game.reader.name(
-                1 - difference.player, difference.round, first[difference.other]
-            )
-            opponent_cards = f"the opponent's class of {name}"
-        computed = (
-            f"it does not: {one} and {other} are in one class, and their weights for "
-            f"{opponent_cards} are {difference.shares[0]:g} and "
-            f"{difference.shares[1]:g}"
-        )
-    return Line(
-        "no member of a class has more information about the opponent's class",
-        "necessary for losing nothing; not tested by histograms",
-        computed,
-        None,
-    )
+    return gameshrink.lp_rows(game.betting, [deals, deals])
 
 
 def _solved(
@@ -161,18 +88,3 @@ def _solved(
     pairs = (form, average), (game.sequence_form, lifted)
     inside, full_game = (best_responses.nash_conv(*pair) for pair in pairs)
     return inside, full_game
-
-
-def _listed(partition: Partition) -> str:
-    """Return numbers of classes by round, of both players if they differ."""
-    first, second = (str(partition.num_classes(player)) for player in range(2))
-    return first if first == second else f"{first} and {second}"
-
-
-STUDY = Study(
-    "gameshrink",
-    "GameShrink's abstraction of Rhode Island Hold'em, and its loss",
-    "Gilpin and Sandholm 2007, 'Lossless abstraction of imperfect information games'",
-    _run,
-    [("",), *((way,) for way in _WAYS)],
-)

@@ -107,7 +107,7 @@ def poker(
       actions: Actions in words, one list for each round.
     """
     you, bot = ({"cards": c, "chips": n} for c, n in zip(cards, chips, strict=True))
-    fields = {"pot": pot, "said": actions}
+    fields = {"pot": pot, "actions": actions}
     return {"type": "poker", "sides": [you, bot], "board": board, **fields}
 
 
@@ -140,7 +140,7 @@ def in_words(part: Part) -> list[str]:
         seats = (f"{name}: {row(s['cards'])}  {s['chips']}" for name, s in names)
         pot = [] if part["pot"] is None else [f"pot: {part['pot']}"]
         board = [f"board: {row(part['board'])}"] if part["board"] else []
-        actions = [", ".join(words) for words in part["said"] if words]
+        actions = [", ".join(words) for words in part["actions"] if words]
         return [*(line.rstrip() for line in seats), *board, *pot, *actions]
     if kind == "hand":
         return [f"{part['label']}: {row(part['cards'])}"]

@@ -127,8 +127,8 @@ function poker(part) {
     pot.append(make("i", "chip"), "pot " + part.pot);
     box.append(pot);
   }
-  part.said.forEach((said, n) => box.append(make("p", "said",
-    (part.said.length > 1 ? "Round " + (n + 1) + ": " : "") + (said.join(" · ") || "–"))));
+  part.actions.forEach((actions, n) => box.append(make("p", "said",
+    (part.actions.length > 1 ? "Round " + (n + 1) + ": " : "") + (actions.join(" · ") || "–"))));
   box.append(seat("You", part.sides[0]));
   return box;
 }
@@ -209,8 +209,8 @@ function show(news) {
   $("strings").textContent = breakable(view.game) + " against " + breakable(view.bot);
   const s = view.score;
   $("score").textContent = "Score after " + s.matches
-    + (s.matches === 1 ? " match: " : " matches: ") + signed(s.total) + " (" + s.won
-    + " won, " + s.lost + " lost)";
+    + (s.matches === 1 ? " match: " : " matches: ") + signed(s.total) + " (" + s.wins
+    + " won, " + s.losses + " lost)";
   $("status").textContent = words();
   $("status").classList.toggle("wait", !["your turn", "over"].includes(view.phase));
   showTable(before);

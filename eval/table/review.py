@@ -20,9 +20,10 @@ from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.evaluation.traversal import Interview
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.opening.opened import Openable, open_game
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.bot_base import as_learner
@@ -47,10 +48,10 @@ class _Strategy:
     """A strategy of the bot's seat.
 
     Attributes:
-      behaviour: float64 [S], action probabilities by logical sequence.
-      queried: bool [I], infosets at which the strategy is the bot's.
-      values: float64 [S'], values of the person's sequences, conditional on their
-        infosets, in the person's utility; NaN where the strategy never leads; None: not
+      behaviour: Action probabilities by logical sequence, float64 [S].
+      queried: Infosets at which the strategy is the bot's, bool [I].
+      values: Values of the person's sequences, conditional on their infosets, in the
+        person's utility, float64 [S']; NaN where the strategy never leads; None: not
         computed.
     """
 
@@ -119,17 +120,19 @@ class Reviewer:
                 if strategy.values is not None:
                     for place, move in enumerate(decision["moves"], start):
                         value = float(strategy.values[place])
+                        value += payoff_offset(game)
                         move[name] = None if np.isnan(value) else round(value, 6)
             decision["range"] = _range(
                 tree, state, histories, 1 - person, for_range.behaviour
             )
         assert self._luck is not None  # the game has been solved
-        aivat = self._luck.estimate(match) * (-1 if person else 1)
+        offset = payoff_offset(game)
+        aivat = self._luck.estimate(match) * (-1 if person else 1) + offset
         notes = self._notes(of_bot, bot)
         notes.append(
-            f"Your result: {match.returns[person]:+g}: {aivat:+.3f} after removing the "
-            f"luck of chance, and of a bot with known probabilities (AIVAT, with "
-            f"values of the solution)."
+            f"Your result: {match.returns[person] + offset:+g}: {aivat:+.3f} after "
+            f"removing the luck of chance, and of a bot with known probabilities "
+            f"(AIVAT, with values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 
@@ -292,11 +295,11 @@ def _values(tree: GameTree, player: int, behaviour: np.ndarray) -> np.ndarray:
     Args:
       tree: Game tree.
       player: Player of the strategy.
-      behaviour: float64 [S], action probabilities.
+      behaviour: Action probabilities, float64 [S].
 
     Returns:
-      float64 [S'], the opponent's expected utility after each of its sequences,
-      conditional on its infoset; NaN if the strategy never leads there.
+      The opponent's expected utility after each of its sequences, conditional on its
+      infoset, float64 [S']; NaN if the strategy never leads there.
     """
     other = 1 - player
     reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
@@ -328,9 +331,9 @@ def _range(
     Args:
       tree: Game tree.
       state: Decision of the opponent.
-      histories: int [n], histories of its infoset.
+      histories: Histories of its infoset, int [n].
       player: Player whose range it is.
-      behaviour: float64 [S], the player's action probabilities.
+      behaviour: The player's action probabilities, float64 [S].
 
     Returns:
       "lines": entries with "holds", "probability", and whether it is "true"; "others":

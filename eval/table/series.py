@@ -10,8 +10,9 @@ import pyspiel
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.referee import Match, Observer, play_match
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import load_bot, prepare
 from spiel_cr.players.player_strings import read_string
 
@@ -19,21 +20,23 @@ HUMAN = "human"
 
 
 @dataclasses.dataclass(frozen=True)
-class Played:
+class FinishedMatch:
     """A match that is over.
 
     Attributes:
       number: Number of the match, from 0.
       bots: Bot strings of seats 0 and 1.
-      match: Actions and returns of the match.
+      match: Actions of the match, and its returns as a zero-sum game.
+      returns: Payoffs of both players, in the game's own units.
     """
 
     number: int
     bots: tuple[str, str]
     match: Match
+    returns: tuple[float, float]
 
 
-class Series:
+class MatchSeries:
     """Series of matches between two bots, one of which may be a person.
 
     Attributes:
@@ -63,7 +66,7 @@ class Series:
         self.seed = check_seed(seed)
         players = [bot for bot in bots if bot != HUMAN]
         self.instance = prepare(game, players, memory_limit=memory_limit)
-        self.played: list[Played] = []
+        self.played: list[FinishedMatch] = []
         # Bots by index and seat, because a bot is created for a seat.
         self._made: dict[tuple[int, int], pyspiel.Bot] = {}
 
@@ -95,7 +98,7 @@ class Series:
         self,
         person: Callable[[int], pyspiel.Bot] | None = None,
         observers: Sequence[Observer] = (),
-    ) -> Played:
+    ) -> FinishedMatch:
         """Play the next match.
 
         Args:
@@ -118,7 +121,9 @@ class Series:
         match = play_match(
             self.instance, players, np.random.default_rng(entropy), observers=observers
         )
-        self.played.append(Played(number, self.seats(number), match))
+        offset = payoff_offset(self.game)
+        returns = match.returns[0] + offset, match.returns[1] + offset
+        self.played.append(FinishedMatch(number, self.seats(number), match, returns))
         return self.played[-1]
 
     def totals(self) -> tuple[float, float]:
@@ -126,7 +131,7 @@ class Series:
         totals = [0.0, 0.0]
         for played in self.played:
             for seat, index in enumerate(self.order(played.number)):
-                totals[index] += played.match.returns[seat]
+                totals[index] += played.returns[seat]
         return totals[0], totals[1]
 
     def report(self) -> dict[str, Any]:
@@ -137,7 +142,7 @@ class Series:
                 {
                     "bots": list(played.bots),
                     "actions": list(played.match.actions),
-                    "returns": list(played.match.returns),
+                    "returns": list(played.returns),
                 }
                 for played in self.played
             ],

@@ -20,7 +20,7 @@ from typing import Any
 from spiel_cr.common.json_records import read_object
 
 from ..reporting import html_page
-from .table import Table
+from .table import MatchTable
 
 _LOOPBACK = "127.0.0.1"
 # Contents, style and script of the page are in files beside this module.
@@ -44,7 +44,7 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
     allow_reuse_address = False
 
-    def __init__(self, table: Table, *, port: int = 0) -> None:
+    def __init__(self, table: MatchTable, *, port: int = 0) -> None:
         """Start to listen.
 
         Args:
@@ -162,7 +162,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return None
 
     def _read_body(self) -> dict[str, Any] | None:
-        """Return the body, a small JSON object; None: an error was sent."""
+        """Return the body, a small JSON object, or None if an error was sent."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,4}", length) or int(length) > _MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

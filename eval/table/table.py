@@ -14,7 +14,7 @@ from spiel_cr.common.messages import latest
 from spiel_cr.games.histories import state_after
 
 from . import families, review
-from .series import HUMAN, Played, Series
+from .series import HUMAN, FinishedMatch, MatchSeries
 
 
 class Offer(NamedTuple):
@@ -55,7 +55,7 @@ class LeaveError(Exception):
     """Raised in the bot's thread when the person leaves."""
 
 
-class Table:
+class MatchTable:
     """The state of a table, for one page.
 
     All methods except `run` may be called from any thread.
@@ -66,7 +66,7 @@ class Table:
 
     def __init__(
         self,
-        series: Series | Callable[[str, str], Series],
+        series: MatchSeries | Callable[[str, str], MatchSeries],
         *,
         matches: int | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class Table:
           matches: Maximum number of matches; None: until the person leaves.
         """
         self._most = matches
-        self._sit: Callable[[str, str], Series] | None = None
+        self._sit: Callable[[str, str], MatchSeries] | None = None
         self._choice: tuple[str, str] | None = None
         self._changed = threading.Condition()
         self._closed = self._gone = False
@@ -88,7 +88,7 @@ class Table:
         self._view: Json = {"phase": "preparing"}
         self._legal: list[int] = []
         self.error: Exception | None = None
-        if isinstance(series, Series):
+        if isinstance(series, MatchSeries):
             self._seat(series)
         else:
             self._sit = series
@@ -101,7 +101,7 @@ class Table:
         shown = {name: [o[:2] for o in row] for name, row in offers.items()}
         self._set(phase="lobby", match=-1, actions=[], more=False, **shown)
 
-    def _seat(self, series: Series) -> None:
+    def _seat(self, series: MatchSeries) -> None:
         """Start a series, before its first match."""
         self._series = series
         self._reviewer = review.Reviewer(series.instance)
@@ -223,7 +223,7 @@ class Table:
         self._set(match=number, seat=seat, phase="preparing", **_EMPTY)
         bot = self._series.bot(number, 1 - seat)
         self._set(phase="thinking")
-        played = self._series.play(lambda _: _Person(self, seat), [self._saw(seat)])
+        played = self._series.play(lambda _: _PagePlayer(self, seat), [self._saw(seat)])
         self._show_end(played, seat)
         self._review_match(played, seat, bot)
 
@@ -256,7 +256,7 @@ class Table:
         assert self._answer is not None
         return self._answer
 
-    def _show_end(self, played: Played, seat: int) -> None:
+    def _show_end(self, played: FinishedMatch, seat: int) -> None:
         state = state_after(self._series.game, played.match.actions)
         names = ("you", "bot") if seat == 0 else ("bot", "you")
         with self._changed:
@@ -266,14 +266,14 @@ class Table:
             parts=families.draw(state, seat, reveal=True).parts,
             actions=[],
             seen=families.opponents_moves(state, seat),
-            result=played.match.returns[seat],
+            result=played.returns[seat],
             score=self._score(),
             story=review.story(state, names),
             more=not self._is_last(),
             reviewed=len(self._reviews) - 1,
         )
 
-    def _review_match(self, played: Played, seat: int, bot: pyspiel.Bot) -> None:
+    def _review_match(self, played: FinishedMatch, seat: int, bot: pyspiel.Bot) -> None:
         # The next match does not wait for the review of the last one.
         def stopped() -> bool:
             return self._left or self._next
@@ -295,8 +295,8 @@ class Table:
         return {
             "matches": len(results),
             "total": self._series.totals()[index],
-            "won": sum(result > 0 for result in results),
-            "lost": sum(result < 0 for result in results),
+            "wins": sum(result > 0 for result in results),
+            "losses": sum(result < 0 for result in results),
         }
 
     # The view changes under the lock.
@@ -320,10 +320,10 @@ class Table:
                 raise LeaveError
 
 
-class _Person(pyspiel.Bot):
+class _PagePlayer(pyspiel.Bot):
     """Bot that plays the moves from the page."""
 
-    def __init__(self, table: Table, seat: int) -> None:
+    def __init__(self, table: MatchTable, seat: int) -> None:
         pyspiel.Bot.__init__(self)
         self._table, self._seat = table, seat
 

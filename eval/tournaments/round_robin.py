@@ -23,8 +23,8 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.matches import Slot
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import MEMORY_LIMIT, load_bot, prepare
 from spiel_cr.players.player_strings import read_string
 
@@ -165,7 +165,7 @@ def run_round_robin(
         shown = config.progress and config.executor.is_in_process
         setup = instance, bots, config.seed, kind, shown
         for _ in tqdm(
-            log.map(config.executor, _Table, setup, {slot: slot for slot in plan}),
+            log.map(config.executor, _SlotWorker, setup, {slot: slot for slot in plan}),
             total=len(plan),
             initial=done,
             desc="tournament",
@@ -288,7 +288,7 @@ def _same_run(settings: Record, new: Record) -> Record:
     return settings
 
 
-class _Table:
+class _SlotWorker:
     """A worker that plays slots with bots that are made once."""
 
     def __init__(

@@ -22,7 +22,7 @@ from spiel_cr.common.json_log import Record
 from spiel_cr.common.statistics import ratio_and_half_width
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.poker_roles import MEANINGS, PokerRoles
 
 from ..common.files import csv_text

@@ -24,7 +24,7 @@ from spiel_cr.evaluation.aivat import Baseline, baseline
 from spiel_cr.evaluation.matches import Slot, generator
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.bots import policy_of
 from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 
@@ -42,26 +42,26 @@ class Effort(NamedTuple):
       moves: Number of moves.
       mean_ms: Mean milliseconds per answer, by the referee's clock.
       max_ms: Milliseconds of the longest answer.
-      late_moves: Number of answers after the bot's time limit; None if the bot does not
-        record them.
+      deadline_misses: Number of answers after the bot's time limit; None if the bot
+        does not record them.
       compilations: Number of JAX functions compiled during its moves.
       queried: Number of decisions of its `TablePolicy`; None if it has no such policy.
-      unmet: Number of these decisions at unvisited infosets, where it is uniform.
+      unvisited: Number of these decisions at unvisited infosets, where it is uniform.
     """
 
     bot: str
     moves: int
     mean_ms: float
     max_ms: float
-    late_moves: int | None
+    deadline_misses: int | None
     compilations: int
     queried: int | None = None
-    unmet: int | None = None
+    unvisited: int | None = None
 
     @property
-    def unmet_share(self) -> float | None:
-        """The share `unmet` / `queried`; None without any queries."""
-        return (self.unmet or 0) / self.queried if self.queried else None
+    def unvisited_share(self) -> float | None:
+        """The share `unvisited` / `queried`; None without any queries."""
+        return (self.unvisited or 0) / self.queried if self.queried else None
 
 
 class Tournament(NamedTuple):
@@ -132,9 +132,9 @@ def play_tournament(
 _LINE: dict[str, checks.Test] = {
     "returns": checks.is_list(checks.is_number, 2),
     "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),
-    "late_moves": checks.is_list(checks.optional(checks.is_count), 2),
+    "deadline_misses": checks.is_list(checks.optional(checks.is_count), 2),
     "compilations": checks.is_list(checks.is_count, 2),
-    "unmet": checks.is_list(checks.optional(checks.is_list(checks.is_count, 2)), 2),
+    "unvisited": checks.is_list(checks.optional(checks.is_list(checks.is_count, 2)), 2),
 }
 _AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
 
@@ -167,16 +167,16 @@ class _Matches:
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
     ) -> Record:
         seated = [bots_of_player[seat] for seat, bots_of_player in enumerate(players)]
-        late = [_late_moves(bot) for bot in seated]
+        late = [_deadline_misses(bot) for bot in seated]
         policies = [policy_of(bot) for bot in seated]
         queries = [table_queries(policy) for policy in policies]
-        programs = referee.ProgramCounter()
+        compilations = referee.CompilationCounter()
         match = referee.play_match(
             instance,
             seated,
             generator(self._seed, slot, 2 if slot.swapped else 1),
             chance=generator(self._seed, slot, 0),
-            observers=(programs, *self._observers),
+            observers=(compilations, *self._observers),
         )
         values = self.values
         return {
@@ -187,12 +187,12 @@ class _Matches:
                 [round(s, 7) for s in bots_of_player]
                 for bots_of_player in match.seconds
             ],
-            "late_moves": [
-                None if count is None else (_late_moves(bot) or 0) - count
+            "deadline_misses": [
+                None if count is None else (_deadline_misses(bot) or 0) - count
                 for count, bot in zip(late, seated, strict=True)
             ],
-            "compilations": programs.counts,
-            "unmet": [
+            "compilations": compilations.counts,
+            "unvisited": [
                 None
                 if old is None or new is None
                 else [new[0] - old[0], new[1] - old[1]]
@@ -236,9 +236,9 @@ class _Matches:
         return tournament, summary
 
 
-def _late_moves(bot: pyspiel.Bot) -> int | None:
+def _deadline_misses(bot: pyspiel.Bot) -> int | None:
     statistics = referee.statistics_of(bot)
-    return None if statistics is None else statistics.late_moves
+    return None if statistics is None else statistics.deadline_misses
 
 
 def _effort(bot: str, number: int, records: Records) -> Effort:
@@ -248,16 +248,18 @@ def _effort(bot: str, number: int, records: Records) -> Effort:
         if number in slot.seats
     ]
     milliseconds = [1000 * s for match in matches for s in match["seconds"]]
-    late = [match["late_moves"] for match in matches]
-    counted = [match["unmet"] for match in matches if match["unmet"] is not None]
-    queried, unmet = np.sum(counted, axis=0).tolist() if counted else (None, None)
+    late = [match["deadline_misses"] for match in matches]
+    counted = [
+        match["unvisited"] for match in matches if match["unvisited"] is not None
+    ]
+    queried, unvisited = np.sum(counted, axis=0).tolist() if counted else (None, None)
     return Effort(
         bot=bot,
         moves=len(milliseconds),
         mean_ms=float(np.mean(milliseconds)) if milliseconds else 0.0,
         max_ms=max(milliseconds, default=0.0),
-        late_moves=None if None in late else sum(late),
+        deadline_misses=None if None in late else sum(late),
         compilations=sum(match["compilations"] for match in matches),
         queried=queried,
-        unmet=unmet,
+        unvisited=unvisited,
     )

@@ -141,9 +141,9 @@ class BatchedBattleship:
 
         Args:
           after: The states.
-          places: int64 [m], indices of the states.
+          places: Indices of the states, int64 [m].
           player: Player that shoots.
-          cell: int [m], cells of the shots.
+          cell: Cells of the shots, int [m].
           number: Number of the player's shots before.
         """
         other = self._parts[1 - player]
@@ -241,7 +241,7 @@ class BatchedBattleship:
 
 
 def _one_hot(numbers: np.ndarray, count: int) -> np.ndarray:
-    """Return bool [..., count], all False for -1."""
+    """Return a one-hot encoding, bool [..., count]; all False for -1."""
     return numbers[..., None] == np.arange(count)
 
 
@@ -262,7 +262,7 @@ def _groups(states: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
 
 
 def _covered(rows: int, columns: int, size: int) -> np.ndarray:
-    """Return bool [2 cells, cells], the cells of a horizontal or vertical ship.
+    """Return the cells of a horizontal or vertical ship, bool [2 cells, cells].
 
     The first axis is the direction, horizontal first, and the ship's first cell. A row
     is empty if the ship does not fit, or if it is vertical and covers one cell.

@@ -92,13 +92,13 @@ class BatchedGoofspiel:
         return _NEXT_PLAYER[states[:, _PHASE]]
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, N], the bidder's cards, or the point cards that are left."""
+        """Return the bidder's cards, or the point cards that are left, bool [n, N]."""
         column = np.array([_DECK, _HANDS, _HANDS + 1, _DECK])[states[:, _PHASE]]
         held = states[np.arange(len(states)), column]
         return held[:, None] >> self._cards & 1 == 1
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, N], equal probabilities of the hidden point cards."""
+        """Return equal probabilities of the hidden point cards, float64 [n, N]."""
         left = states[:, _DECK, None] >> self._cards & 1
         return left / left.sum(axis=1, keepdims=True)
 

@@ -77,7 +77,7 @@ class BatchedLiarsDice:
         return np.where(rolling, self._actions < self._sides, higher)
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], equal probabilities of the faces."""
+        """Return equal probabilities of the faces, float64 [n, A]."""
         one = np.where(self._actions < self._sides, 1 / self._sides, 0.0)
         return np.broadcast_to(one, (len(states), len(one)))
 
@@ -113,7 +113,7 @@ class BatchedLiarsDice:
         return slice(start, start + self._faces.width)
 
     def _count(self, states: np.ndarray, face: np.ndarray | int) -> np.ndarray:
-        """Return int64 [n], the number of dice of both players that show a face."""
+        """Return the number of dice of both players that show a face, int64 [n]."""
         both = [
             self._faces.get(states[:, self._dice_columns(p)], face)
             for p in range(base.NUM_PLAYERS)
@@ -152,15 +152,15 @@ class BatchedLiarsDice:
         )
         return np.concatenate(pieces, axis=1)
 
-    def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return int64 [n, k], the number of the player's dice that show each face."""
+    def private_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Return the number of the player's dice that show each face, int64 [n, k]."""
         return states[:, self._dice_columns(player)]
 
     def payoff_key(self, states: np.ndarray) -> np.ndarray:
-        """Return int64 [n], the last bid and its player."""
+        """Return the last bid and its player, int64 [n]."""
         return states[:, 2] * base.NUM_PLAYERS + states[:, 1] % base.NUM_PLAYERS
 
-    def signal_names(self, states: np.ndarray, player: int) -> Sequence[str]:
+    def private_state_names(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Return the player's dice in order, such as "1 1 5"."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         return [

@@ -30,9 +30,9 @@ class Packing:
         """Write entries at places that contain 0.
 
         Args:
-          columns: int64 [n, width], modified in place.
-          place: int64 [n], place of each entry.
-          entry: int64 [n], entries to write.
+          columns: Columns of the states, which are modified in place, int64 [n, width].
+          place: Place of each entry, int64 [n].
+          entry: Entries to write, int64 [n].
         """
         place = np.asarray(place)
         for column in range(self.width):

@@ -143,7 +143,7 @@ class BatchedPhantomRules:
         return np.where(goes_on, states[:, _PLAYER], base.TERMINAL)
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, cells], the cells that the player to act has not tried."""
+        """Return the cells that the player to act has not tried, bool [n, cells]."""
         tried = _of(states, _TRIED, states[:, _PLAYER])
         return tried[:, None] >> self._cells & 1 == 0
 
@@ -172,7 +172,7 @@ class BatchedPhantomRules:
         after[:, _TURN] += 1
         return after
 
-    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def move_outcomes(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return which tries would succeed, and which would meet an occupied cell.
 
         Both are [n, cells]; the second is 1 for occupied cells. The result is None if
@@ -257,7 +257,7 @@ class BatchedPhantomRules:
         Args:
           states: States of the game.
           player: The player that observes the tries.
-          player_tries: bool [n, cells, cells], the player's own tries.
+          player_tries: The player's own tries, bool [n, cells, cells].
         """
         cells = len(self._cells)
         turn = np.arange(2 * cells - 1)
@@ -309,7 +309,7 @@ _LINES = tuple(
 
 
 def _three_in_a_row(stones: np.ndarray, player: int) -> np.ndarray:
-    """Return bool [n], whether the stones contain a line; the same for both players."""
+    """Return whether the stones contain a line, bool [n]; the same for both players."""
     del player
     return np.any([stones & line == line for line in _LINES], axis=0)
 
@@ -327,7 +327,7 @@ class _Hex:
         self._not_last = ~_bits(cells[:, -1])
 
     def connects(self, stones: np.ndarray, player: int) -> np.ndarray:
-        """Return bool [n], whether the stones of a player connect its two sides."""
+        """Return whether the stones of a player connect its two sides, bool [n]."""
         reached = stones & self._from[player]
         while True:
             left, right = reached & self._not_first, reached & self._not_last

@@ -31,7 +31,7 @@ _SIZE = re.compile(r"([0-9]*\.?[0-9]+)(%|x|c)|(allin|all-in)(?::([0-9]*\.?[0-9]+
 _MOST = 1e6
 
 
-class Size(NamedTuple):
+class BetSize(NamedTuple):
     """Size of a bet.
 
     Attributes:
@@ -54,7 +54,7 @@ class BetSizes(NamedTuple):
         is all-in. -1: never.
     """
 
-    sizes: Mapping[tuple[str, ...], tuple[Size, ...]]
+    sizes: Mapping[tuple[str, ...], tuple[BetSize, ...]]
     cap: float
     force: float
 
@@ -65,7 +65,7 @@ def read_bets(text: str) -> BetSizes:
     Raises:
       ValueError: If a clause cannot be parsed. The message names the word and a remedy.
     """
-    table: dict[tuple[str, ...], tuple[Size, ...]] = {}
+    table: dict[tuple[str, ...], tuple[BetSize, ...]] = {}
     table.update(dict.fromkeys(itertools.product(STREETS, PLAYERS, KINDS), ()))
     cap, force = math.inf, -1.0
     for clause in text.split(";"):
@@ -110,7 +110,7 @@ def _places(words: list[str]) -> tuple[list[list[str]], list[str]]:
     return [keywords or list(options) for keywords, options in complete], rest
 
 
-def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
+def _sizes(words: list[str], clause: str, raises: bool) -> tuple[BetSize, ...]:
     """Return the sizes of a clause.
 
     Args:
@@ -127,7 +127,7 @@ def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
     return tuple(_size(word, raises) for word in words)
 
 
-def _size(word: str, raises: bool) -> Size:
+def _size(word: str, raises: bool) -> BetSize:
     match = _SIZE.fullmatch("100%" if word == "pot" else word)
     if match is None:
         raise ValueError(
@@ -136,7 +136,7 @@ def _size(word: str, raises: bool) -> Size:
             f"bets, raises, donks"
         )
     if match[3]:
-        return Size("allin", float(match[4] or "inf"))
+        return BetSize("allin", float(match[4] or "inf"))
     unit, amount = match[2], float(match[1])
     if unit == "x" and not raises:
         raise ValueError(
@@ -148,4 +148,4 @@ def _size(word: str, raises: bool) -> Size:
         raise ValueError(
             f"bets: {word!r} is out of range; use {least}, at most {_MOST:g}"
         )
-    return Size(unit, amount)
+    return BetSize(unit, amount)

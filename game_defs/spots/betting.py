@@ -5,13 +5,21 @@ import math
 from typing import NamedTuple
 
 from game_defs.base import TERMINAL
-from game_defs.bundled.holdem.betting import MAX_NODES, PublicTree, Row
-from game_defs.spots.bets import BETS, DONKS, PLAYERS, RAISES, STREETS, BetSizes, Size
+from game_defs.bundled.holdem.betting import MAX_NODES, HoldemTree, Row
+from game_defs.spots.bets import (
+    BETS,
+    DONKS,
+    PLAYERS,
+    RAISES,
+    STREETS,
+    BetSize,
+    BetSizes,
+)
 
 FOLD, CALL, FIRST_BET = 0, 1, 2
 
 
-class Stakes(NamedTuple):
+class SpotBetting(NamedTuple):
     """Chips, bet sizes and number of streets of a spot.
 
     Attributes:
@@ -54,7 +62,7 @@ class _Place(NamedTuple):
     round: int
 
 
-class Bets(NamedTuple):
+class SpotTree(NamedTuple):
     """The public tree of a spot.
 
     Attributes:
@@ -63,7 +71,7 @@ class Bets(NamedTuple):
       children: Child of each node, by action.
     """
 
-    tree: PublicTree
+    tree: HoldemTree
     names: tuple[str, ...]
     children: tuple[dict[int, int], ...]
 
@@ -76,7 +84,7 @@ class Bets(NamedTuple):
         return nodes[::-1]
 
 
-def lay_out(stakes: Stakes) -> Bets:
+def lay_out(stakes: SpotBetting) -> SpotTree:
     """Build the public tree, breadth first, actions in ascending order.
 
     Raises:
@@ -114,10 +122,10 @@ def lay_out(stakes: Stakes) -> Bets:
                 for choice, after in _after(place, stakes).items()
             )
         rows.append(row)
-    return Bets(PublicTree.of_rows(rows), tuple(names), tuple(children))
+    return SpotTree(HoldemTree.of_rows(rows), tuple(names), tuple(children))
 
 
-def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
+def _after(place: _Place, stakes: SpotBetting) -> dict[int, tuple[str, _Place]]:
     """Return names and successors of the actions, in ascending order.
 
     After a fold, the player of the successor is the one that folded. After the last
@@ -158,7 +166,7 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
     return nodes
 
 
-def _amounts(place: _Place, stakes: Stakes) -> list[int]:
+def _amounts(place: _Place, stakes: SpotBetting) -> list[int]:
     """Return the possible total bets of the player since the start, ascending."""
     player_chips, other = place.chips[place.player], place.chips[1 - place.player]
     if other == stakes.stack or place.raises >= stakes.bets.cap:
@@ -178,7 +186,9 @@ def _amounts(place: _Place, stakes: Stakes) -> list[int]:
     return sorted(amounts)
 
 
-def _raise_by(size: Size, place: _Place, stakes: Stakes, other: int) -> int | None:
+def _raise_by(
+    size: BetSize, place: _Place, stakes: SpotBetting, other: int
+) -> int | None:
     """Return a bet size in chips above a call; None if it is not allowed."""
     pot = stakes.pot + 2 * other  # after a call
     if size.unit == "allin":

@@ -12,9 +12,9 @@ import re
 
 import numpy as np
 
-from game_defs.bundled.holdem.cards import RANKS, SUITS, Deck, Sets
+from game_defs.bundled.holdem.cards import RANKS, SUITS, HoldemDeck, Sets
 
-DECK = Deck(len(RANKS), len(SUITS))
+DECK = HoldemDeck(len(RANKS), len(SUITS))
 # All hands, in the order of the weights of ranges.
 HANDS = Sets(range(len(DECK)), (2,), DECK)
 
@@ -46,7 +46,7 @@ def read_range(text: str) -> np.ndarray:
 
 
 def _chosen(hands: str, piece: str) -> np.ndarray:
-    """Return bool [1326], the hands of a piece without its weight."""
+    """Return the hands of a piece without its weight, bool [1326]."""
     if hands == "random":
         return np.ones(len(HANDS), bool)
     if combo := _COMBO.fullmatch(hands):

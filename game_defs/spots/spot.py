@@ -40,11 +40,11 @@ from game_defs import base, parameters
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.cards import RANKS, SUITS
 from game_defs.bundled.holdem.declaration import Declaration, declare
-from game_defs.bundled.holdem.public_tree import Deals
+from game_defs.bundled.holdem.public_tree import HoldemDeals
 from game_defs.bundled.holdem.reader import HandReader
-from game_defs.bundled.holdem.rules import Rules
+from game_defs.bundled.holdem.rules import HoldemRules
 from game_defs.spots.bets import read_bets
-from game_defs.spots.betting import Stakes, lay_out
+from game_defs.spots.betting import SpotBetting, lay_out
 from game_defs.spots.ranges import DECK, HANDS, read_range
 
 NAME = "python_poker_spot"
@@ -90,7 +90,9 @@ class Spot(base.Shared):
         board = _read_board(params["board"])
         deal = _RIVER - len(board)
         reaches = _read_ranges(params["ranges"])
-        self.deals = Deals(Rules(DECK, 2, board, (0,) + (1,) * deal, reaches))
+        self.deals = HoldemDeals(
+            HoldemRules(DECK, 2, board, (0,) + (1,) * deal, reaches)
+        )
         possible = HANDS.bits & self.deals.board_mask == 0
         for player, weights in enumerate(reaches):
             if not (weights * possible).any():
@@ -107,7 +109,7 @@ class Spot(base.Shared):
         pairs = first[:, None] * self.deals.meets * second
         self._first = pairs.sum(axis=1)
         sizes = read_bets(params["bets"])
-        self.stakes = Stakes(
+        self.stakes = SpotBetting(
             params["pot"], params["stack"], sizes, deal, _FIRST.index(params["first"])
         )
         self.bets = lay_out(self.stakes)
@@ -164,7 +166,7 @@ def _read_board(text: str) -> tuple[int, ...]:
 
 
 def _read_ranges(text: str) -> np.ndarray:
-    """Return float64 [2, hands], the weights of both players."""
+    """Return the weights of both players, float64 [2, hands]."""
     parts = text.split(";")
     if len(parts) != base.NUM_PLAYERS:
         raise ValueError(
@@ -198,7 +200,7 @@ class SpotGame(base.Game):
         """Return the state before the first deal."""
         return SpotState(self)
 
-    def signal_declaration(self) -> Declaration:
+    def public_tree_declaration(self) -> Declaration:
         """Return the declaration of the public-tree form."""
         return declare(self.spot.deals, lambda boards: self.spot.bets.tree, SpotReader)
 
@@ -215,7 +217,7 @@ class SpotReader(HandReader):
         return hands, dealt[base.NUM_PLAYERS :]
 
     def chosen(self, player: int, round: int, text: str) -> np.ndarray:
-        """Return bool [n], the private states that contain the hands of a range.
+        """Return the private states that contain the hands of a range, bool [n].
 
         Raises:
           ValueError: If the range cannot be parsed or has weights, or if it contains
@@ -236,8 +238,8 @@ class SpotReader(HandReader):
                 f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, but on "
                 f"this board with these ranges they are equivalent; add it"
             )
-        number = self._signals[player][round].number[:, weights > 0]
-        chosen = np.zeros(len(self._signals[player][round].hand), bool)
+        number = self._private_states[player][round].number[:, weights > 0]
+        chosen = np.zeros(len(self._private_states[player][round].hand), bool)
         chosen[number[number >= 0]] = True
         return chosen
 

@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-# Up to so many distinct numbers are clustered exactly. Among more, neighbours are
-# joined first, which moves each number by at most a thousandth of the range.
+# Maximum number of distinct numbers that are clustered exactly. If there are more,
+# neighbours are merged first, which moves each number by at most a thousandth of the
+# range.
 _MOST_NUMBERS = 1000
 _MOST_STEPS = 100
 
@@ -22,8 +23,8 @@ class Clusters(Protocol):
     """Clusterings of the same points into different numbers of clusters.
 
     Attributes:
-      costs: float64 [m], costs of the clusterings into 1 .. m clusters: sums of weights
-        times distances; they never increase.
+      costs: Cost of each clustering, into 1, 2, ..., m clusters, float64 [m]: the sum
+        of weights times distances. Costs never increase with the number of clusters.
     """
 
     costs: np.ndarray
@@ -207,9 +208,9 @@ class _Clustering(NamedTuple):
     """One clustering.
 
     Attributes:
-      labels: int32 [n], cluster of each point.
-      centres: float64 [k, d], centres of the clusters.
-      distances: float64 [n], distance of each point to its centre.
+      labels: Cluster of each point, int32 [n].
+      centres: Centres of the clusters, float64 [k, d].
+      distances: Distance of each point to its centre, float64 [n].
       cost: Weighted sum of the distances.
     """
 

@@ -26,8 +26,8 @@ class Outcomes(NamedTuple):
     Attributes:
       weights: Probability of each private state by round, float64 [H]; they sum
         to 1.
-      strengths: float64 [H of the last round, n], the features for clustering, one
-        column per payoff matrix of the last round that compares hands: the player's own
+      strengths: The features for clustering, one column per payoff matrix of the last
+        round that compares hands, float64 [H of the last round, n]: the player's own
         utility per unit of stake, averaged over the opponent's private states. With one
         such matrix it is twice the win probability (ties count half), minus 1.
     """

@@ -20,7 +20,7 @@ def ranges(starts: np.ndarray | int, counts: np.ndarray) -> np.ndarray:
       counts: Length of each range, integers [n], 0 or more.
 
     Returns:
-      int64 [sum of counts], range after range.
+      All ranges, one after the other, int64 [sum of counts].
     """
     ends = np.cumsum(counts, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
@@ -55,7 +55,7 @@ def groups(codes: np.ndarray) -> np.ndarray:
       codes: Integers [n].
 
     Returns:
-      int64 [n], the number of each code, equal for equal codes.
+      The number of each code, equal for equal codes, int64 [n].
     """
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
     number = np.empty(len(first), np.int64)
@@ -70,7 +70,7 @@ def ranks(keys: Sequence[np.ndarray]) -> np.ndarray:
       keys: Arrays [n] or [n, k] of the same kind, which are concatenated.
 
     Returns:
-      int32 [sum of n], numbers from 0 without gaps.
+      Numbers from 0 without gaps, int32 [sum of n].
     """
     rows = np.concatenate(keys)
     size = rows.dtype.itemsize
@@ -123,7 +123,7 @@ def order_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
       second: Non-negative integers [n].
 
     Returns:
-      int64 [n], the indices of the pairs in ascending order.
+      The indices of the pairs in ascending order, int64 [n].
     """
     if not len(first):
         return np.zeros(0, np.int64)

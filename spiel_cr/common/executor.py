@@ -432,7 +432,10 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
     try:
         ray.init(address, runtime_env=environment, **settings)
     except Exception as error:  # Ray documents no error types
-        raise WorkerFailedError(f"failed to start Ray: {error}") from error
+        raise WorkerFailedError(
+            f"failed to start Ray: {error}; check the address of the cluster, or use "
+            f"workers without Ray"
+        ) from error
     if threading.current_thread() is threading.main_thread():
         for number, handler in before.items():
             signal.signal(number, handler)

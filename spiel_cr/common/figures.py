@@ -51,7 +51,10 @@ def check(path: str | os.PathLike[str]) -> None:
     check_installed()
     target = pathlib.Path(path)
     if target.suffix not in _FORMATS:
-        raise ValueError(f"plot={os.fspath(path)!r}: must end in {', '.join(_FORMATS)}")
+        raise ValueError(
+            f"plot={os.fspath(path)!r}: unknown format; use a name that ends in "
+            f"{', '.join(_FORMATS)}"
+        )
     if not target.parent.is_dir():
         raise ValueError(
             f"plot={os.fspath(path)!r}: folder {target.parent} does not exist; create "

@@ -106,7 +106,7 @@ def _fused_within(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def spread(depths: int, batch: int) -> np.ndarray:
     """Return the first points of a Sobol sequence, float64 [depths, batch]."""
-    from scipy.stats import qmc  # Here, since it takes nearly as long to import as JAX.
+    from scipy.stats import qmc  # Slow to import, like JAX.
 
     power = max(0, int(np.ceil(np.log2(batch))))
     points = qmc.Sobol(depths, scramble=False).random_base2(power)

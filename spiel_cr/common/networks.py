@@ -27,22 +27,26 @@ LEAST_ROWS = 8
 _MOST_ROWS = 1 << 16
 
 
-def make(widths: Sequence[int], seed: int, *, gain: float = 2.0) -> Parameters:
+def make(
+    widths: Sequence[int], seed: int, *, variance_factor: float = 2.0
+) -> Parameters:
     """Initialise a perceptron with outputs near zero.
 
     Args:
       widths: Number of inputs, of units of each hidden layer, and of outputs.
       seed: Seed for the initial weights, which are truncated normals. Their variance is
-        `gain` divided by the number of inputs in hidden layers, and 0.01 divided by it
-        in the last layer.
-      gain: Variance factor; 2 suits rectified units (He et al. 2015).
+        the factor divided by the number of inputs in hidden layers, and 0.01 divided by
+        it in the last layer.
+      variance_factor: Variance factor; 2 suits rectified units (He et al. 2015).
     """
     arrays: list[Any] = []
     with precision(np.dtype(np.float32)):
         key = jax.random.key(seed)
         for layer, (wide, out) in enumerate(itertools.pairwise(widths)):
             start = jax.nn.initializers.variance_scaling(
-                gain if layer < len(widths) - 2 else 0.01, "fan_in", "truncated_normal"
+                variance_factor if layer < len(widths) - 2 else 0.01,
+                "fan_in",
+                "truncated_normal",
             )
             # Even numbers, for the same weights per seed as in earlier versions.
             of_layer = jax.random.fold_in(key, 2 * layer)

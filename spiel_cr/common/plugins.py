@@ -140,6 +140,36 @@ def was_named(module: str) -> bool:
     return any(f"{module}.".startswith(f"{name}.") for name in _named)
 
 
+def named_object(name: str, label: str) -> Any:
+    """Return an object of an imported user module.
+
+    Args:
+      name: Name of the form "module:name" or "module:class.name".
+      label: The argument and its value, for errors.
+
+    Raises:
+      ValueError: If `import_user_modules` did not import the module, or it has no such
+        name.
+    """
+    module_name, _, path = name.partition(":")
+    if not was_named(module_name):
+        raise ValueError(
+            f"{label}: module {module_name!r} was not imported; write module:name, and "
+            f"name its module or file with --import (in Python: "
+            f"spiel_cr.common.plugins.import_user_modules)"
+        )
+    try:
+        value: Any = importlib.import_module(module_name)
+        for attribute in path.split("."):
+            value = getattr(value, attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{label}: {error}; write module:name, and import its file before "
+            f"(--import FILE)"
+        ) from error
+    return value
+
+
 def origin(error: BaseException) -> TracebackType | None:
     """Return the innermost place of an error's traceback."""
     place = error.__traceback__

@@ -15,7 +15,7 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.evaluation.result import ResponseValue
-from spiel_cr.games.phantom.abrupt import AbruptGame, Infosets, Leaves
+from spiel_cr.games.phantom.abrupt import AbruptGame, AbruptInfosets, Leaves
 from spiel_cr.games.phantom.phantom_queries import path_batch
 from spiel_cr.policies.queries import query_batch
 from spiel_cr.solvers.checkpoint import Keeper
@@ -98,14 +98,14 @@ class AbruptEvaluation:
         return reach
 
     def _probabilities(
-        self, player: int, infosets: Infosets, rows: np.ndarray
+        self, player: int, infosets: AbruptInfosets, rows: np.ndarray
     ) -> np.ndarray:
         """Query the policy at some infosets and check its answers.
 
         Returns:
-          float64 [r, actions], the probabilities of the actions.
+          The probabilities of the actions, float64 [r, actions].
         """
-        free = self.game.attempts[len(infosets.outcomes)].free[rows]
+        free = self.game.orders[len(infosets.outcomes)].free[rows]
         batch = path_batch(
             self.game,
             player,

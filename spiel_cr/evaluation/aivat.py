@@ -26,8 +26,8 @@ from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import PolicyLike, as_policy_source, read_player
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.policies.queries import row_probabilities, rules_for
@@ -61,7 +61,7 @@ class Baseline(abc.ABC):
 
     @abc.abstractmethod
     def values(self, places: np.ndarray, path: tuple[int, ...]) -> np.ndarray:
-        """Return float64 [n], the values of some children of a history.
+        """Return the values of some children of a history, float64 [n].
 
         Args:
           places: Places [n] of the children.
@@ -77,7 +77,7 @@ class Baseline(abc.ABC):
         """
         place, luck = self.root, 0.0
         for number, action in enumerate(match.actions):
-            probabilities = match.odds[number] or {}
+            probabilities = match.probabilities[number] or {}
             possible = [move for move, share in probabilities.items() if share > 0]
             if len(possible) > 1:
                 below = self.after(np.repeat(place, len(possible), axis=0), possible)
@@ -121,11 +121,14 @@ class TreeValues(Baseline):
 
 
 class RolloutValues(Baseline):
-    """Means of rollouts of a policy against itself, with a seed of the history.
+    """Values of histories: means of rollouts in which a policy plays both players.
 
-    Siblings use the same random numbers: each move is the action whose probability is
-    the largest multiple of the action's random number. In card games, siblings
-    therefore get the same cards, and differ by little else than their values.
+    The seed of the rollouts depends on the history only.
+
+    The children of one history use the same random numbers, which reduces the noise of
+    their differences. Each action has an exponential random number. The move is the
+    action with the largest ratio of its probability to its random number. In card
+    games, the children therefore get the same cards, if possible.
     """
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
@@ -221,7 +224,9 @@ def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> B
         except (GameTooLargeError, ImperfectRecallError) as error:
             plain = open_game(game).game
             return RolloutValues(plain, _policy(plain, policy, error))
-        target = open_opponent(policy, tree, signals=False, memory_limit=memory_limit)
+        target = open_opponent(
+            policy, tree, other_forms=False, memory_limit=memory_limit
+        )
     except (OSError, ValueError) as error:
         kind = GameTooLargeError if isinstance(error, GameTooLargeError) else ValueError
         raise kind(f"aivat={policy!r}: {error}") from error

@@ -20,7 +20,7 @@ from spiel_cr.common.messages import announce, is_wanted, listening
 from spiel_cr.evaluation.opponent import Opponent, open_opponent
 from spiel_cr.evaluation.response_config import ResponseConfig
 from spiel_cr.evaluation.response_matches import (
-    Played,
+    ResponseMatch,
     ResponseMatches,
     returns_of,
     state_responder,
@@ -35,8 +35,8 @@ from spiel_cr.evaluation.result import (
     from_same_deals,
 )
 from spiel_cr.games.histories import moves_along
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players import bots
 from spiel_cr.players.player_specs import PlayerLike, check_order
 from spiel_cr.policies import best_responses, conversions
@@ -95,7 +95,7 @@ def best_response(
             game,
             seat=1 - player,
             seed=seed,
-            signals=config is None or config.method == "exact",
+            other_forms=config is None or config.method == "exact",
             memory_limit=memory_limit,
             progress=progress,
         )
@@ -194,11 +194,11 @@ def _strategy(
     Args:
       opponent: The opponent.
       player: The responder.
-      strategy: float64 [S'], the opponent's action probabilities.
+      strategy: The opponent's action probabilities, float64 [S'].
       config: Method and settings.
 
     Returns:
-      float64 [S], and the number.
+      The response's action probabilities, float64 [S], and the number of simulations.
     """
     form, tree = opponent.sequence_form, opponent.tree
     assert form is not None
@@ -263,9 +263,10 @@ def _respond_on_states(
 def _on_boards(
     opponent: Opponent, player: int, config: ResponseConfig
 ) -> BoardResponse | None:
-    """Return a local best response that evaluates all hands together.
+    """Return a local best response that evaluates all hands of a board together.
 
-    None if the policy is not a table of bets and buckets.
+    The result is None unless the opponent's policy is a table whose game deals boards
+    (`BoardRules`), such as limit hold'em with hand buckets.
     """
     table = as_table(opponent.policy)
     rules: Any = None if table is None else getattr(table.source, "rules", None)
@@ -281,7 +282,7 @@ def _play_matches(
     config: ResponseConfig,
     executor: Executor,
     responder: pyspiel.Bot,
-) -> list[Played]:
+) -> list[ResponseMatch]:
     """Play the matches of a responder.
 
     Worker processes make responders on states again; responders on a represented game
@@ -303,8 +304,8 @@ def _play_matches(
     ):
         matches.append(match)
         if table is not None:
-            table.asked += match.queries[0]
-            table.unmet += match.queries[1]
+            table.queried += match.queries[0]
+            table.unvisited += match.queries[1]
     return matches
 
 
@@ -323,7 +324,7 @@ def played_strategy(
       limit: Largest number of infosets with several actions.
 
     Returns:
-      float64 [S], action probabilities, uniform at infosets that it does not reach;
+      Action probabilities, uniform at infosets that it does not reach, float64 [S];
       None if it reaches more than `limit` infosets with several actions, or the game
       tree was not built.
     """

@@ -81,8 +81,8 @@ def without_luck(returns: np.ndarray, luck: np.ndarray) -> np.ndarray:
     fitted on the other half, so that no match affects its own correction.
 
     Args:
-      returns: float64 [n], returns of independent matches.
-      luck: float64 [n], the control variate, of mean zero, see `Luck`.
+      returns: Returns of independent matches, float64 [n].
+      luck: The control variate, of mean zero, see `Luck`, float64 [n].
 
     Returns:
       float64 [n].

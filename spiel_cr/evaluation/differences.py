@@ -8,9 +8,9 @@ import numpy as np
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.opponent import open_opponent
-from spiel_cr.games.tree.compiler import Game, as_tree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.players.player_specs import PolicyLike, check_order
-from spiel_cr.policies import conversions, met
+from spiel_cr.policies import conversions, infoset_reach
 from spiel_cr.policies.best_responses import reach_of, value_bounds
 
 # Smallest share of matches of a clear difference at an infoset.
@@ -128,7 +128,7 @@ def differences(
         game, observations=True, memory_limit=memory_limit, progress=progress
     )
     old, new = (
-        open_opponent(policy, tree, signals=False, progress=progress).strategy()
+        open_opponent(policy, tree, other_forms=False, progress=progress).strategy()
         for policy in (first, second)
     )
     of_actions, _ = conversions.action_values(tree, old)
@@ -141,12 +141,12 @@ def differences(
         on_the_way = reach_new[player][decisions.parent]
         gained = np.bincount(owner, change * of_actions[player][1:], minlength=count)
         moved = np.bincount(owner, np.abs(change), minlength=count) / 2
-        others = met.others_reach(tree, player, reach_old[1 - player])
+        others = infoset_reach.others_reach(tree, player, reach_old[1 - player])
         disagreement.append(on_the_way * others * moved)
         gain.append(on_the_way * gained)
     size = disagreement if sort == "disagreement" else [np.abs(one) for one in gain]
-    for player, infoset in met.greatest(size, most):
-        key, sequences, names = met.described(tree, player, infoset)
+    for player, infoset in infoset_reach.greatest(size, most):
+        key, sequences, names = infoset_reach.described(tree, player, infoset)
         before, after = (tuple(one[player][sequences].tolist()) for one in (old, new))
         figures = (float(one[player][infoset]) for one in (disagreement, gain))
         rows.append(Difference(player, key, names, before, after, *figures))

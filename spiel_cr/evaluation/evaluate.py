@@ -30,8 +30,8 @@ from spiel_cr.evaluation.opponent import build_for_evaluation, open_opponent
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.evaluation.traversal import QueriedStrategy, Work
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.players.player_specs import (
     PlayerLike,
     check_order,
@@ -163,7 +163,7 @@ def evaluate_strategies(
     """
     first, second = strategies
     behaviours = first.behaviour, second.behaviour
-    if openspiel_evaluator.is_beyond(tree, None):
+    if openspiel_evaluator.is_too_large(tree, None):
         low, high = best_responses.value_bounds(tree.sequence_form, behaviours)
         nash_conv, evaluator = high - low, "spiel_cr"
     else:
@@ -245,7 +245,7 @@ class EvaluatorConfig:
         return self.method == "matches"
 
     def matches_of(self, player: int) -> list[int]:
-        """Return the numbers of the matches in which the bot is this player."""
+        """Return the numbers of the matches in which the bot plays as `player`."""
         count = MATCHES if self.matches is None else self.matches
         return [match for match in range(count) if traversal.player_in(match) == player]
 

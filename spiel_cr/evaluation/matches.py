@@ -19,7 +19,7 @@ from spiel_cr.evaluation.aivat import baseline
 from spiel_cr.evaluation.referee import play_match
 from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import (
     MEMORY_LIMIT,
     PlayerLike,
@@ -58,8 +58,8 @@ class Matches:
       mean: Mean return of the first player, over both seats, in the game's units.
       half_width: Half of the 95% confidence interval of the mean, over deals; None for
         a single deal.
-      returns: float64 [deals, 2], returns of the first player in each deal, as player 0
-        and as player 1; after variance reduction, if `aivat` was given.
+      returns: Returns of the first player in each deal, as player 0 and as player 1,
+        float64 [deals, 2]; after variance reduction, if `aivat` was given.
     """
 
     mean: float

@@ -36,8 +36,8 @@ from spiel_cr.games.opening.game_checks import payoff_offset, utility_bounds
 
 # Share of the time that each method gets at first, and the part of it for matches.
 _FIRST, _EVALUATION = 0.1, 0.2
-# A slice takes this share of the time left, the last one all of it. Nothing is started
-# when less than the share `_SHORT` is left.
+# Share of the remaining time that a slice uses; the last slice uses all of it. No slice
+# starts if less than the share `_SHORT` of the total time remains.
 _SLICE, _SHORT = 0.6, 0.01
 # Start and duration of the evaluation of the leading method, as shares of its time.
 _LOOKS = ((0.4, 0.04), (1.0, 0.16))
@@ -119,9 +119,9 @@ class MethodRace:
             # Some batched rules build tables in their first match.
             warm_up(setting.source)
         share = _FIRST * (self.plan.end - self.clock())
-        entries: list[_Entry] = []
+        entries: list[_RacingMethod] = []
         for name in self.plan.names:
-            entry = _Entry(self, name)
+            entry = _RacingMethod(self, name)
             announce(f"{name}, player {self.player}: {share:.1f} s")
             begin = self.clock()
             yield from entry.learn(begin + (1 - _EVALUATION) * share)
@@ -149,7 +149,7 @@ class MethodRace:
         yield leader.point, self.curve, leader.response()
 
 
-class _Entry:
+class _RacingMethod:
     """A method in the race: its work, and the value of its response.
 
     Attributes:

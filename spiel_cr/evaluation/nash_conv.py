@@ -4,7 +4,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.opponent import open_opponent
 from spiel_cr.games.opening.identity import same_game
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import PolicyLike, check_order
 from spiel_cr.policies.result import Result
 

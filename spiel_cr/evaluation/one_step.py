@@ -27,7 +27,7 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.layer_subgames import Layer, Subgame
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
@@ -51,7 +51,7 @@ class OneStepConfig:
       noise: Standard deviation of the noise of these values: each one is multiplied by
         a normal variable with mean 1.
       seed: Seed of the noise.
-      gadget: Gadget game that keeps the opponent from gaining, see `gadget_fronts.py`.
+      gadget: Gadget game that keeps the opponent from gaining; see `gadget_infosets`.
     """
 
     iterations: int = 1000
@@ -95,8 +95,8 @@ class Trunk(NamedTuple):
       behaviours: Action probabilities of the average strategies, float64 [S] of each
         player.
       form: The full game; the opponent's last G infosets are the augmented ones.
-      reach: float64 [S], the re-solving player's average strategy in sequence form.
-      opponent_values: float64 [G], the opponent's values at all augmented infosets.
+      reach: The re-solving player's average strategy in sequence form, float64 [S].
+      opponent_values: The opponent's values at all augmented infosets, float64 [G].
       iterations: Number of iterations.
     """
 
@@ -293,7 +293,7 @@ def one_step(
 
     Args:
       place: The subgame.
-      trunk: The trunk of `solve_trunk`, for the same decomposition.
+      trunk: Trunk from `solve_trunk`, for the same decomposition.
       config: Settings; `trunk_iterations` is not used.
       progress: Whether to show a progress bar on stderr.
     """
@@ -344,7 +344,7 @@ def _values(d: Decomposition, trunk: Trunk, values: OpponentValues) -> np.ndarra
 
 
 def _blur(values: np.ndarray, noise: float, random: np.random.Generator) -> np.ndarray:
-    """Return values with multiplicative noise of a standard deviation."""
+    """Multiply each value by a normal variable with mean 1 and deviation `noise`."""
     return values * random.normal(1.0, noise, len(values))
 
 

@@ -126,14 +126,14 @@ def check_memory(
     """
     check_depth(tree)
     memory.check_need(
-        f"OpenSpiel's exact judge on {tree.game}",
+        f"OpenSpiel's exact evaluator on {tree.game}",
         (before or footprint.tree_bytes(tree)) + openspiel_bytes(tree),
         limit,
         "choose smaller game parameters (solve and resolve: --evaluator spiel_cr)",
     )
 
 
-def is_beyond(tree: GameTree, limit: memory.Limit) -> bool:
+def is_too_large(tree: GameTree, limit: memory.Limit) -> bool:
     """Return whether OpenSpiel's tools fail, or need too much time or memory."""
     if len(tree.histories) > _MOST_HISTORIES or is_too_deep(tree):
         return True
@@ -169,7 +169,7 @@ def check_public_tree(game: pyspiel.Game) -> None:
                 f"fail there; leave --evaluator out to use spiel_cr's best responses "
                 f"on the public-tree form, which are exact, too"
             ) from error
-    histories = estimate.estimate_histories(game, room=_MOST_HISTORIES)
+    histories = estimate.estimate_histories(game, threshold=_MOST_HISTORIES)
     if histories > _MOST_HISTORIES:
         raise GameTooLargeError(
             f"evaluator='openspiel': {game} has "
@@ -204,8 +204,8 @@ def evaluate_result(
     check_choice(evaluator, "evaluator", EVALUATORS)
     if result.tree is not None:
         if evaluator == "auto":
-            beyond = is_beyond(result.tree, memory_limit)
-            evaluator = "spiel_cr" if beyond else "openspiel"
+            too_large = is_too_large(result.tree, memory_limit)
+            evaluator = "spiel_cr" if too_large else "openspiel"
         elif evaluator == "openspiel":
             check_depth(result.tree)
     elif evaluator == "openspiel":

@@ -28,13 +28,13 @@ from spiel_cr.games.opening.identity import other_game, same_game
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.phantom.abrupt import abrupt_game
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.phantom.hidden import estimate_phantom_worlds, phantom_rules
+from spiel_cr.games.phantom.phantom_rules import estimate_phantom_worlds, phantom_rules
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_specs import PlayerLike, as_policy_source, read_player
 from spiel_cr.players.player_strings import PlayerSpec
@@ -49,8 +49,8 @@ from spiel_cr.solvers.representation import (
     PHANTOM,
     PUBLIC_TREE,
     SIMULATOR,
+    FormRequirements,
     GameOptions,
-    Need,
     SimulatedGame,
     choose_form,
     represent,
@@ -149,7 +149,7 @@ class Opponent(NamedTuple):
 
         Args:
           player: The responder.
-          response: float64 [S], the response's action probabilities.
+          response: The response's action probabilities, float64 [S].
         """
         assert self.form is not None
         behaviours = in_player_order(player, response, self.strategy()[1 - player])
@@ -174,7 +174,7 @@ def open_opponent(
     *,
     seat: int = 0,
     seed: int = 0,
-    signals: bool = True,
+    other_forms: bool = True,
     memory_limit: Limit = None,
     seconds: float = math.inf,
     progress: bool = False,
@@ -192,8 +192,8 @@ def open_opponent(
         fits into memory.
       seat: Player of the game that a bot for one player plays as.
       seed: Seed of sampled algorithms and of bots.
-      signals: Whether to evaluate a policy that was solved on the public-tree form on
-        that form, and large phantom games on the phantom form.
+      other_forms: Whether to evaluate a policy that was solved on the public-tree form
+        on that form, and large phantom games on the phantom form.
       memory_limit: Largest memory for the game tree and other forms.
       seconds: Time for building the form and querying the policy on it. If that would
         take longer, the game counts as too large, unless the policy needs its tree.
@@ -219,11 +219,11 @@ def open_opponent(
     form: HasSequenceForm | None = None
     too_large = None
     try:
-        if built is not None or not (signals and of_public_tree):
+        if built is not None or not (other_forms and of_public_tree):
             form = build_for_evaluation(
                 built or opened,
                 memory_limit,
-                worlds=signals and not spec.needs_tree,
+                worlds=other_forms and not spec.needs_tree,
                 seconds=math.inf if spec.needs_tree else seconds,
                 progress=progress,
                 solved=getattr(policy, "form", None),
@@ -257,7 +257,9 @@ def open_opponent(
             if target.tree is None:
                 target = target._replace(policy=form_policy(form, behaviour))
             return target._replace(behaviour=behaviour)
-        return _without_tree(target, opened, signals, seconds, memory_limit, progress)
+        return _without_tree(
+            target, opened, other_forms, seconds, memory_limit, progress
+        )
     except (GameTooLargeError, MoreKnowledgeError) as error:
         return target._replace(form=None, sequence_form=None, too_large=error)
 
@@ -265,19 +267,19 @@ def open_opponent(
 def _without_tree(
     target: Opponent,
     opened: Opened,
-    signals: bool,
+    other_forms: bool,
     seconds: float,
     memory_limit: Limit,
     progress: bool,
 ) -> Opponent:
     """Evaluate a policy on another form than the game tree, if the game has one."""
     policy = target.policy
-    if signals and seconds == math.inf:
+    if other_forms and seconds == math.inf:
         policy = _query_private_states(opened, policy, memory_limit, progress) or policy
     of_public_tree = _public_tree_policy(policy)
-    if signals and of_public_tree is not None:
+    if other_forms and of_public_tree is not None:
         return _on_public_tree(target, of_public_tree, memory_limit)
-    if signals and seconds == math.inf:
+    if other_forms and seconds == math.inf:
         abrupt = abrupt_game(opened, memory_limit)
         if abrupt is not None:
             evaluation = AbruptEvaluation(abrupt, policy, progress=progress)
@@ -290,11 +292,11 @@ def _without_tree(
 OpponentSource: TypeAlias = tuple[str, pyspiel.Game, GameTree | None, int]
 
 
-def rebuild_opponent(target: Opponent | OpponentSource) -> Opponent:
+def rebuild_opponent(source: Opponent | OpponentSource) -> Opponent:
     """Make an opponent again in another process, from its string and without a form."""
-    if isinstance(target, Opponent):
-        return target
-    name, game, tree, seed = target
+    if isinstance(source, Opponent):
+        return source
+    name, game, tree, seed = source
     spec = read_player(name, game)
     playable = tree or _form_for(spec, game)
     policy = as_policy_source(spec, playable, seed=seed)
@@ -337,7 +339,7 @@ def build_for_evaluation(
     opened = open_game(game)
     options = GameOptions(memory_limit=memory_limit)
     others = (PUBLIC_TREE, SIMULATOR) if worlds else (PUBLIC_TREE, PHANTOM, SIMULATOR)
-    need = Need(dict.fromkeys(others, ""), worlds, observations=True)
+    need = FormRequirements(dict.fromkeys(others, ""), worlds, observations=True)
     source: Openable = opened
     if seconds < math.inf or solved is not None:
         chosen = choose_form(opened, options, need).form
@@ -362,7 +364,7 @@ def _check_seconds(opened: Opened, form: str, seconds: float) -> None:
         need = estimate_phantom_worlds(opened.game, rules) / _WORLDS_A_SECOND
     else:
         speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
-        need = estimate_histories(opened.game, room=speed * seconds) / speed
+        need = estimate_histories(opened.game, threshold=speed * seconds) / speed
     if need > seconds:
         raise GameTooLargeError(
             f"building {opened.game} would take about {need:.2g} s, longer "
@@ -459,8 +461,8 @@ def _moved(policy: FormPolicy, game: pyspiel.Game, memory_limit: Limit) -> FormP
     opened = open_game(game)
     if not declared(opened):
         raise error
-    signals = public_tree_game(opened, memory_limit=memory_limit)
-    for other in (signals, merged(signals)):
+    game_form = public_tree_game(opened, memory_limit=memory_limit)
+    for other in (game_form, merged(game_form)):
         if other.decisions_id == policy.form.decisions_id:
             return FormPolicy(other, policy.behaviour)
     raise error

@@ -10,7 +10,7 @@ import pyspiel
 from spiel_cr.common.errors import InvalidPolicyError
 from spiel_cr.games.opening.game_checks import chance_outcomes, returns
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.bot_base import check_seat, gives_policy, policy_at
 from spiel_cr.policies.queries import distribution
@@ -45,14 +45,14 @@ class Match(NamedTuple):
       actions: OpenSpiel's actions from the root, including those of chance.
       returns: Utilities of players 0 and 1, in the game's units.
       seconds: Times of the answers of player 0 and of player 1.
-      odds: Probabilities of all actions at each action's node; None if a bot did not
-        provide its policy.
+      probabilities: Probabilities of all actions at each action's node; None if a bot
+        did not provide its policy.
     """
 
     actions: tuple[int, ...]
     returns: tuple[float, float]
     seconds: tuple[tuple[float, ...], tuple[float, ...]]
-    odds: tuple[dict[int, float] | None, ...] = ()
+    probabilities: tuple[dict[int, float] | None, ...] = ()
 
 
 def play_match(
@@ -93,13 +93,13 @@ def play_match(
     while not state.is_terminal():
         player = state.current_player()
         if state.is_chance_node():
-            odds: list[tuple[int, float]] | None = list(chance_outcomes(state))
-            action = _draw(odds or (), rng if chance is None else chance)
+            probabilities: list[tuple[int, float]] | None = list(chance_outcomes(state))
+            action = _draw(probabilities or (), rng if chance is None else chance)
         else:
             start = time.perf_counter()
-            action, odds = _ask(bots[player], state, rng)
+            action, probabilities = _ask(bots[player], state, rng)
             seconds[player].append(time.perf_counter() - start)
-        drawn.append(None if odds is None else dict(odds))
+        drawn.append(None if probabilities is None else dict(probabilities))
         for observer in observers:
             observer(state, player, action)
         for other, bot in enumerate(bots):
@@ -120,7 +120,7 @@ def statistics_of(bot: pyspiel.Bot) -> Statistics | None:
     return bot.statistics if isinstance(bot, KeepsStatistics) else None
 
 
-class ProgramCounter:
+class CompilationCounter:
     """An observer that counts JAX functions compiled before each player's actions.
 
     A bot's record begins when the bot is made, so it includes functions that were
@@ -132,17 +132,17 @@ class ProgramCounter:
 
     def __init__(self) -> None:
         self.counts = [0, 0]
-        self._seen = _programs()
+        self._seen = _compilations()
 
     def __call__(self, state: pyspiel.State, player: int, action: int) -> None:
-        now = _programs()
+        now = _compilations()
         if player >= 0:
             self.counts[player] += now - self._seen
         self._seen = now
 
 
-def _programs() -> int:
-    return cfr.programs() + mccfr.programs() + best_responses.programs()
+def _compilations() -> int:
+    return cfr.compilations() + mccfr.compilations() + best_responses.compilations()
 
 
 def _ask(

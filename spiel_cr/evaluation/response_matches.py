@@ -39,8 +39,8 @@ def expected_reward(
     Args:
       form: The game's sequence form.
       player: The player whose utility it is.
-      behaviour: float64 [S], the player's action probabilities.
-      opponent: float64 [S'], those of the other player.
+      behaviour: The player's action probabilities, float64 [S].
+      opponent: The other player's action probabilities, float64 [S'].
     """
     reach = reach_of(form, in_player_order(player, behaviour, opponent))
     return (1 if player == 0 else -1) * best_responses.expected_value(form, reach)
@@ -60,8 +60,8 @@ def value_of_response(
       opponent: The opponent.
       player: The responder.
       method: The method that found the response.
-      returns: float64 [matches], the response's returns; None if none were played.
-      behaviour: float64 [S], its action probabilities; None if they are not known.
+      returns: The response's returns, float64 [matches]; None if none were played.
+      behaviour: Its action probabilities, float64 [S]; None if they are not known.
       statistics: Further attributes of the `ResponseValue`.
     """
     largest, offset = largest_utility(opponent.game), payoff_offset(opponent.game)
@@ -95,7 +95,7 @@ def largest_utility(game: pyspiel.Game) -> float:
     return float(np.abs(utility_bounds(game) or 0.0).max())
 
 
-class Played(NamedTuple):
+class ResponseMatch(NamedTuple):
     """A match of a response.
 
     Attributes:
@@ -150,12 +150,12 @@ class ResponseMatches:
             policies = enumerate(in_player_order(player, uniform, opponent.policy))
             self._answers = {seat: Answers(policy, seat) for seat, policy in policies}
 
-    def __call__(self, number: int) -> Played:
+    def __call__(self, number: int) -> ResponseMatch:
         """Play a match."""
         seed, player, responder = self._config.seed, self._player, self._responder
         random = np.random.default_rng([seed, player, number])
         if self._learner is not None:
-            self._learner.forget(int(random.integers(2**31)))
+            self._learner.reset(int(random.integers(2**31)))
         luck = None
         if self._answers is not None:
             luck = Luck(
@@ -177,7 +177,7 @@ class ResponseMatches:
             observers=() if luck is None else (luck,),
         )
         now = table_queries(self._opponent.policy) or (0, 0)
-        return Played(
+        return ResponseMatch(
             match.returns[player],
             None if luck is None else luck.total,
             getattr(responder, "beliefs", None),
@@ -256,13 +256,13 @@ def rollout_of(
 
 
 def returns_of(
-    opponent: Opponent, matches: Sequence[Played]
+    opponent: Opponent, matches: Sequence[ResponseMatch]
 ) -> tuple[np.ndarray, float | None]:
     """Return the responder's returns after subtraction of the control variate.
 
     Returns:
-      float64 [matches], and half of the 95% confidence interval of the plain returns;
-      None without a control variate.
+      The returns, float64 [matches]; and half of the 95% confidence interval of the
+      plain returns, None without a control variate.
     """
     plain = np.array([match.value for match in matches])
     lucks = [match.luck for match in matches if match.luck is not None]

@@ -45,11 +45,11 @@ class ResponseValue(NamedTuple):
       simulations: Number of simulations or rollouts that found the response.
       plain_half_width: `half_width` without the control variate; None if none was used.
       beliefs: Statistics of the responder's beliefs; None if it has no beliefs.
-      returns: float64 [matches], the return of each match, after variance reduction.
+      returns: The return of each match, after variance reduction, float64 [matches].
         Match n of one player may have the same deals as match n of the other player.
         None if `value` is exact.
       largest: Largest absolute utility of the game; 0 if it is not known.
-      behaviour: float64 [S], the response's action probabilities; None if the response
+      behaviour: The response's action probabilities, float64 [S]; None if the response
         is only known by its matches.
       offset: Half of the constant sum of both players' payoffs, see `payoff_offset`,
         which the values include.

@@ -40,14 +40,14 @@ class Work(NamedTuple):
 
     Attributes:
       moves: Number of answers.
-      late_moves: Number of answers after more than the bot's `move_ms`.
+      deadline_misses: Number of answers after more than the bot's `move_ms`.
       max_ms: Longest time of an answer, in milliseconds.
       compilations: Number of functions that XLA compiled meanwhile.
       seconds: Wall-clock time of all answers.
     """
 
     moves: int = 0
-    late_moves: int = 0
+    deadline_misses: int = 0
     max_ms: float = 0.0
     compilations: int = 0
     seconds: float = 0.0
@@ -56,7 +56,7 @@ class Work(NamedTuple):
         """Return the sum, with the longest time of both."""
         return Work(
             self.moves + other.moves,
-            self.late_moves + other.late_moves,
+            self.deadline_misses + other.deadline_misses,
             max(self.max_ms, other.max_ms),
             self.compilations + other.compilations,
             self.seconds + other.seconds,
@@ -67,9 +67,9 @@ class QueriedStrategy(NamedTuple):
     """Strategy of a bot for one player; uniform where the bot was not queried.
 
     Attributes:
-      behaviour: float64 [S], action probabilities by sequence; uniform at infosets that
+      behaviour: Action probabilities by sequence, float64 [S]; uniform at infosets that
         were not visited.
-      visits: int64 [I], number of visits of each infoset.
+      visits: Number of visits of each infoset, int64 [I].
       work: Cost of the bot's answers.
     """
 
@@ -132,7 +132,7 @@ class Interview:
             return Work(len(self._seconds), max_ms=slowest, seconds=seconds)
         return Work(
             now.moves - before.moves,
-            now.late_moves - before.late_moves,
+            now.deadline_misses - before.deadline_misses,
             now.max_ms,
             now.compilations - before.compilations,
             seconds,
@@ -173,7 +173,7 @@ def traverse(
     memories = []
     learner = as_learner(bot)
     if learner is not None:
-        learner.forget()
+        learner.reset()
         memories.append(learner.memory)
         order = _by_matches(infosets.decisions)
     else:
@@ -235,7 +235,7 @@ def by_subgames(tree: GameTree, player: int) -> np.ndarray:
 
 
 def _by_matches(decisions: Decisions) -> np.ndarray:
-    """Return int64 [I], the infosets in the order of a depth-first walk."""
+    """Return the infosets in the order of a depth-first walk, int64 [I]."""
     parent = decisions.owner[decisions.parent]
     below: dict[int, list[int]] = {}
     for infoset in reversed(range(len(decisions))):
@@ -307,7 +307,7 @@ def play(tree: GameTree, bot: pyspiel.Bot, match: int, *, seed: int) -> Observed
     state = tree.game.new_initial_state()
     bot.restart()
     if (learner := as_learner(bot)) is not None:
-        learner.forget()
+        learner.reset()
     while not state.is_terminal():
         actor = state.current_player()
         if state.is_chance_node():

@@ -15,8 +15,8 @@ from spiel_cr.games.histories import CHANCE, TERMINAL, states_at
 from spiel_cr.games.opening.foreign_code import reporting
 from spiel_cr.games.opening.gambit_files import distinct_labels, quoted
 from spiel_cr.games.opening.game_checks import payoff_offset
-from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.players.player_specs import PolicyLike
 
 # Largest denominator of chance probabilities, before floats are written exactly.

@@ -18,8 +18,8 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.policy_adapters import name_of
 from spiel_cr.policies.queries import distribution
@@ -31,7 +31,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.tree_subgames import decision_of_bot
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
-from spiel_cr.solvers.cfr.solver import State
+from spiel_cr.solvers.cfr.solver import SolverState
 from spiel_cr.solvers.mccfr import choice, mccfr
 from spiel_cr.solvers.representation import represent
 
@@ -120,7 +120,7 @@ class OOSConfig:
         check_choice(self.target, "target", ("infoset", "subgame"))
         if not isinstance(self.reset_matches, bool):
             raise ValueError(
-                f"reset_matches={self.reset_matches!r}: must be True or False"
+                f"reset_matches={self.reset_matches!r} must be True or False"
             )
         times = self.move_ms, self.init_ms
         check_budget("resolving", "iterations", self.iterations, *times)
@@ -130,7 +130,7 @@ class OOSBot(PolicyPlayer):
     """A bot that samples the full game during matches, targeted at the current state.
 
     It plays online outcome sampling (Lisý et al. 2015). The learned strategy is kept
-    from match to match until `forget` is called. With `reset_matches`, each match
+    from match to match until `reset` is called. With `reset_matches`, each match
     begins with the strategy that was learned when the bot was made.
     """
 
@@ -190,20 +190,20 @@ class OOSBot(PolicyPlayer):
         return self._clock.statistics
 
     @property
-    def memory(self) -> State:
+    def memory(self) -> SolverState:
         """The solver's state, with its random numbers; for `remember`."""
         return self._solver.state
 
-    def remember(self, memory: State) -> None:
+    def remember(self, memory: SolverState) -> None:
         """Restore a memory, so that the bot answers as it did with that memory."""
         self._solver.state = memory
 
     def restart(self) -> None:
         """Begin a match."""
         if self._forgets:
-            self.forget(int(self._matches.integers(2**31)))
+            self.reset(int(self._matches.integers(2**31)))
 
-    def forget(self, seed: int | None = None) -> None:
+    def reset(self, seed: int | None = None) -> None:
         """Restore the strategy that the bot had when it was made.
 
         Args:
@@ -221,19 +221,19 @@ class OOSBot(PolicyPlayer):
         return list(zip(actions, probabilities.tolist(), strict=True))
 
     def _strategy(self, infoset: int) -> np.ndarray:
-        programs = mccfr.programs()
+        compilations = mccfr.compilations()
         with self._clock.move():
             region = self._region(infoset)
             mccfr.aim(self._solver, self._tree, region)
             with self._clock.solve(self._solver, self._clock.deadline()):
                 behaviour = self._solver.average_behaviour(self._player)
-        self.statistics.compilations += mccfr.programs() - programs
+        self.statistics.compilations += mccfr.compilations() - compilations
         decisions = self._tree.infosets[self._player].decisions
         first = int(decisions.first_sequence[infoset])
         return behaviour[first : first + int(decisions.num_actions[infoset])]
 
     def _region(self, infoset: int) -> np.ndarray:
-        """Return bool [N], the histories that trajectories are targeted at."""
+        """Return the histories that trajectories are targeted at, bool [N]."""
         histories = self._tree.histories
         wanted = np.zeros(len(self._tree.infosets[self._player]), bool)
         wanted[infoset] = True

@@ -38,7 +38,7 @@ _MOST_DRAWS = 1000
 _UNKNOWN = 2**31 - 1
 
 
-class _Step(NamedTuple):
+class _ReplayedAction(NamedTuple):
     """An action, whether chance took it, and whether the player did not observe it."""
 
     action: int
@@ -115,7 +115,7 @@ class HonestPolicy(StatePolicy):
         self,
         state: pyspiel.State,
         player: int,
-        steps: list[_Step],
+        steps: list[_ReplayedAction],
         cards: tuple[int, ...],
     ) -> float:
         """Return the share of won rollouts; see `win_share`."""
@@ -153,13 +153,13 @@ class HonestPolicy(StatePolicy):
             wins += weight * ((value > 0) + (value >= 0)) / 2
         return wins / total
 
-    def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
+    def _steps(self, state: pyspiel.State, player: int) -> list[_ReplayedAction]:
         """Return the actions from the root."""
         steps = []
         for before, action in moves_along(self._game, state.history()):
             chance = before.is_chance_node()
             free = chance and not self._saw(before, player, action)
-            steps.append(_Step(action, free, chance))
+            steps.append(_ReplayedAction(action, free, chance))
         return steps
 
     def _saw(self, state: pyspiel.State, player: int, action: int) -> bool:

@@ -10,7 +10,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.lookahead import lookahead_resolver
 from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -34,7 +34,7 @@ class LookaheadResolvingBot(PolicyPlayer):
         player: int,
         config: ResolvingConfig | None = None,
         *,
-        partial: LookaheadConfig,
+        lookahead: LookaheadConfig,
         seed: int = 0,
     ) -> None:
         """Solve the start of the game and compile all functions.
@@ -44,7 +44,7 @@ class LookaheadResolvingBot(PolicyPlayer):
           player: The player, 0 or 1.
           config: Settings of re-solving; by default PCFR+ for 1000 ms per move with the
             max-margin gadget.
-          partial: Settings of the lookahead trees.
+          lookahead: Settings of the lookahead trees.
           seed: Seed for all random choices.
 
         Raises:
@@ -56,7 +56,7 @@ class LookaheadResolvingBot(PolicyPlayer):
                 DEFAULT_SOLVER, move_ms=1000, gadget=DEFAULT_GADGET
             )
         self.agent = lookahead_resolver.LookaheadResolver(
-            open_game(game).game, player, config, partial, seed=seed
+            open_game(game).game, player, config, lookahead, seed=seed
         )
 
     @property

@@ -16,8 +16,8 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import phantom_game
-from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players import bots
 from spiel_cr.players.player_strings import (
     PlayerSpec,
@@ -32,8 +32,8 @@ from spiel_cr.solvers.representation import (
     PHANTOM,
     PUBLIC_TREE,
     SIMULATOR,
+    FormRequirements,
     GameOptions,
-    Need,
     RepresentedGame,
     SimulatedGame,
     represent,
@@ -339,7 +339,9 @@ def prepare(
         rejected[PUBLIC_TREE] = ""
     options = GameOptions(memory_limit=memory_limit)
     try:
-        return represent(opened, options, Need(rejected, observations=True))[0]
+        return represent(
+            opened, options, FormRequirements(rejected, observations=True)
+        )[0]
     except GameTooLargeError as error:
         unable = [spec for spec in specs if not spec.simulates]
         if not unable:

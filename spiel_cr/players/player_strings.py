@@ -19,7 +19,7 @@ from open_spiel.python.policy import Policy, UniformRandomPolicy
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import Parameters, parse, table_of
 from spiel_cr.games.opening.opened import Openable, open_game
-from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.players import bots, lookahead_bot, plugin_players
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
@@ -186,7 +186,7 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
     return PlayerSpec(
         text,
         lambda game, player, seed: lookahead_bot.LookaheadResolvingBot(
-            open_game(game).game, player, config, partial=lookahead, seed=seed
+            open_game(game).game, player, config, lookahead=lookahead, seed=seed
         ),
     )
 

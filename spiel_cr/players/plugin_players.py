@@ -1,6 +1,5 @@
 """Players of users, given as `module:name` in place of a bot's or policy's name."""
 
-import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -87,23 +86,9 @@ def _is_policy(named: Any) -> bool:
 
 def _find(parameters: Parameters) -> Any:
     """Return the object that a string names, after a check of its parameters."""
-    module_name, _, name = parameters.name.partition(":")
     named = f"{parameters.kind}={parameters.text!r}"
-    if not plugins.was_named(module_name):
-        raise ValueError(
-            f"{named}: module {module_name!r} was not imported; write "
-            f"module:name of a function or policy, and name its module or file with "
-            f"--import (in Python: spiel_cr.common.plugins.import_user_modules)"
-        )
-    try:
-        named_object: Any = importlib.import_module(module_name)
-        for attribute in name.split("."):
-            named_object = getattr(named_object, attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"{named}: {error}; write module:name of a function or policy, "
-            f"and import its file before (--import FILE)"
-        ) from error
+    name = parameters.name.partition(":")[2]
+    named_object = plugins.named_object(parameters.name, named)
     if _is_policy(named_object):
         names: tuple[str, ...] = ()
     elif callable(named_object):

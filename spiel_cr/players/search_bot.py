@@ -23,7 +23,7 @@ from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
@@ -89,7 +89,7 @@ class _Belief(NamedTuple):
     Attributes:
       source: Simulator of the histories.
       states: States [n, ...] of the source.
-      weight: float64 [n], probabilities of the histories.
+      weight: Probabilities of the histories, float64 [n].
       trust: Factor of the step size, from 0 to 1 (range-mismatch damping).
       random: Random numbers of this decision.
     """
@@ -109,7 +109,7 @@ class SearchBot(PolicyPlayer):
 
     Attributes:
       blueprint: The blueprint of both players.
-      shrunk: Factor of the size of the last step, from 0 to 1.
+      step_scale: Factor of the size of the last step, from 0 to 1.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class SearchBot(PolicyPlayer):
                 ArrayBelief(game, rules, player, p, most=most, seed=seed)
                 for p, most in policies
             ]
-        self.shrunk = 0.0
+        self.step_scale = 0.0
         if config.move_ms is not None:
             self._warm_up(game, rules, config.move_ms / 1000)
 
@@ -204,8 +204,8 @@ class SearchBot(PolicyPlayer):
         return list(zip(actions, probabilities.tolist(), strict=True))
 
     def _step(self, probabilities: np.ndarray, belief: _Belief) -> np.ndarray:
-        """Return float64 [A], the mirror step from the blueprint's probabilities."""
-        self.shrunk = 0.0
+        """Return the mirror step from the blueprint's probabilities, float64 [A]."""
+        self.step_scale = 0.0
         if not len(belief.states) or not belief.trust:
             return probabilities
         random = belief.random
@@ -224,7 +224,7 @@ class SearchBot(PolicyPlayer):
                 # Shuffle, because there may be time for the first histories only.
                 chosen = random.permutation(chosen)
             drawn = belief._replace(states=belief.states[chosen])
-            values = self._played(drawn, len(probabilities), deadline)
+            values = self._action_values(drawn, len(probabilities), deadline)
             count = len(values)
             if not count:
                 break
@@ -241,14 +241,14 @@ class SearchBot(PolicyPlayer):
             return probabilities
         self._clock.statistics.iterations += done
         self._clock.statistics.solves += 1
-        self.shrunk = belief.trust * update_equivalence.shrinkage(
+        self.step_scale = belief.trust * update_equivalence.shrinkage(
             probabilities, sums, done
         )
         return update_equivalence.mirror_step(
             probabilities,
             sums[0] / done,
             np.zeros(len(probabilities), int),
-            eta=self._config.eta * self.shrunk,
+            eta=self._config.eta * self.step_scale,
         )
 
     def _believed(self, state: pyspiel.State) -> _Belief:
@@ -274,10 +274,10 @@ class SearchBot(PolicyPlayer):
         source = StateSource(state.get_game())
         return _Belief(source, rows, posterior.weights, trust, random)
 
-    def _played(
+    def _action_values(
         self, belief: _Belief, actions: int, deadline: float | None
     ) -> np.ndarray:
-        """Return float64 [n, A], the values of each history's actions, in [-1, 1].
+        """Return the values of each history's actions, in [-1, 1], float64 [n, A].
 
         All actions of a history use the same random numbers. If the time runs out, the
         remaining histories are left out, which favours histories that end early.

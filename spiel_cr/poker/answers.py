@@ -30,16 +30,16 @@ class HandAnswers(NamedTuple):
       round: Round of the node, from 0.
       actions: Names of the legal actions.
       names: Name of each private state: the hand and, after a bar, the board.
-      combos: int64 [H], number of hands that each private state represents.
-      weight: float64 [H], weight of a hand in the range: the initial weight times the
+      combos: Number of hands that each private state represents, int64 [H].
+      weight: Weight of a hand in the range, float64 [H]: the initial weight times the
         probability of the player's actions with the hand.
-      likelihood: float64 [H], probability of reaching the node with the private state.
-      equity: float64 [H], share of showdowns won, with ties counted half, against the
-        opponent's range at the node; NaN if the opponent never reaches the node.
-      ev: float64 [H], the player's expected utility from the node on, in net chips
-        since the start of the game; NaN if the opponent never reaches the node.
-      played: float64 [H, A], probabilities of the actions.
-      action_ev: float64 [H, A], expected utility of each action, as `ev`.
+      likelihood: Probability of reaching the node with the private state, float64 [H].
+      equity: Share of showdowns won, with ties counted half, against the opponent's
+        range at the node, float64 [H]; NaN if the opponent never reaches the node.
+      ev: The player's expected utility from the node on, in net chips since the start
+        of the game, float64 [H]; NaN if the opponent never reaches the node.
+      played: Probabilities of the actions, float64 [H, A].
+      action_ev: Expected utility of each action, as `ev`, float64 [H, A].
     """
 
     path: tuple[str, ...]

@@ -15,8 +15,8 @@ from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.policies.conversions import (
     DTYPES,
     Behaviours,
@@ -95,7 +95,7 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
     return storage.load_metadata(path)
 
 
-def damaged(path: object, problem: object) -> CorruptFileError:
+def corrupt(path: object, problem: object) -> CorruptFileError:
     """Return the error to raise for a corrupt policy file."""
     return CorruptFileError(f"{path} is a corrupt policy file: {problem}")
 
@@ -113,7 +113,7 @@ def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
     """
     text = metadata.get(name)
     if not isinstance(text, str):
-        raise damaged(path, f"the field {name} is missing")
+        raise corrupt(path, f"the field {name} is missing")
     return text
 
 
@@ -162,7 +162,7 @@ def read_policy(path: atomic.Path, game_form: GameForm) -> openspiel_policy.Poli
             behaviours = first, second
         return form_policy(game_form, behaviours)
     except ValueError as error:
-        raise damaged(path, error) from error
+        raise corrupt(path, error) from error
 
 
 def check_policy_file(path: atomic.Path) -> None:
@@ -183,7 +183,7 @@ def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
     behaviours = [arrays.get(f"player{p}", np.zeros(())) for p in range(2)]
     for player, behaviour in enumerate(behaviours):
         if behaviour.ndim != 1 or behaviour.dtype.name not in dtypes:
-            raise damaged(
+            raise corrupt(
                 path, f"the probabilities of player {player} are missing or wrong"
             )
     return (behaviours[0], behaviours[1]), name, game_id

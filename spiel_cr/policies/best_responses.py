@@ -36,13 +36,13 @@ def infoset_values(
     Args:
       form: The game.
       player: The player of the infosets, whose utility it is.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
-      behaviour: float64 [S], the player's action probabilities; by default those of a
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
+      behaviour: The player's action probabilities, float64 [S]; by default those of a
         best response.
 
     Returns:
-      float64 [I + 1], the value of each logical infoset, weighted by the reach of
-      opponent and chance, in the game's units. The last number is the game's value.
+      The value of each logical infoset, weighted by the reach of opponent and chance,
+      in the game's units, float64 [I + 1]. The last number is the game's value.
     """
     if form.arrays[player].ancestors:
         return _values_of_deep(form, player, other_reach, behaviour)
@@ -71,7 +71,7 @@ def action_values(
       float64 [S], the value of each sequence if the player follows `behaviour` after
       it; and float64 [I], the values of infosets.
     """
-    if form.is_listed:  # and needs no other program than that of infosets
+    if form.is_listed:  # and the function for infosets suffices
         decisions = form.decisions[player]
         total = _payoffs_against(form, player, other_reach)
         below = infoset_values(form, player, other_reach, behaviour)[:-1]
@@ -95,7 +95,7 @@ def action_values(
 def _payoffs_against(
     form: layout.SequenceForm, player: int, other_reach: np.ndarray
 ) -> np.ndarray:
-    """Return float64 [S], the payoffs of terminals after each sequence of a player.
+    """Return the payoffs of terminals after each sequence of a player, float64 [S].
 
     They are weighted by the reach of opponent and chance.
     """
@@ -129,10 +129,10 @@ def best_values(
 
     Args:
       decisions: The player's decision points.
-      total: float64 [S], the payoffs where each sequence is the last one, in the
-        player's utility. The values of the infosets that follow are added in place.
-      fixed: float64 [S], action probabilities at infosets where the player does not
-        respond best; NaN at the others. None: the player responds best at all of them.
+      total: The payoffs where each sequence is the last one, in the player's utility,
+        float64 [S]. The values of the infosets that follow are added in place.
+      fixed: Action probabilities at infosets where the player does not respond best,
+        float64 [S]; NaN at the others. None: the player responds best at all of them.
 
     Returns:
       float64 [I].
@@ -157,7 +157,7 @@ def best_response_value(
     Args:
       form: The game.
       player: The responder.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
     """
     return float(infoset_values(form, player, other_reach)[-1])
 
@@ -174,10 +174,10 @@ def best_response(
     Args:
       form: The game.
       player: The responder.
-      other_reach: float64 [S'], the opponent's strategy in sequence form.
+      other_reach: The opponent's strategy in sequence form, float64 [S'].
 
     Returns:
-      float64 [S], action probabilities by logical sequence, 0 or 1.
+      Action probabilities by logical sequence, 0 or 1, float64 [S].
     """
     decisions = form.decisions[player]
     total, below = action_values(form, player, other_reach)
@@ -200,7 +200,7 @@ def expected_value(
     form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Compute player 0's expected utility of strategies in sequence form, [S]."""
-    if form.is_listed:  # and needs no program
+    if form.is_listed:  # and nothing needs to be compiled
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
     positions = map(_by_position, form.layouts, reach)
@@ -286,7 +286,7 @@ def _expected_by_position(
 
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
-    """Return float64 [positions], a player's reach from its action probabilities."""
+    """Return a player's reach from its action probabilities, float64 [positions]."""
     positions = _by_position(form.layouts[player], behaviour, behaviour.dtype)
     return _normalised_reach(form, player, positions)
 
@@ -296,7 +296,7 @@ def _by_position(
     values: np.ndarray,
     dtype: np.typing.DTypeLike = np.float64,
 ) -> np.ndarray:
-    """Return [positions], numbers of sequences; zeros at padding."""
+    """Return numbers of sequences, [positions]; zeros at padding."""
     return positions.by_position(values.astype(dtype, copy=False))
 
 
@@ -336,7 +336,7 @@ def _trim(form: layout.SequenceForm) -> None:
         memory.trim()
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions this process has compiled for best responses."""
     programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
     return sum(run._cache_size() for run in programs)
@@ -419,7 +419,7 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
 def _normalised_reach(
     form: layout.SequenceForm, player: int, average: np.ndarray
 ) -> jax.Array:
-    """Return float64 [positions], the reach of a strategy given by sums of reach."""
+    """Return the reach of a strategy given by sums of reach, float64 [positions]."""
     run = _of_large(_reach_of) if _is_large(form) else _reach_of_sums
     return jnp.asarray(run(form.arrays[player], average))
 

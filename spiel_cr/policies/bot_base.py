@@ -20,7 +20,7 @@ class Learns(Protocol):
     def remember(self, memory: Any) -> None:
         """Restore a memory, so that the bot answers as it did with that memory."""
 
-    def forget(self, seed: int | None = None) -> None:
+    def reset(self, seed: int | None = None) -> None:
         """Restore the strategy that the bot had when it was made.
 
         Args:
@@ -30,7 +30,7 @@ class Learns(Protocol):
 
 
 def as_learner(bot: pyspiel.Bot) -> Learns | None:
-    """Return a bot that `Learns`; None if it does not."""
+    """Return the bot if it learns during matches (see `Learns`), otherwise None."""
     return bot if isinstance(bot, Learns) else None
 
 

@@ -111,7 +111,7 @@ class BotPolicy(StatePolicy):
         if learner is None:
             restart_at(bot, state)
             return
-        learner.forget()
+        learner.reset()
         bot.restart()
         for before, action in moves_along(state.get_game(), state.history()):
             if before.current_player() == state.current_player():
@@ -139,8 +139,8 @@ class BotPolicy(StatePolicy):
             counts[int(bot.step(state))] += 1
         if wrong := counts.keys() - set(legal):
             raise ValueError(
-                f"{name} chose {min(wrong)} where {legal} are legal, after the "
-                f"actions {state.history()}"
+                f"{name} chose the illegal action {min(wrong)} after the actions "
+                f"{state.history()}; correct the bot, which must choose from {legal}"
             )
         return {action: counts[action] / self._moves_per_state for action in legal}
 

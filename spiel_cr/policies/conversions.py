@@ -109,13 +109,13 @@ def check_acting(state: pyspiel.State, player_id: int | None) -> int:
 
 
 def uniform_behaviour(decisions: Decisions) -> np.ndarray:
-    """Return float64 [S], equal probabilities at every infoset."""
+    """Return equal probabilities at every infoset, float64 [S]."""
     probabilities = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)
     return np.concatenate([np.ones(1), probabilities])
 
 
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """Return float64 [S], the player's reach, from float64 [S] probabilities."""
+    """Return the player's reach, from float64 [S] probabilities, float64 [S]."""
     reach = np.ones(decisions.num_sequences)
     owner = decisions.owner
     for _, sequences in decisions.downwards():
@@ -126,7 +126,7 @@ def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndar
 
 
 def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
-    """Return float64 [S], probabilities; uniform at infosets that are never reached."""
+    """Return probabilities, float64 [S]; uniform at infosets that are never reached."""
     owner = decisions.owner[1:]
     total = np.bincount(owner, weights=reach[1:], minlength=len(decisions))
     behaviour = uniform_behaviour(decisions)
@@ -170,7 +170,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
         return answer
 
     def rows(self, infosets: Infosets) -> np.ndarray:
-        """Return int64 [S - 1], the row of each of a player's sequences."""
+        """Return the row of each of a player's sequences, int64 [S - 1]."""
         rows = np.array([self.state_lookup[key] for key in infosets.keys], np.int64)
         return rows[infosets.decisions.owner[1:]]
 
@@ -239,7 +239,8 @@ def check_behaviour(
       least: Smallest value of a probability; by default `tolerance` below 0.
 
     Returns:
-      float64 [S], without numbers below 0; as it was given if `least` is given.
+      The probabilities, float64 [S], without numbers below 0; unchanged if `least` is
+      given.
 
     Raises:
       ValueError: If the strategy has another length or type; or if the probabilities at
@@ -305,7 +306,7 @@ def _infoset_states(
 
 
 def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.ndarray:
-    """Return float64 [N - 1], the probability of the move into each later history.
+    """Return the probability of the move into each later history, float64 [N - 1].
 
     Args:
       tree: The game tree.
@@ -325,7 +326,7 @@ def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.nd
 def history_values(
     tree: GameTree, behaviour: Sequence[np.ndarray] | None = None
 ) -> np.ndarray:
-    """Return float64 [N], player 0's expected utility at each history.
+    """Return player 0's expected utility at each history, float64 [N].
 
     Args:
       tree: The game tree.

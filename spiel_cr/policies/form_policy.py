@@ -63,7 +63,10 @@ class FormPolicy(StatePolicy):
     ) -> np.ndarray:
         """Return float64 [n, A] at states of `rules`; raises ValueError for others."""
         if rules is not self.rules:
-            raise ValueError(f"rules: the policy of {self.game} has other rules")
+            raise ValueError(
+                f"rules: not the batched rules of the policy's game, {self.game}; use "
+                f"its attribute `rules`"
+            )
         return self.rules.probabilities(self.behaviour[player], rows, player)
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:

@@ -52,7 +52,7 @@ class HistoryValues(abc.ABC):
             (`game.histories.actions_to(h)` leads to one); of batched rules an array of
             states, [L, ...]; of OpenSpiel's game an object array [L] of states, which
             must not be changed.
-          player: i, the re-solving player; the other one chooses among k > 1 values.
+          player: The re-solving player, i; the other one chooses among k > 1 values.
 
         Returns:
           Player 0's expected utility in the game's units, float64 [L, k], or [L] if k

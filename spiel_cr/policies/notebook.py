@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies import met
+from spiel_cr.policies import infoset_reach
 from spiel_cr.policies.conversions import Behaviours
 
 _MOST = 8
@@ -48,10 +48,10 @@ def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
 
 def _most_reached(tree: GameTree, average: Behaviours) -> str:
     """Return a table of the strategy at the most frequently reached infosets."""
-    reached = met.probabilities(tree, average)
+    reached = infoset_reach.probabilities(tree, average)
     rows = []
-    for player, infoset in met.greatest(reached, _MOST):
-        key, sequences, names = met.described(tree, player, infoset)
+    for player, infoset in infoset_reach.greatest(reached, _MOST):
+        key, sequences, names = infoset_reach.described(tree, player, infoset)
         played = zip(names, average[player][sequences], strict=True)
         text = ", ".join(f"{name} {share:.1%}" for name, share in played)
         rows.append((str(player), key, f"{reached[player][infoset]:.1%}", text))

@@ -175,7 +175,7 @@ class AdaptedPolicy(StatePolicy):
           player: The acting player.
 
         Returns:
-          float64 [n, A], probabilities by action.
+          Probabilities by action, float64 [n, A].
 
         Raises:
           InvalidPolicyError: If a row is not a distribution over the legal actions.

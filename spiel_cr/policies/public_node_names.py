@@ -130,10 +130,10 @@ def _find_action(word: str, names: dict[int, str]) -> int | None:
     return None
 
 
-def names_at(signals: PublicTreeGame, node: int) -> dict[int, str]:
+def names_at(game: PublicTreeGame, node: int) -> dict[int, str]:
     """Return the names of the actions at a public node, in ascending order."""
-    state = after_deals(signals.game.new_initial_state())
-    for action in signals.betting.path(node):
+    state = after_deals(game.game.new_initial_state())
+    for action in game.betting.path(node):
         state.apply_action(action)
         after_deals(state)
     return action_names(state)

@@ -124,7 +124,7 @@ def query_player(
     """Query a policy at every infoset of one player; see `query`.
 
     Returns:
-      float64 [S], action probabilities by logical sequence.
+      Action probabilities by logical sequence, float64 [S].
     """
     check_choice(check, "check", get_args(Check))
     policy = member(policy, player)
@@ -219,7 +219,7 @@ def query_batch(
         rules, they always are.
 
     Returns:
-      float64 [m], the probabilities of the batch's actions.
+      The probabilities of the batch's actions, float64 [m].
 
     Raises:
       InvalidPolicyError: If an answer is not a distribution over the legal actions.
@@ -289,8 +289,8 @@ def _compare(
     Args:
       policy: The policy.
       batch: The histories of the second answers.
-      before: float64 [m], the first answers.
-      answers: float64 [m], the second ones.
+      before: The first answers, float64 [m].
+      answers: The second answers, float64 [m].
 
     Raises:
       InvalidPolicyError: If answers at one information state differ.
@@ -371,11 +371,11 @@ def normalised(counts: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
     """Scale a strategy, which may have been stored in float32.
 
     Args:
-      counts: int [I], the number of actions at each infoset.
-      behaviour: float [S], action probabilities by logical sequence.
+      counts: The number of actions at each infoset, int [I].
+      behaviour: Action probabilities by logical sequence, float [S].
 
     Returns:
-      float64 [S], probabilities that sum to 1; uniform at infosets without any.
+      Probabilities that sum to 1, float64 [S]; uniform at infosets without any.
     """
     owner = np.repeat(np.arange(len(counts)), counts)
     played = behaviour[1:].astype(np.float64)
@@ -479,10 +479,10 @@ def row_probabilities(
       rules: The game's batched rules.
       rows: [n, ...], states of these rules.
       player: The player who acts at all of them.
-      legal: bool [n, A], the legal actions.
+      legal: The legal actions, bool [n, A].
 
     Returns:
-      float64 [n, A], probabilities in any scale; equal for all legal actions where the
+      Probabilities in any scale, float64 [n, A]; equal for all legal actions where the
       policy has no answer.
 
     Raises:
@@ -576,7 +576,7 @@ def _filled(
     player: int,
     legal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `row_probabilities`, and bool [n], the rows without an answer."""
+    """Return `row_probabilities`, and whether a row has no answer, bool [n]."""
     policy = member(policy, player)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return legal.astype(np.float64), np.zeros(len(rows), bool)

@@ -255,7 +255,7 @@ class Result:
         """
         if self.current is None:
             raise ValueError(
-                "this result has an average policy only; use average_policy()"
+                "current_policy: this result has no last iterate; use average_policy()"
             )
         return self._policy(self.current)
 
@@ -379,7 +379,7 @@ class Result:
         """
         if self.form is None or self.average is None:
             raise ValueError(
-                f"{self.game} was simulated, so exact best responses are not "
+                f"{self.game}: the game was simulated, so exact best responses are not "
                 f"available; use spiel_cr.best_response(...) for a bound"
             )
         return self.form, self.average

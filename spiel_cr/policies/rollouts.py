@@ -26,20 +26,20 @@ from spiel_cr.policies.queries import shares
 REMEMBERED = 200_000
 
 
-class Answer(NamedTuple):
+class LegalProbabilities(NamedTuple):
     """A policy's answer at one information state.
 
     Attributes:
       actions: Actions of positive probability.
       probabilities: Probability of each; they sum to 1.
-      ends: Cumulative probabilities: u in [0, 1) draws the first action whose end is
-        above u. The last one is 1.
+      cumulative: Cumulative probabilities: u in [0, 1) draws the first action whose end
+        is above u. The last one is 1.
       by_action: Probabilities by action, which must not be changed.
     """
 
     actions: list[int]
     probabilities: list[float]
-    ends: list[float]
+    cumulative: list[float]
     by_action: dict[int, float]
 
 
@@ -70,9 +70,9 @@ class Answers:
         self._policy = policy
         self._player = player
         self._by_legal_actions = by_legal_actions(policy)
-        self._answers: dict[str | tuple[int, ...], Answer] = {}
+        self._answers: dict[str | tuple[int, ...], LegalProbabilities] = {}
 
-    def __call__(self, state: pyspiel.State) -> Answer:
+    def __call__(self, state: pyspiel.State) -> LegalProbabilities:
         """Return the policy's answer at a state where its player acts."""
         if self._by_legal_actions:
             key: str | tuple[int, ...] = tuple(state.legal_actions())
@@ -87,17 +87,19 @@ class Answers:
 
     def draw(self, state: pyspiel.State, number: float) -> int:
         """Return the action that a number in [0, 1) draws."""
-        actions, _, ends, _ = self(state)
-        return actions[bisect.bisect_right(ends, number)]
+        actions, _, cumulative, _ = self(state)
+        return actions[bisect.bisect_right(cumulative, number)]
 
-    def _ask(self, state: pyspiel.State) -> Answer:
+    def _ask(self, state: pyspiel.State) -> LegalProbabilities:
         if type(self._policy) is openspiel_policy.UniformRandomPolicy:
             # If the legal actions differ at most states, this branch is used often.
             legal = state.legal_actions()
             count = len(legal)
             same = [1 / count] * count
-            ends = [(place + 1) / count for place in range(count)]
-            return Answer(legal, same, ends, dict.fromkeys(legal, 1 / count))
+            cumulative = [(place + 1) / count for place in range(count)]
+            return LegalProbabilities(
+                legal, same, cumulative, dict.fromkeys(legal, 1 / count)
+            )
         listed = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
         key = functools.partial(state.information_state_string, self._player)
@@ -109,10 +111,12 @@ class Answers:
         )
         chosen = [(a, p) for a, p in zip(legal, played, strict=True) if p > 0]
         probabilities = [p for _, p in chosen]
-        ends = list(itertools.accumulate(probabilities))
+        cumulative = list(itertools.accumulate(probabilities))
         # Random numbers are below 1, so the last end is set to 1 in spite of rounding.
-        ends[-1] = 1.0
-        return Answer([a for a, _ in chosen], probabilities, ends, dict(chosen))
+        cumulative[-1] = 1.0
+        return LegalProbabilities(
+            [a for a, _ in chosen], probabilities, cumulative, dict(chosen)
+        )
 
 
 def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:
@@ -151,8 +155,8 @@ def play_on(
         if mover >= 0:
             if mover not in answers:
                 return mover
-            actions, _, ends, _ = answers[mover](state)
-            state.apply_action(actions[bisect.bisect_right(ends, number())])
+            actions, _, cumulative, _ = answers[mover](state)
+            state.apply_action(actions[bisect.bisect_right(cumulative, number())])
         elif mover == TERMINAL:
             return mover
         else:
@@ -266,13 +270,13 @@ def _thinned(
     if (counts <= n).all():
         return weight
     group = np.repeat(np.arange(len(number)), counts)
-    ends = np.cumsum(weight)
-    begin = ends[first] - weight[first]
-    totals = ends[first + counts - 1] - begin
+    cumulative = np.cumsum(weight)
+    begin = cumulative[first] - weight[first]
+    totals = cumulative[first + counts - 1] - begin
     # A row whose weights are too small to change the cumulative sum is summed alone.
     totals = np.where(totals > 0, totals, np.add.reduceat(weight, first))
     # Number of a row's n points below the cumulative weight of each entry.
-    share = (ends - begin[group]) / totals[group]
+    share = (cumulative - begin[group]) / totals[group]
     points = np.ceil(n * share - draw(number)[group]).clip(0, n)
     points[first + counts - 1] = n
     drawn = np.diff(points, prepend=0.0)

@@ -84,13 +84,13 @@ class Engine:
         best, gain = self._batched(_best_replies, profile, payoffs, forced)
         return best, gain.astype(float)
 
-    def ends(self, profile: np.ndarray) -> np.ndarray:
+    def outcomes(self, profile: np.ndarray) -> np.ndarray:
         """Return the probabilities of the outcomes of hands, float64 [N, O]."""
         players = next(n for n in (2, 3) if len(rules.infosets(n)) == profile.shape[1])
         shape = len(profile), len(rules.outcomes(players)), players
         (probabilities,) = self._batched(_ends, profile, np.zeros(shape, np.float32))
-        ends: np.ndarray = probabilities.astype(float)
-        return ends / ends.sum(1, keepdims=True)
+        outcomes: np.ndarray = probabilities.astype(float)
+        return outcomes / outcomes.sum(1, keepdims=True)
 
     def _batched(
         self, program: Callable[..., tuple[jax.Array, ...]], *states: np.ndarray
@@ -163,7 +163,7 @@ def _best_replies(
     position = np.array([len(before) for before in rules.infosets(players)])
     totals = [each[:, position == p].sum(1) for p in range(players)]
     # If all others fold, the big blind has no decision.
-    totals[-1] += values.ends[:, 0] * payoffs[:, 0, -1]
+    totals[-1] += values.outcomes[:, 0] * payoffs[:, 0, -1]
     return jam.astype(profile.dtype), jax.numpy.stack(totals, 1)
 
 
@@ -172,7 +172,7 @@ def _ends(
     tables: HandTables, profile: jax.Array, payoffs: jax.Array, *, players: int
 ) -> tuple[jax.Array]:
     """Return the probabilities of outcomes; XLA removes unused values."""
-    return (_values(tables, profile, payoffs, players).ends,)
+    return (_values(tables, profile, payoffs, players).outcomes,)
 
 
 def _values(

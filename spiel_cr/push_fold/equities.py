@@ -39,10 +39,10 @@ class Equities(NamedTuple):
     """Estimated probabilities of finishing orders, given the classes of the hands.
 
     Attributes:
-      win: float32 [169, 169], probability that the first of two hands is better.
-      tie: float32 [169, 169], probability that two hands tie.
-      above: float32 [169, 169, 169], probability that the first hand is better than the
-        second, and the second better than the third.
+      win: Probability that the first of two hands is better, float32 [169, 169].
+      tie: Probability that two hands tie, float32 [169, 169].
+      above: Probability that the first hand is better than the second, and the second
+        better than the third, float32 [169, 169, 169].
       tie_above: Probability that the first two hands tie and are better than the third.
       above_tie: Probability that the first hand is better than the others, which tie.
       all_tie: Probability that all three hands tie.
@@ -134,7 +134,10 @@ def load(path: os.PathLike[str] | str) -> Equities:
     """
     arrays, metadata = storage.load(path)
     if set(arrays) != set(Equities._fields[:6]) or set(metadata) != {"error", "boards"}:
-        raise CorruptFileError(f"{os.fspath(path)} is not a table of all-in hands")
+        raise CorruptFileError(
+            f"{os.fspath(path)}: not a table of all-in hands; delete the file to "
+            f"compute the table again"
+        )
     return Equities(
         **arrays, error=tuple(metadata["error"]), boards=int(metadata["boards"])
     )
@@ -198,7 +201,7 @@ class _Blocks:
 
 
 class _EventSums(NamedTuple):
-    """Sums over blocks.
+    """Counts of events, summed over blocks of boards.
 
     Attributes:
       sums: Number of occurrences of each event, [k, ...]; the last event is the deal.

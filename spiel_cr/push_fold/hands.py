@@ -19,15 +19,15 @@ class HandTables(NamedTuple):
     """Probabilities of deals and showdowns; C is the number of classes of hands.
 
     Attributes:
-      deal: float32 [C, C], probability that two players hold these classes; symmetric,
+      deal: Probability that two players hold these classes, float32 [C, C]; symmetric,
         sums to one.
-      win: float32 [C, C], probability of this deal and that the first player's hand is
-        better.
-      tie: float32 [C, C], probability of this deal and that the hands tie.
-      deal3: float32 [C*C, C], probability that three players hold these classes; [0, C]
+      win: Probability of this deal and that the first player's hand is better, float32
+        [C, C].
+      tie: Probability of this deal and that the hands tie, float32 [C, C].
+      deal3: Probability that three players hold these classes, float32 [C*C, C]; [0, C]
         in tables of two players.
-      order3: float32 [8, C*C, C], probability that three players a, b, c hold these
-        classes and that their hands finish in each order of `ORDERS`.
+      order3: Probability that three players a, b, c hold these classes and that their
+        hands finish in each order of `ORDERS`, float32 [8, C*C, C].
     """
 
     deal: np.ndarray
@@ -47,16 +47,20 @@ ORDERS = (
 class Values(NamedTuple):
     """Values of decisions, and probabilities of outcomes.
 
+    B is the number of hands in the batch, I the number of `rules.infosets`, O that of
+    `rules.outcomes`, and C the number of classes of hands.
+
     Attributes:
-      fold, jam: float32 [B, I, C], value of the action per infoset of `rules.infosets`
-        and class: the player's expected value times the probability of reaching the
-        infoset with these cards, as far as it depends on chance and the other players.
-      ends: float32 [B, O], probabilities of `rules.outcomes`.
+      fold: Value of folding per infoset and class, float32 [B, I, C]: the player's
+        expected value times the probability of reaching the infoset with these cards,
+        as far as the probability depends on chance and the other players.
+      jam: Value of jamming, in the same form, float32 [B, I, C].
+      outcomes: Probabilities of the outcomes, float32 [B, O].
     """
 
     fold: jax.Array
     jam: jax.Array
-    ends: jax.Array
+    outcomes: jax.Array
 
 
 def two(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Values:
@@ -90,17 +94,17 @@ class Slow(NamedTuple):
     """The parts of the values of three players that change slowly and cost most.
 
     Attributes:
-      fold: float32 [B, 3, C], values of folding: of the button, of the small blind
+      fold: Values of folding, float32 [B, 3, C]: of the button, of the small blind
         after a jam, and of the big blind after two jams.
-      jam: float32 [B, 3, C], contributions of showdowns of three players to the values
-        of jamming at the same decisions.
-      ends: float32 [B, 13], probabilities of the outcomes of showdowns of three
-        players.
+      jam: Contributions of showdowns of three players to the values of jamming at the
+        same decisions, float32 [B, 3, C].
+      outcomes: Probabilities of the outcomes of showdowns of three players, float32 [B,
+        13].
     """
 
     fold: jax.Array
     jam: jax.Array
-    ends: jax.Array
+    outcomes: jax.Array
 
 
 def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
@@ -142,8 +146,8 @@ def three_slow(tables: HandTables, jams: jax.Array, payoffs: jax.Array) -> Slow:
     orders = jnp.stack(
         [(x_first * j[:, None]).sum(2), (x_second * j[:, None]).sum(2)], 2
     )
-    ends = jnp.einsum("bms,oms->bo", orders, jnp.asarray(_ORDER_OF))
-    return Slow(fold, jnp.stack([jam_button, jam_small, jam_big], 1), ends)
+    outcomes = jnp.einsum("bms,oms->bo", orders, jnp.asarray(_ORDER_OF))
+    return Slow(fold, jnp.stack([jam_button, jam_small, jam_big], 1), outcomes)
 
 
 def three(
@@ -182,17 +186,17 @@ def three(
         + slow.jam[:, 0]
     )
     none = ((1 - f) * after_fold.arrives).sum(1)
-    ends = [
-        *(none[:, None], (f * after_fold.alone).sum(1)[:, None], after_fold.ends),
-        *((x * after_jam.alone).sum(1)[:, None], after_jam.ends),
-        *(between.ends, slow.ends),
+    outcomes = [
+        *(none[:, None], (f * after_fold.alone).sum(1)[:, None], after_fold.outcomes),
+        *((x * after_jam.alone).sum(1)[:, None], after_jam.outcomes),
+        *(between.outcomes, slow.outcomes),
     ]
     fold = [slow.fold[:, 0], fold_f, slow.fold[:, 1], fold_fj, fold_jf, slow.fold[:, 2]]
     jam = [
         *(jam_button, jam_f, between.second[1] + slow.jam[:, 1]),
         *(after_fold.second[2], after_jam.second[2], slow.jam[:, 2]),
     ]
-    return Values(jnp.stack(fold, 1), jnp.stack(jam, 1), jnp.concatenate(ends, 1))
+    return Values(jnp.stack(fold, 1), jnp.stack(jam, 1), jnp.concatenate(outcomes, 1))
 
 
 class _Showdown(NamedTuple):
@@ -205,7 +209,7 @@ class _Showdown(NamedTuple):
         the first player.
       first, second: Lists of n arrays [B, C], each player's value of showdowns by the
         first player's cards, and by the second player's.
-      ends: [B, 3], probabilities of the outcomes of showdowns.
+      outcomes: [B, 3], probabilities of the outcomes of showdowns.
     """
 
     arrives: jax.Array
@@ -213,7 +217,7 @@ class _Showdown(NamedTuple):
     facing: jax.Array
     first: list[jax.Array]
     second: list[jax.Array]
-    ends: jax.Array
+    outcomes: jax.Array
 
 
 def _showdown(

@@ -41,12 +41,12 @@ class Stages(NamedTuple):
     """Stages of M states with K offers: our chips after each ending, legal plans.
 
     Attributes:
-      opponent_folds: int [M, 1, 1], our chips after the opponent folds at once.
-      we_fold: int [M, 1, 1], our chips after we fold.
-      quits: int [M, K, 1], our chips after we go in and the opponent quits.
-      shown: int [M, 3, 1, 1], our chips after a tie, a win and a loss of ours.
-      allowed: bool [M, 2 * K + 1, 1], legal plans of the opponent, see `OneSided`.
-      forced: bool [M, 1, 1], our blind took all our chips.
+      opponent_folds: Our chips after the opponent folds at once, int [M, 1, 1].
+      we_fold: Our chips after we fold, int [M, 1, 1].
+      quits: Our chips after we go in and the opponent quits, int [M, K, 1].
+      shown: Our chips after a tie, a win and a loss of ours, int [M, 3, 1, 1].
+      allowed: Legal plans of the opponent, see `OneSided`, bool [M, 2 * K + 1, 1].
+      forced: Our blind took all our chips, bool [M, 1, 1].
     """
 
     opponent_folds: np.ndarray
@@ -70,15 +70,15 @@ class Guarantee(NamedTuple):
     """Value of a push/fold strategy; columns: on the small blind, on the big blind.
 
     Attributes:
-      stacks: int [M], our chips in units.
-      lower: float64 [M, 2], probability of winning the tournament against a best
-        response.
-      upper: float64 [M, 2], upper bound on this probability for all push/fold
-        strategies, from a best response to the opponent's strategy; a called blind that
-        we do not raise counts as lost.
-      gap: float64 [M, 2], upper bound on the gain of an unrestricted strategy.
-      profile: float32 [2 * M, 3 * K + 1, C], strategies of both players, see
-        `OneSided`.
+      stacks: Our chips in units, int [M].
+      lower: Probability of winning the tournament against a best response, float64 [M,
+        2].
+      upper: Upper bound on this probability for all push/fold strategies, from a best
+        response to the opponent's strategy, float64 [M, 2]; a called blind that we do
+        not raise counts as lost.
+      gap: Upper bound on the gain of an unrestricted strategy, float64 [M, 2].
+      profile: Strategies of both players, see `OneSided`, float32 [2 * M, 3 * K + 1,
+        C].
     """
 
     stacks: np.ndarray
@@ -120,7 +120,7 @@ def guarantee(
     steps = STEPS if steps is None else steps
     check_integer(rounds, "rounds", 1)
     check_integer(steps, "steps", 1)
-    check_room(setting)
+    check_size(setting)
     game = OneSided(setting, tables)
     for last in outer.rounds(game, "pi-fp", InnerSettings(steps, steps)):
         if on_round:
@@ -134,7 +134,7 @@ def guarantee(
     return Guarantee(np.arange(1, setting.total), lower, upper, gap, last.profile)
 
 
-def check_room(setting: TournamentSetting) -> None:
+def check_size(setting: TournamentSetting) -> None:
     """Raise an error if `guarantee` does not support a setting.
 
     Raises:

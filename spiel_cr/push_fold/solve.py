@@ -59,11 +59,11 @@ class SolvedTournament(NamedTuple):
 
     Attributes:
       setting: Setting of the tournament, in units of chips.
-      stacks: int [N, n], all states, by position.
-      profile: float32 [N, I, C], probabilities of jamming, see `rules.infosets`.
-      values: float64 [N, n], expected prizes of playing by the profile to the end.
-      gains: float64 [N, n], regret of each player: the gain of the best deviation from
-        the profile by this player alone.
+      stacks: All states, by position, int [N, n].
+      profile: Probabilities of jamming, see `rules.infosets`, float32 [N, I, C].
+      values: Expected prizes of playing by the profile to the end, float64 [N, n].
+      regrets: Regret of each player, float64 [N, n]: the gain of the best deviation
+        from the profile by this player alone.
       rounds: Number of rounds played.
     """
 
@@ -71,7 +71,7 @@ class SolvedTournament(NamedTuple):
     stacks: np.ndarray
     profile: np.ndarray
     values: np.ndarray
-    gains: np.ndarray
+    regrets: np.ndarray
     rounds: int
 
 
@@ -240,9 +240,9 @@ def _solve_level(
     values = game.evaluate(last.profile)
     freer = TournamentGame(setting, engine, rest[1])
     best, _ = outer.best_deviation(freer, last.profile, tolerance=tolerance)
-    gains = np.maximum(best - values, 0)
+    regrets = np.maximum(best - values, 0)
     level = SolvedTournament(
-        setting, game.stacks, last.profile, values, gains, last.number
+        setting, game.stacks, last.profile, values, regrets, last.number
     )
     return level, best
 
@@ -266,15 +266,21 @@ class _RoundCheckpoint(NamedTuple):
         }
 
     def read(self) -> OuterRound | None:
-        """The last round, None if there is none."""
+        """Return the last round, or None if the file does not exist.
+
+        Raises:
+          CorruptFileError: If the file is not a valid checkpoint.
+          ValueError: If the file belongs to another tournament or other settings.
+        """
         if not os.path.exists(self.path):
             return None
         arrays, metadata = storage.load(self.path)
         number = metadata.pop("number", None)
         if metadata != self._identity():
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} belongs to another tournament or "
-                f"other settings; use another path, or delete the file to start again"
+                f"checkpoint={os.fspath(self.path)!r}: the file belongs to another "
+                f"tournament or other settings; use another path, or delete the file "
+                f"to start again"
             )
         try:
             return OuterRound(
@@ -282,11 +288,12 @@ class _RoundCheckpoint(NamedTuple):
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptFileError(
-                f"{os.fspath(self.path)} is not a checkpoint of a tournament"
+                f"checkpoint={os.fspath(self.path)!r}: not a checkpoint of a "
+                f"tournament; use another path, or delete the file to start again"
             ) from error
 
     def write(self, last: OuterRound) -> None:
-        """Writes a round."""
+        """Write a round to the file."""
         arrays = {"profile": last.profile, "values": last.values}
         storage.save(self.path, arrays, {**self._identity(), "number": last.number})
 
@@ -294,8 +301,8 @@ class _RoundCheckpoint(NamedTuple):
 def summary(solution: TournamentSolution) -> dict[str, Any]:
     """Return a JSON-serialisable summary of a solution.
 
-    Values and gains at the start are by position. Gains are also given as a percentage
-    of the first prize, at the start and at the worst state.
+    Values and regrets at the start are by position. Regrets are also given as a
+    percentage of the first prize, at the start and at the worst state.
     """
     level = solution.levels[0]
     setting, start = level.setting, solution.start
@@ -311,9 +318,9 @@ def summary(solution: TournamentSolution) -> dict[str, Any]:
         "rounds": [one.rounds for one in solution.levels],
         "chip_model": chip_model(stacks, prizes).tolist(),
         "values": level.values[start].tolist(),
-        "gains": level.gains[start].tolist(),
-        "gains_percent": (level.gains[start] * percent).tolist(),
-        "worst_gains_percent": (level.gains.max(axis=0) * percent).tolist(),
+        "regrets": level.regrets[start].tolist(),
+        "regrets_percent": (level.regrets[start] * percent).tolist(),
+        "worst_regrets_percent": (level.regrets.max(axis=0) * percent).tolist(),
         "seconds": solution.seconds,
         "jams": {
             describe(before, setting.players): [
@@ -332,9 +339,9 @@ def describe(before: Sequence[bool], players: int) -> str:
 
 
 def save(path: atomic.Path, solution: TournamentSolution) -> None:
-    """Write all states, strategies, values and gains to an .npz file.
+    """Write all states, strategies, values and regrets to an .npz file.
 
-    Arrays are `stacks3`, `profile3`, `values3`, `gains3` for three players, and the
+    Arrays are `stacks3`, `profile3`, `values3`, `regrets3` for three players, and the
     same with 2; the order of classes is that of `hand_classes.class_names`.
 
     Raises:
@@ -343,6 +350,6 @@ def save(path: atomic.Path, solution: TournamentSolution) -> None:
     arrays = {
         f"{name}{level.setting.players}": getattr(level, name)
         for level in solution.levels
-        for name in ("stacks", "profile", "values", "gains")
+        for name in ("stacks", "profile", "values", "regrets")
     }
     storage.save(path, arrays, summary(solution))

@@ -91,14 +91,14 @@ class TournamentGame:
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return values [N, n] of one hand by the profile, and `values` after it."""
         payoffs = self._outcome_values(values)
-        return np.einsum("so,sop->sp", self.engine.ends(profile), payoffs)
+        return np.einsum("so,sop->sp", self.engine.outcomes(profile), payoffs)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Return values [N, n] of playing by the profile to the end, exactly.
 
         They solve a linear system of all states and positions.
         """
-        return self._solve(self.engine.ends(profile))
+        return self._solve(self.engine.outcomes(profile))
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
         """Return values [N, n] of playing by `replies` while the others do not."""
@@ -107,7 +107,7 @@ class TournamentGame:
             mixed = profile.copy()
             infosets = [len(before) == player for before in self.infosets]
             mixed[:, infosets] = replies[:, infosets]
-            ends.append(self.engine.ends(mixed))
+            ends.append(self.engine.outcomes(mixed))
         return self._solve(np.stack(ends, axis=2))
 
     def best_replies(

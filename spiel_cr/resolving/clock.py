@@ -35,7 +35,7 @@ class Statistics:
       moves: Number of decisions.
       solves: Number of solves of subgames, or of targets of a sampling solver.
       iterations: Number of iterations of all solves.
-      late_moves: Number of moves that took longer than `move_ms`.
+      deadline_misses: Number of moves that took longer than `move_ms`.
       max_ms: Time of the longest move in milliseconds.
       compilations: Number of JAX functions compiled since the warm-up.
     """
@@ -43,7 +43,7 @@ class Statistics:
     moves: int = 0
     solves: int = 0
     iterations: int = 0
-    late_moves: int = 0
+    deadline_misses: int = 0
     max_ms: float = 0.0
     compilations: int = 0
 
@@ -75,7 +75,8 @@ def check_budget(
             check_number(milliseconds, name_of_time, "(0, inf)", remedy=remedy)
     if count is None and move_ms is None:
         raise ValueError(
-            f"a {player} player needs a budget: set {name}, move_ms, or both"
+            f"{name}=None: a {player} player needs a budget; set {name}, move_ms, or "
+            f"both"
         )
 
 
@@ -126,13 +127,14 @@ class Clock:
         self.statistics.moves += 1
         self.statistics.max_ms = max(self.statistics.max_ms, elapsed)
         if self._move_ms is not None and elapsed > self._move_ms:
-            self.statistics.late_moves += 1
+            self.statistics.deadline_misses += 1
 
     def deadline(self, solves: int = 1) -> float | None:
-        """Return the deadline of the next of some solves of this move; None: no limit.
+        """Return the deadline of the next solve of this move; None: no limit.
 
         Args:
-          solves: Number of solves that this move still needs.
+          solves: Number of solves that this move still needs. They share the
+            remaining time equally.
         """
         if self._move_ms is None:
             return None
@@ -156,7 +158,7 @@ class Clock:
     def solve(
         self, solver: Solver, deadline: float | None, most: int | None = None
     ) -> Iterator[None]:
-        """Iterate; the block does the rest of the solve.
+        """Run a solver until its deadline, then the rest of the solve in the block.
 
         If other processes use the processor, iterating may end later than planned. The
         next solves then stop earlier.
@@ -211,7 +213,10 @@ def _garbage_waits() -> Iterator[None]:
 
 
 class Cost:
-    """Time in seconds for work on n histories, a + b n, fitted to measurements."""
+    """Estimate of the time in seconds for work on n histories: a + b n.
+
+    The numbers a and b are fitted to measurements.
+    """
 
     def __init__(self) -> None:
         """Start without measurements."""

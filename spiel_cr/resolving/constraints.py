@@ -38,15 +38,15 @@ class BelowLookahead(NamedTuple):
       num_actions: Number of actions at each infoset, int64 [J].
       player_last: The player's last sequence in the tree at each terminal, int64 [T].
       opponent_last: The opponent's last sequence at each terminal, int64 [T].
-      gain: The opponent's utility times the probabilities of chance, and of the player
-        below the tree, float64 [T].
+      payoff: The opponent's utility times the probabilities of chance, and of the
+        player below the tree, float64 [T].
     """
 
     parent: np.ndarray
     num_actions: np.ndarray
     player_last: np.ndarray
     opponent_last: np.ndarray
-    gain: np.ndarray
+    payoff: np.ndarray
 
 
 class OpponentResponses:
@@ -76,13 +76,13 @@ class OpponentResponses:
             ends = ends[~frontier[ends]]
         self._points = Decisions(np.concatenate(parents), np.concatenate(num_actions))
         utility = histories.utility[ends] * (1 if o == 0 else -1)
-        self._gain = histories.chance[ends] * utility
+        self._payoff = histories.chance[ends] * utility
         self._player_last, self._opponent_last = (
             histories.sequence[d.player][ends],
             d.extended[ends],
         )
         if below is not None:
-            self._gain = np.append(self._gain, below.gain)
+            self._payoff = np.append(self._payoff, below.payoff)
             self._player_last = np.append(self._player_last, below.player_last)
             self._opponent_last = np.append(self._opponent_last, below.opponent_last)
         self._rounding = _ROUNDING * float(np.abs(d.tree.histories.utility).max())
@@ -100,7 +100,7 @@ class OpponentResponses:
         reach = reach_from_behaviour(self._d.decisions, behaviour)
         total = np.bincount(
             self._opponent_last,
-            self._gain * reach[self._player_last],
+            self._payoff * reach[self._player_last],
             minlength=self._points.num_sequences,
         )
         values = best_values(self._points, total)

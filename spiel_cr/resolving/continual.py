@@ -125,7 +125,9 @@ def resolve(
     )
 
 
-def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.Need:
+def need_of(
+    wanted: ResolvingConfig, *, locks: bool = False
+) -> representation.FormRequirements:
     """Return the requirements of re-solving on the form of a game.
 
     Args:
@@ -136,7 +138,7 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
     rejected = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
     if refusal := wanted.public_tree_error or (_LOCKS if locks else None):
         rejected[representation.PUBLIC_TREE] = refusal
-    return representation.Need(rejected, observations=True)
+    return representation.FormRequirements(rejected, observations=True)
 
 
 def _resolve_roles(
@@ -160,7 +162,8 @@ def _resolve_roles(
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than those of the average. Measured over
             # many games, this order is better as often as worse, and by more. With the
-            # max-margin gadget the opponent updates first: `GadgetFront.other_first`.
+            # max-margin gadget the opponent updates first:
+            # `other_first`.
             number = len(timings) + 1
             form = forest.form
             if any(rows is not None for rows in locks):

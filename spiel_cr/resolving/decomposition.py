@@ -28,7 +28,7 @@ class Decomposition:
 
     Attributes:
       tree: The game tree.
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       player_layer: Layer of each of i's infosets, from 1, int32 [I of i].
       opens: Whether an infoset's histories are roots of its layer, bool [I of i].
       other_layer: Layer of each of o's infosets, int32 [I of o]; 0 above i's first
@@ -81,7 +81,7 @@ def decompose(tree: GameTree, player: int) -> Decomposition:
 
     Args:
       tree: The game tree.
-      player: i, the re-solving player.
+      player: The re-solving player, i.
 
     Raises:
       UncountableTurnsError: If the opponent does not observe the number of turns,

@@ -3,7 +3,7 @@
   - Infosets of i in the layer follow its empty sequence; payoffs include the reach of
     the root by i and chance.
   - The opponent o first reaches the roots of an augmented infoset through the gadget,
-    see `gadget_fronts.py` (augmented infosets: `decomposition.py`).
+    see `gadget_infosets.py` (augmented infosets: `decomposition.py`).
   - Augmented infosets of the next layer are further infosets of o with a single action:
     they are not decisions, but solvers report values at infosets, and the next
     layer's gadget needs values there.
@@ -23,7 +23,11 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payof
 from spiel_cr.games.sequence_form.layout import SequenceForm, build
 from spiel_cr.games.sequence_form.locking import Rows
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget_fronts import Gadget, GadgetFront, make_front
+from spiel_cr.resolving.gadget_infosets import (
+    Gadget,
+    GadgetInfosets,
+    make_gadget_infosets,
+)
 
 
 class Choices(NamedTuple):
@@ -42,11 +46,11 @@ class Truncation(NamedTuple):
     """The leaves at which a layer's subgames end.
 
     Attributes:
-      histories: Reachable terminals and histories at the cut, except those of
+      histories: Reachable terminals and histories at the depth limit, except those of
         `choices`, int64 [L].
       values: Player 0's utility there, float64 [L].
-      kept: For each player the infosets that are not cut off, bool [I].
-      choices: Histories at the cut where o chooses a value, if any.
+      kept: Mask of the infosets above the depth limit, bool [I], for each player.
+      choices: Histories at the depth limit where o chooses a value, if any.
     """
 
     histories: np.ndarray
@@ -70,7 +74,7 @@ class Forest:
         int32 [k].
       next_augmented: Augmented infosets of the next layer, o's last infosets, int32
         [n].
-      front: The gadget: o's first infosets.
+      gadget_infosets: The gadget: o's first infosets.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -79,12 +83,12 @@ class Forest:
     augmented: np.ndarray
     other: np.ndarray
     next_augmented: np.ndarray
-    front: GadgetFront
+    gadget_infosets: GadgetInfosets
 
     @property
     def other_first(self) -> bool:
         """Whether o updates before i."""
-        return self.front.other_first
+        return self.gadget_infosets.other_first
 
     @functools.cached_property
     def form(self) -> SequenceForm:
@@ -100,7 +104,7 @@ class Forest:
                 continue
             inside, first = self.infosets, 1
             if player != d.player:
-                inside, first = self.other, 1 + self.front.num_sequences
+                inside, first = self.other, 1 + self.gadget_infosets.num_sequences
             owner = d.tree.infosets[player].decisions.owner[1:]
             kept = game_row[1:][np.isin(owner, inside)]
             row = np.full(self.decisions[player].num_sequences, np.nan)
@@ -141,7 +145,7 @@ def build_forest(
     full_game = layer == 1 if full_game is None else full_game
     inside = _inside(d, layer, full_game, truncation)
     infosets, augmented = inside.infosets, inside.augmented
-    front = make_front(gadget, d.augmented_subgame[augmented])
+    gadget_infosets = make_gadget_infosets(gadget, d.augmented_subgame[augmented])
     player_decisions = d.tree.infosets[i].decisions
     player_sequence = renumbered_sequences(player_decisions, infosets)
     player_side = Decisions(
@@ -149,7 +153,7 @@ def build_forest(
         player_decisions.num_actions[infosets],
     )
     other_side, ends, utility, columns = _opponent_side(
-        d, layer, inside, front, truncation
+        d, layer, inside, gadget_infosets, truncation
     )
     all_ends = d.tree.histories.sequence[i][ends]
     player_ends = player_sequence[all_ends]
@@ -161,14 +165,14 @@ def build_forest(
         tops = top_infosets(player_side)[player_side.owner[player_ends[acted]]]
         root_reach[acted] = reach_above(d, infosets, player_reach)[tops]
         weights = root_reach * weights
-    sign = front.sign if i == 1 else -front.sign
+    sign = gadget_infosets.sign if i == 1 else -gadget_infosets.sign
     decisions, payoffs = _in_order(
         i,
         (player_side, np.append(player_ends, np.zeros(len(augmented), np.int32))),
-        (other_side, np.append(columns, front.paying)),
+        (other_side, np.append(columns, gadget_infosets.paying)),
         np.append(weights * utility, sign * opponent_values[augmented]),
     )
-    return Forest(decisions, payoffs, *inside, front)
+    return Forest(decisions, payoffs, *inside, gadget_infosets)
 
 
 class _Inside(NamedTuple):
@@ -204,7 +208,7 @@ def _opponent_side(
     d: Decomposition,
     layer: int,
     inside: _Inside,
-    front: GadgetFront,
+    gadget_infosets: GadgetInfosets,
     truncation: Truncation | None,
 ) -> tuple[Decisions, np.ndarray, np.ndarray, np.ndarray]:
     """Return o's side of a forest, and its histories with payoffs.
@@ -222,11 +226,11 @@ def _opponent_side(
         chosen_at = _augmented_at(d, choices.histories)
         points, k = np.unique(chosen_at), choices.values.shape[1]
     decisions = d.tree.infosets[1 - d.player].decisions
-    count, before = decisions.num_sequences, front.num_sequences
+    count, before = decisions.num_sequences, gadget_infosets.num_sequences
     extended = np.zeros(count + len(d.augmented_layer), np.int32)
     number = renumbered_sequences(decisions, other)
     extended[:count] = np.where(number > 0, number + before, 0)
-    extended[count + augmented] = front.entering
+    extended[count + augmented] = gadget_infosets.entering
     first_choice = 1 + before + int(decisions.num_actions[other].sum())
     last = first_choice + k * len(points)
     extended[count + next_augmented] = last + np.arange(len(next_augmented))
@@ -237,13 +241,13 @@ def _opponent_side(
             passed = np.flatnonzero(d.augmented_layer == passed_layer)
             extended[count + passed] = extended[d.augmented_parent[passed]]
     parents = [
-        np.zeros(len(front.num_actions), np.int32),
+        np.zeros(len(gadget_infosets.num_actions), np.int32),
         extended[d.other_parent[other]],
         extended[count + points],
         extended[d.augmented_parent[next_augmented]],
     ]
     num_actions = [
-        front.num_actions,
+        gadget_infosets.num_actions,
         decisions.num_actions[other],
         np.full(len(points), k, np.int32),
         np.ones(len(next_augmented), np.int32),
@@ -274,7 +278,7 @@ def _in_order(
     """Return both players' decisions and the payoffs, in the order of players.
 
     Args:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       player_side, opponent_side: Decisions of i and of o, and the sequences that lead
         to payoffs, int32 [n].
       values: Player 0's utility, float64 [n].

@@ -19,7 +19,7 @@ from spiel_cr.policies.best_responses import best_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Truncation, build_forest, top_infosets
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 
 
 class Subgame(NamedTuple):
@@ -63,7 +63,7 @@ class GadgetGame(NamedTuple):
       form: The gadget game.
       subgame: The subgame whose numbers it uses.
       first: The player that updates first in alternating updates, see
-        `GadgetFront.other_first`.
+        `GadgetInfosets.other_first`.
     """
 
     form: SequenceForm
@@ -75,9 +75,9 @@ class Layer(Mapping[int, Subgame]):
     """Subgames of one layer by number, each cut out at its first use.
 
     Attributes:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       capacity: Padded shapes in which each of the subgames fits.
-      widest: The first subgame with the most augmented infosets of the next layer.
+      largest: The first subgame with the most augmented infosets of the next layer.
     """
 
     def __init__(
@@ -108,14 +108,16 @@ class Layer(Mapping[int, Subgame]):
         player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
         subgames = d.player_subgame[forest.infosets] if count else None
         self._side = ForestSide(decisions, subgames)
-        other_side = ForestSide(other, forest.front.subgames if count else None)
+        other_side = ForestSide(
+            other, forest.gadget_infosets.subgames if count else None
+        )
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
             # Every sequence of o except the empty one follows the gadget.
             labels = other_side.labels[other_side.owner[other_ends]]
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
         self._paid_at = np.full(other.num_sequences, -1, np.int32)
-        self._paid_at[forest.front.paying] = np.arange(count)
+        self._paid_at[forest.gadget_infosets.paying] = np.arange(count)
         self._other_side, self._ends = other_side, (player_ends, other_ends)
         self._payoffs = Groups(labels)
         fragments = (self._side.groups, other_side.groups, self._payoffs)
@@ -128,7 +130,7 @@ class Layer(Mapping[int, Subgame]):
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
         last = other_side.labels[len(other) - len(forest.next_augmented) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
-        self.widest = int(numbers[widths[numbers].argmax()])
+        self.largest = int(numbers[widths[numbers].argmax()])
 
     def __len__(self) -> int:
         return len(self._subgames)
@@ -155,7 +157,7 @@ class Layer(Mapping[int, Subgame]):
           opponent_values: o's counterfactual values at the subgame's augmented
             infosets, float64 [g].
         """
-        subgame, front = self[number], self._forest.front
+        subgame, infosets = self[number], self._forest.gadget_infosets
         constant = subgame.root < 0
         factor = np.where(
             constant, 1.0, np.append(or_ones(player_reach), 1)[subgame.root]
@@ -164,7 +166,7 @@ class Layer(Mapping[int, Subgame]):
             factor[constant] = opponent_values[subgame.paid_at]
         payoffs = Payoffs(subgame.rows, subgame.columns, subgame.base * factor)
         form = build(subgame.decisions, payoffs, capacity=self.capacity)
-        return GadgetGame(form, subgame, self.player ^ front.other_first)
+        return GadgetGame(form, subgame, self.player ^ infosets.other_first)
 
     def _cut(self, number: int) -> Subgame:
         forest, side, other_side = self._forest, self._side, self._other_side
@@ -209,8 +211,9 @@ def best_response_values(
 
     Args:
       subgame: The subgame.
-      player: i, the re-solving player.
-      player_reach: As in `Layer.game`, float64 [r].
+      player: The re-solving player, i.
+      player_reach: Average reach of i at the subgame's roots, float64 [r], as in
+        `Layer.game`.
       behaviour: Action probabilities of i, float64 [S of i in the subgame].
 
     Returns:
@@ -245,7 +248,13 @@ class ForestSide:
     """
 
     def __init__(self, decisions: Decisions, subgame_of: np.ndarray | None) -> None:
-        """Assign infosets to subgames, given those of the first level, or to one."""
+        """Assign infosets to subgames.
+
+        Args:
+          decisions: The player's decision points in the forest.
+          subgame_of: Subgame of each infoset of the first level, int32. None: the
+            forest is one subgame, with the number 0.
+        """
         self.decisions, self.top = decisions, top_infosets(decisions)
         self.owner, self._first = decisions.owner, decisions.first_sequence
         self.labels = np.zeros(len(decisions), np.int32)
@@ -254,13 +263,15 @@ class ForestSide:
         self.groups = Groups(self.labels)
 
     def restrict(
-        self, kept: np.ndarray, ends: np.ndarray
+        self, kept: np.ndarray, sequences: np.ndarray
     ) -> tuple[Decisions, np.ndarray]:
         """Return some infosets, renumbered, and some of their sequences, int32."""
         counts = self.decisions.num_actions[kept]
         used = np.append(0, ranges(self._first[kept], counts))
         parents = np.searchsorted(used, self.decisions.parent[kept]).astype(np.int32)
-        return Decisions(parents, counts), np.searchsorted(used, ends).astype(np.int32)
+        return Decisions(parents, counts), np.searchsorted(used, sequences).astype(
+            np.int32
+        )
 
 
 def _capacity(side: ForestSide, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:

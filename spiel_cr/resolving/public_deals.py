@@ -7,8 +7,8 @@ import numpy as np
 from spiel_cr.common.arrays import Groups
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
     HandMatrix,
-    Hands,
     PayoffMatrix,
     SparseMatrix,
 )
@@ -22,8 +22,8 @@ class BoardDeal(NamedTuple):
 
     Attributes:
       first: First round of the subgame, which the subgame counts as round 0.
-      signals: Private states of each player in each round from `first`, as numbers of
-        the complete game, int32, ascending.
+      private_states: Private states of each player in each round from `first`, as
+        numbers of the complete game, int32, ascending.
       parents: Private state of the round before, as in `PublicTreeGame`, in the deal's
         numbers.
       payoff_matrices: Payoff matrices of these rounds, in the deal's numbers.
@@ -32,7 +32,7 @@ class BoardDeal(NamedTuple):
     """
 
     first: int
-    signals: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    private_states: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     payoff_matrices: tuple[PayoffMatrix, ...]
     number: np.ndarray
@@ -82,7 +82,7 @@ class BoardDeals:
         game, labels = self._d.game, self._d.boards[round]
         if round == 0 and all((label == board).all() for label in labels):
             return self.whole
-        signals, parents, places = [], [], []
+        private_states, parents, places = [], [], []
         for player in range(2):
             kept = [np.flatnonzero(labels[player] == board).astype(np.int32)]
             above = [np.zeros(len(kept[0]), np.int32)]
@@ -91,7 +91,7 @@ class BoardDeals:
                 kept.append(np.flatnonzero(place[-1][parent] >= 0).astype(np.int32))
                 above.append(place[-1][parent[kept[-1]]])
                 place.append(_numbered(kept[-1], len(parent)))
-            signals.append(tuple(kept))
+            private_states.append(tuple(kept))
             parents.append(tuple(above))
             places.append(place)
         payoff_matrices: list[PayoffMatrix] = []
@@ -102,12 +102,12 @@ class BoardDeals:
             later = matrix.round - round
             number[k] = len(payoff_matrices)
             both = places[0][later], places[1][later]
-            shape = len(signals[0][later]), len(signals[1][later])
+            shape = len(private_states[0][later]), len(private_states[1][later])
             payoff_matrices.append(
                 self._entries(round, k).of(board, later, both, shape)
             )
         return BoardDeal(
-            *(round, (signals[0], signals[1]), (parents[0], parents[1])),
+            *(round, (private_states[0], private_states[1]), (parents[0], parents[1])),
             *(tuple(payoff_matrices), number),
         )
 
@@ -137,7 +137,7 @@ class _Sorted:
         self._matrix = matrix
         if isinstance(matrix, HandMatrix):
             self._hands = [
-                (hands, Groups(label[hands.signal]))
+                (hands, Groups(label[hands.private_state]))
                 for hands, label in zip(matrix.hands, labels, strict=True)
             ]
         else:
@@ -171,9 +171,9 @@ class _Sorted:
         return SparseMatrix(round, shape, entries)
 
 
-def _pick(hands: Hands, kept: np.ndarray, place: np.ndarray) -> Hands:
-    picked = Hands(*(field[kept] for field in hands))
-    return picked._replace(signal=place[picked.signal])
+def _pick(hands: BoardHands, kept: np.ndarray, place: np.ndarray) -> BoardHands:
+    picked = BoardHands(*(field[kept] for field in hands))
+    return picked._replace(private_state=place[picked.private_state])
 
 
 def _numbered(kept: np.ndarray, count: int) -> np.ndarray:

@@ -28,7 +28,7 @@ class PublicDecomposition:
 
     Attributes:
       game: The public-tree game.
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       player_layer: Layer of each of i's infosets, from 1, int32 [I of i].
       layer: Layer of each public node, 0 above i's first decision, int32 [P].
       roots: Public nodes of i, ascending, int32 [R]: the roots of all layers.
@@ -71,7 +71,7 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
 
     Args:
       game: The public-tree game.
-      player: i, the re-solving player.
+      player: The re-solving player, i.
     """
     betting = game.betting
     acts = betting.player == player
@@ -114,8 +114,14 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
             second = counts[0] + second
             if isinstance(matrix, HandMatrix):
                 # Hands are linked to their board, because pairs would be too many.
-                for hands, signals in zip(matrix.hands, (first, second), strict=True):
-                    links.append(np.stack([signals[hands.signal], size + hands.board]))
+                for hands, private_states in zip(
+                    matrix.hands, (first, second), strict=True
+                ):
+                    links.append(
+                        np.stack(
+                            [private_states[hands.private_state], size + hands.board]
+                        )
+                    )
                 size += 1 + max(int(h.board.max(initial=-1)) for h in matrix.hands)
             else:
                 pairs = matrix.coordinates()

@@ -20,7 +20,7 @@ import numpy as np
 from spiel_cr.games.public_tree.form import build
 from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.resolving.gadget_fronts import make_front
+from spiel_cr.resolving.gadget_infosets import make_gadget_infosets
 from spiel_cr.resolving.public_deals import BoardDeal, full_deal
 from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
@@ -30,7 +30,7 @@ class PublicSubgame:
     """Public nodes at and below some roots, as a game without weights and old values.
 
     Attributes:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       sides: Public decisions of each player, in the order of players. Those of o are
         the gadget's (one in front of each root), its own, and those in front of the
         roots of the next layer; the first layer has no gadget.
@@ -85,7 +85,7 @@ class PublicSubgame:
         counts = deal.num_private_states(o)[self.root_round]
         terminate = Constants(
             o,
-            make_front("cfrd", self.root_round).paying,
+            make_gadget_infosets("cfrd", self.root_round).paying,
             np.split(opponent_values, np.cumsum(counts)[:-1]),
         )
         weights = self._weights(player_reach)
@@ -280,14 +280,14 @@ def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
     """Number both players' sequences, and follow them down from the tops."""
     betting, i = d.game.betting, d.player
     passed, further = nodes.passed, nodes.next_roots
-    front = make_front("cfrd", passed)
+    infosets = make_gadget_infosets("cfrd", passed)
     first_player = np.zeros(len(betting), np.int32)
     first_player[nodes.player] = _first_sequences(
         d.game.betting.num_actions[nodes.player]
     )
     num_actions = np.concatenate(
         [
-            front.num_actions,
+            infosets.num_actions,
             d.game.betting.num_actions[nodes.opponent],
             np.ones(len(further), np.int32),
         ]
@@ -296,7 +296,7 @@ def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
     first_other, passing = np.zeros((2, len(betting)), np.int32)
     first_other[nodes.opponent] = first[len(passed) :][: len(nodes.opponent)]
     # o's sequence after the gadget's or passed infoset in front of a node, if any.
-    passing[passed] = front.entering
+    passing[passed] = infosets.entering
     passing[further] = first[len(first) - len(further) :]
     player, above, behind = np.zeros((3, len(betting)), np.int32)
     behind[nodes.tops] = np.arange(len(nodes.tops))
@@ -372,7 +372,7 @@ def _infosets(
     """Return numbers of a player's (augmented) infosets at some of `d.roots`, int32."""
     rounds = d.game.betting.round[d.roots[roots]] - deal.first
     fragments = [
-        first[root] + deal.signals[player][number]
+        first[root] + deal.private_states[player][number]
         for root, number in zip(roots, rounds, strict=True)
     ]
     return np.concatenate(fragments or [np.zeros(0, np.int32)]).astype(np.int32)
@@ -381,8 +381,8 @@ def _infosets(
 def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: BoardDeal) -> np.ndarray:
     """Number the subgame (root and board) of each infoset of i at roots, int32."""
     labels = [
-        d.boards[deal.first + number][d.player][signals]
-        for number, signals in enumerate(deal.signals[d.player])
+        d.boards[deal.first + number][d.player][private_states]
+        for number, private_states in enumerate(deal.private_states[d.player])
     ]
     width = 1 + max(int(label.max(initial=0)) for label in labels)
     rounds = d.game.betting.round[d.roots[roots]] - deal.first

@@ -75,7 +75,7 @@ class PublicSubgames:
 
     Attributes:
       game: The game.
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       decomposition: Layers of i.
     """
 
@@ -122,7 +122,7 @@ class PublicSubgames:
                 f"{state.legal_actions()}, not those of {self.game.game}, {actions}; "
                 f"the bot was made for another game"
             )
-        return (node, self.game.reader.signal(state, self.player)), actions
+        return (node, self.game.reader.private_state(state, self.player)), actions
 
     def opens(self, decision: _Decision) -> bool:
         """See `Subgames`; every public node of the player is a root."""
@@ -130,19 +130,19 @@ class PublicSubgames:
 
     def strategy(self, memory: PublicMemory, decision: _Decision) -> np.ndarray:
         """See `Subgames`."""
-        node, signal = decision
-        return self._strategy_at(memory, node)[signal].copy()
+        node, private_state = decision
+        return self._strategy_at(memory, node)[private_state].copy()
 
     def subgames_to(self, decision: _Decision) -> list[PublicSubgameId]:
         """See `Subgames`."""
-        node, signal = decision
+        node, private_state = decision
         d, betting = self.decomposition, self.game.betting
         round_ = int(betting.round[node])
         ids = []
         while d.layer[node] > 1:
             if betting.player[node] == self.player:
                 above = int(betting.round[node])
-                then = self.game.ancestors(self.player, round_, above)[signal]
+                then = self.game.ancestors(self.player, round_, above)[private_state]
                 board = int(d.boards[above][self.player][then])
                 ids.append(PublicSubgameId(int(d.layer[node]), node, board))
             node = int(betting.parent[node])
@@ -175,7 +175,9 @@ class PublicSubgames:
                 for player in range(2)
                 for leaf in jax.tree.leaves(make_operator(matrix, player))
             ]
-            counts = [len(s) for signals in deal.signals for s in signals]
+            counts = [
+                len(s) for private_states in deal.private_states for s in private_states
+            ]
             sizes.setdefault((*counts, *shapes), board)
         return sizes
 
@@ -195,9 +197,9 @@ class PublicSubgames:
             roots = np.searchsorted(d.roots, [subgame_id.node])
             strategy_at = functools.partial(self._strategy_at, memory)
             reach = self.game.reach_at(self.player, subgame_id.node, strategy_at)
-            player_reach = reach[deal.signals[self.player][0]]
+            player_reach = reach[deal.private_states[self.player][0]]
             values = self._values_at(memory, subgame_id.node)
-            opponent_values = values[deal.signals[1 - self.player][0]]
+            opponent_values = values[deal.private_states[1 - self.player][0]]
         subgame = cut_public(d, subgame_id.layer, roots, deal)
         form = subgame.form(player_reach, opponent_values)
         solver = full_width_solver(form, self._algorithm, self._config, self.player)
@@ -228,25 +230,33 @@ class PublicSubgames:
         subgame: PublicSubgame,
         solver: Solver,
     ) -> None:
-        """Store i's strategy at the roots, and o's values above the next roots."""
+        """Store the solution of a subgame that later solves of the match need.
+
+        Args:
+          memory: Memory of the match, which is changed: i's strategy at the roots, and
+            o's counterfactual values at the roots of the next layer.
+          subgame_id: Identification of the subgame.
+          subgame: The subgame.
+          solver: Solver after the solve.
+        """
         d, betting, deal = self.decomposition, self.game.betting, subgame.deal
         i, o = self.player, 1 - self.player
         behaviour = solver.average_behaviour(i)
         begin = 1
         for node in subgame.player_nodes.tolist():
-            signals = deal.signals[i][betting.round[node] - deal.first]
+            private_states = deal.private_states[i][betting.round[node] - deal.first]
             actions = int(betting.num_actions[node])
-            end = begin + len(signals) * actions
+            end = begin + len(private_states) * actions
             if d.layer[node] == subgame_id.layer:
                 resolved = self._strategy_at(memory, node).copy()
-                resolved[signals] = behaviour[begin:end].reshape(-1, actions)
+                resolved[private_states] = behaviour[begin:end].reshape(-1, actions)
                 memory.strategy[node] = resolved
             begin = end
         values = solver.infoset_values(o)
         begin = len(values) - len(subgame.next_augmented)
         for node in subgame.next_roots.tolist():
-            signals = deal.signals[o][betting.round[node] - deal.first]
+            private_states = deal.private_states[o][betting.round[node] - deal.first]
             node_values = self._values_at(memory, node).copy()
-            node_values[signals] = values[begin : begin + len(signals)]
+            node_values[private_states] = values[begin : begin + len(private_states)]
             memory.opponent_values[node] = node_values
-            begin += len(signals)
+            begin += len(private_states)

@@ -50,7 +50,7 @@ class Resolver:
     """Re-solves for one player of a game, with or without a time limit.
 
     Attributes:
-      player: i, the re-solving player.
+      player: The re-solving player, i.
       config: Settings of re-solving.
       subgames: Subgames of the game.
     """
@@ -120,7 +120,7 @@ class Resolver:
         Returns:
           Probabilities, float64 [A], in the order of the decision's actions.
         """
-        programs = _programs()
+        compilations = _compilations()
         with self._clock.move():
             ids = self.subgames.subgames_to(decision)
             needed = [
@@ -134,7 +134,7 @@ class Resolver:
                 if subgame_id == ids[-1]:
                     with self._clock.solve(solve.solver, self._clock.deadline()):
                         solve.remember()
-        self.statistics.compilations += _programs() - programs
+        self.statistics.compilations += _compilations() - compilations
         return self.subgames.strategy(match.memory, decision)
 
     def _warm_up(self, group: str, ids: Sequence[SubgameId]) -> None:
@@ -167,5 +167,5 @@ class Resolver:
             solve.remember()
 
 
-def _programs() -> int:
-    return cfr.programs() + subgame_sampling.programs()
+def _compilations() -> int:
+    return cfr.compilations() + subgame_sampling.compilations()

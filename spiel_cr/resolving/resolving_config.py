@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from spiel_cr.common.checks import check_choice
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import check_budget
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead, is_fixed
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.automatic import OF_SUBGAMES
@@ -31,7 +31,8 @@ class ResolvingConfig:
       move_ms: Time limit per move in milliseconds. If None, there is no limit.
       init_ms: Time limit in milliseconds for solving the game before the first move. If
         None, as long as the iterations take, or the time of ten moves.
-      gadget: Gadget game that keeps the opponent from gaining, see `gadget_fronts.py`.
+      gadget: Gadget game that keeps the opponent from gaining, see
+        `gadget_infosets.py`.
       values: Opponent's values at the next layer's augmented infosets: "iterates", the
         mean over the iterates (sampling solvers estimate it without bias), or
         "best_response", those of a best response to the average strategy. If None,
@@ -43,6 +44,11 @@ class ResolvingConfig:
         end where chance moves after a decision.
       leaf: Value of a history at which the lookahead ends, see `leaf_strings.LEAVES`.
         If None, "uniform". Continuations require values of the iterates.
+      target: Whether a sampling solver starts a share `delta` of its trajectories at
+        the player's current infoset, and not at all roots of the subgame (the targeting
+        of Lisý et al. 2015 in re-solved subgames; Schlindenbuch 2019). Estimates stay
+        unbiased; the rest of the subgame, which the constraints depend on, is sampled
+        less (docs/explanation/resolving.md).
 
     Example:
       >>> import spiel_cr
@@ -61,6 +67,7 @@ class ResolvingConfig:
     depth: int | None = None
     depth_unit: DepthUnit = "moves"
     leaf: str | HistoryValues | None = None
+    target: bool = False
 
     def __post_init__(self) -> None:
         self._check_solver()
@@ -118,7 +125,7 @@ class ResolvingConfig:
     @property
     def match_only(self) -> list[str]:
         """Changed settings that only players in a match have."""
-        return self.changed("move_ms", "init_ms", "values")
+        return self.changed("move_ms", "init_ms", "values", "target")
 
     @property
     def is_exact(self) -> bool:
@@ -127,10 +134,20 @@ class ResolvingConfig:
 
     def _check_solver(self) -> None:
         """Raise ValueError if the sampler of subgames does not support a setting."""
-        if (sampled := self.sampled) is None:
+        check_choice(self.target, "target", (True, False))
+        sampled = self.sampled
+        if self.target and not (sampled and sampled.delta):
+            raise ValueError(
+                f"target=True: solver={self.solver!r} has no targeted trajectories; "
+                f"leave target out, or use outcome sampling with a positive delta, "
+                f"such as solver='os-mccfr'"
+            )
+        if sampled is None:
             return
         scheme = [] if sampled.scheme == "outcome" else [f"scheme={sampled.scheme!r}"]
-        for setting in scheme + sampled.simulated_only:
+        custom = [f"a function as {name}" for name in sampled.user_functions]
+        custom += ["a custom rule"] if sampled.rule.custom else []
+        for setting in scheme + sampled.simulated_only + custom:
             raise ValueError(
                 f"solver={self.solver!r} has {setting}; re-solving supports only "
                 f"full-width solvers and outcome sampling: use one such as cfr+ or "
@@ -192,7 +209,8 @@ def full_game_settings(
     )
     if algorithm.iterations is None:
         raise ValueError(
-            "iterations=None: re-solving a complete game needs a number of iterations"
+            "iterations=None: a complete game cannot be re-solved with a time limit "
+            "only; set the number of iterations of each solve"
         )
     find(algorithm.solver, "solver", (CFR,))
     return algorithm

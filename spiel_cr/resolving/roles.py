@@ -21,7 +21,7 @@ from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest, top_infosets
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.public_decomposition import (
     PublicDecomposition,

@@ -1,11 +1,11 @@
-"""Subgames of a layer as sampled solvers take them, padded to common shapes.
+"""Subgames of a layer as padded tables for sampling solvers.
 
-A `SampledLayer` sorts the histories of a layer by subgame once. A subgame that a match
-meets is cut out, laid out in tables (`subgame_sampling.SubgameTree`), and filled with
-what the match decided: the player's reach of the roots and the opponent's values at its
-augmented infosets. What a solve costs depends on the subgame's shape alone. All
-subgames of a layer share a shape, and small layers share it with the layer above, since
-every shape is a program to compile.
+A `SampledLayer` sorts the histories of a layer by subgame once. When a match reaches a
+subgame, its tables are built (`subgame_sampling.SubgameTree`) and completed with the
+values of the match: the player's reach of the roots and the opponent's values at its
+augmented infosets. The cost of a solve depends only on the subgame's shape. All
+subgames of a layer have one shape, and small layers share the shape of the layer above,
+because each shape requires one compilation.
 """
 
 import dataclasses
@@ -25,25 +25,31 @@ from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.layer_subgames import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.cfr.solver import Program, Solver
+from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions
 from spiel_cr.solvers.mccfr.sample_tree import SampleLevel, balance
 
 _DTYPE = np.float32
-# A layer takes over the shape of the one above if that has at most so many histories,
-# where tables cost less than trajectories, or at most so many times its own.
+# A layer shares the shape of the layer above if that shape has at most this number of
+# histories (then tables cost less than trajectories), or is at most this many times as
+# large as its own.
 _SMALL_HISTORIES = 4096
 _SMALL_RATIO = 4
-# Bytes of tables of subgames that a layer keeps.
+# Maximum size in bytes of the cached tables of a layer.
 _KEPT_BYTES = 1 << 26
 
 
 class SubgameShape(NamedTuple):
     """Sizes of a `SubgameTree`, and the number of depths of its random points.
 
+    The first four sizes include the place for "none".
+
     Attributes:
-      histories, rows, roots, below: N, R, K and G, places for "none" included.
-      width: A.
-      depths: D.
+      histories: Number of histories, N.
+      rows: Number of table rows, R.
+      roots: Number of roots, K.
+      below: Number of augmented infosets of the next layer, G.
+      width: Largest number of actions or outcomes, A.
+      depths: Largest number of actions from a root to the end, D.
     """
 
     histories: int
@@ -63,10 +69,12 @@ class SampledSolve:
     """A solve of one subgame by sampling.
 
     Attributes:
-      solver: The solver; its strategies are read by this class instead.
+      solver: The solver. Its strategies are read through this class, not through its
+        own methods.
       actions: Number of actions of each of i's infosets, int32 [m].
       below: Number of augmented infosets of the next layer.
-      unit: Unit of the state's values.
+      unit: Factor from the values of the solver's state to counterfactual values in the
+        game's units.
     """
 
     solver: Solver
@@ -85,11 +93,11 @@ class SampledSolve:
         return average.T[legal.T]
 
     def opponent_values(self) -> np.ndarray:
-        """Return o's mean values under the iterates at augmented infosets below,
-        float64 [n].
+        """Return o's mean values under the iterates at the next augmented infosets.
 
-        They are counterfactual values in the game's units, in the order of
-        `Subgame.next_augmented`.
+        Returns:
+          Counterfactual values in o's utility and in the game's units, in the order of
+          `Subgame.next_augmented`, float64 [n].
         """
         return self.unit * np.asarray(self._state.values, np.float64)[: self.below]
 
@@ -99,16 +107,16 @@ class SampledSolve:
 
 
 class _SharedTables(NamedTuple):
-    """Data of the game for all layers; N histories.
+    """Data of the game that all layers share; N histories.
 
     Attributes:
       decomposition: Layers and subgames.
       config: Settings of the sampler.
-      counts: Number of children, int64 [N].
-      first: The first child, int64 [N].
+      counts: Number of children of each history, int64 [N].
+      first: First child of each history, int64 [N]; meaningless at terminals.
       augmented: o's augmented infoset at roots of layers, int32 [N]; -1 elsewhere.
-      explore: Exploration of trajectories for each player, float64 [S].
-      scale: Largest |utility|; 1 if all are zero.
+      explore: Strategy of each player with which trajectories explore, float64 [S].
+      scale: Largest absolute utility, by which utilities are divided; 1 if all are 0.
     """
 
     decomposition: Decomposition
@@ -173,9 +181,10 @@ class SampledLayer:
         player_reach: np.ndarray,
         opponent_values: np.ndarray,
         *,
+        target: int | None,
         seed: int,
     ) -> SampledSolve:
-        """Begin to solve one subgame.
+        """Prepare a solve of one subgame, with the values of a match.
 
         Args:
           number: Number of the subgame.
@@ -184,11 +193,19 @@ class SampledLayer:
             zero throughout, all roots have equal weight.
           opponent_values: o's counterfactual values at its augmented infosets, float64
             [g].
+          target: i's infoset, among the roots, that trajectories are targeted at; -1:
+            no infoset of this subgame. None: no targeting.
           seed: Seed for all random choices.
         """
         tree = self._tables(number, subgame)
         nodes = self._groups.of(number)
         tree, mass = self._fill(tree, nodes, subgame, player_reach, opponent_values)
+        if target is not None:
+            # Without an infoset, too: a mask of a match must not cause a compilation.
+            infosets = self._d.tree.histories.infoset[nodes[self._starts(nodes)]]
+            is_target = (infosets == target) & (target >= 0)
+            mask = _padded(is_target, self.shape.roots, 0, bool)
+            tree = tree._replace(target=mask)  # type: ignore[arg-type]
         shape, config = self.shape, self._shared.config
         problem = subgame_sampling.SubgameProblem(
             tree, _points(shape.depths + 1, config.batch)
@@ -198,7 +215,7 @@ class SampledLayer:
             self._d.tree.sequence_form,
             problem,
             state,
-            Program(subgame_sampling.program(), config, np.dtype(_DTYPE)),
+            SolverFunctions(subgame_sampling.jitted_run(), config, np.dtype(_DTYPE)),
         )
         decisions = self._d.tree.infosets[self._d.player].decisions
         return SampledSolve(
@@ -209,9 +226,7 @@ class SampledLayer:
         )
 
     def _tables(self, number: int, subgame: Subgame) -> SubgameTree:
-        """Return the tables of a subgame; the last ones are kept, within a memory
-        limit.
-        """
+        """Return the tables of a subgame; recent ones are cached up to a size limit."""
         tree = self._kept_trees.pop(number, None)
         if tree is None:
             tree = self._cut(number, subgame)
@@ -223,8 +238,11 @@ class SampledLayer:
         return tree
 
     def _label(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the subgame of each history, -1 above, and moves since its root,
-        int32.
+        """Return where each history is in this layer.
+
+        Returns:
+          The subgame of each history, int32 [N], -1 above the layer; and the number of
+          moves since its root, int32 [N].
         """
         d, histories = self._d, self._d.tree.histories
         label = np.full(len(histories), -1, np.int32)
@@ -332,6 +350,7 @@ class SampledLayer:
             "resolving": np.int32(d.player),
             "depths": np.int32(self._moves[nodes].max()),
             "levels": np.int32(self._levels),
+            "target": None,
         }
         return SubgameTree(**columns)
 
@@ -355,8 +374,9 @@ class SampledLayer:
         return np.where(further, place, self.shape.below - 1)
 
     def _parents(self, subgame: Subgame) -> np.ndarray:
-        """Return i's last entry before each of its infosets, int64 [m], see
-        `SubgameTree`.
+        """Return i's last table entry before each of its infosets, int64 [m].
+
+        `SubgameTree.parent` describes the entries.
         """
         decisions = self._d.tree.infosets[self._d.player].decisions
         shape, sequence = self.shape, decisions.parent[subgame.infosets]
@@ -374,7 +394,19 @@ class SampledLayer:
         player_reach: np.ndarray,
         opponent_values: np.ndarray,
     ) -> tuple[SubgameTree, float]:
-        """Add the values of a match; return also the total reach of all roots."""
+        """Add the values of a match to the tables.
+
+        Args:
+          tree: Tables of the subgame.
+          nodes: Histories of the subgame, int64 [n].
+          subgame: The subgame.
+          player_reach: Average reach of i at the subgame's roots, float64 [r].
+          opponent_values: Counterfactual values of o at the subgame's augmented
+            infosets, float64 [g].
+
+        Returns:
+          The tables, and the total reach of all roots by chance and i.
+        """
         share = np.zeros(self.shape.roots, _DTYPE)
         terminate = np.zeros(self.shape.roots, _DTYPE)
         if self._number == 1:
@@ -414,7 +446,7 @@ def sampled_layers(
 
 
 def _together(shapes: Sequence[SubgameShape]) -> Iterator[list[int]]:
-    """Yield numbers of layers that share a compiled function, from the top."""
+    """Yield lists of layer numbers, from the top, that share a compiled function."""
     group: list[int] = []
     for k, shape in enumerate(shapes):
         if group:
@@ -434,7 +466,11 @@ def _roots(d: Decomposition, number: int) -> np.ndarray:
 
 
 def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row and the number of each action, for rows with counts of actions."""
+    """List the actions of rows; return the row and the number of each, int64.
+
+    Args:
+      counts: Number of actions of each row, int [n].
+    """
     row = np.repeat(np.arange(len(counts)), counts)
     begin = np.cumsum(counts) - counts
     return row, np.arange(len(row)) - begin[row]
@@ -443,7 +479,7 @@ def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _padded(
     values: np.ndarray, size: int, padding: int, dtype: Any = np.int32
 ) -> np.ndarray:
-    """Return values [n] as an array [size]."""
+    """Return values [n], followed by padding, as an array [size]."""
     rest = np.full(size - len(values), padding)
     return np.concatenate([values, rest]).astype(dtype)
 

@@ -1,21 +1,22 @@
-"""Outcome sampling of one subgame: a program of loops over padded tables.
+"""Outcome-sampling MCCFR on one subgame, compiled once for all subgames of a shape.
 
-Monte Carlo CFR as in `mccfr` (Lanctot et al. 2009; baselines after Schmid et al. 2019
-and Davis et al. 2020), written for subgames, which are met once and solved for
-milliseconds: depths, players and iterations are loops, not operations written out, so a
-program compiles in about a second, and serves every subgame that fits into its shape.
-What differs from `mccfr` besides:
+The algorithm is that of `mccfr` (Lanctot et al. 2009; baselines after Schmid et al.
+2019 and Davis et al. 2020). A subgame is solved for only some milliseconds in a match,
+so nothing may be compiled for it alone. Here depths, players and iterations are loops
+of one compiled function over padded tables. It compiles in about a second, and serves
+every subgame that fits into its shape. There are two further differences from `mccfr`:
 
-  - A trajectory starts at one of the subgame's roots. At the gadget above it the
-    opponent always follows, and what terminating is worth is known, so nothing is
-    sampled there. For the resolving player's updates roots are drawn in proportion to
-    how often the opponent follows, too.
-  - Sampled values of the opponent are also kept where its augmented infosets of the
-    next layer are: its mean counterfactual values there under the iterates, which the
-    next gadget needs. They are unbiased.
+  - A trajectory starts at one of the subgame's roots. In the gadget above the roots the
+    opponent always follows. The value of terminating is known, so it is not sampled.
+    For updates of the resolving player, roots are drawn in proportion to their reach
+    times the opponent's current probability of following.
+  - The opponent's sampled values at its augmented infosets of the next layer are
+    averaged over iterations. These mean counterfactual values under the iterates are
+    unbiased estimates. The gadget of the next layer uses them.
 
-Tables have a column for each of R rows (infosets of both players, augmented infosets,
-histories of chance) and A entries in each, the actions.
+A table has the shape [A, R]: R rows (infosets of both players, augmented infosets of
+this layer, and chance histories) with A entries each, one for each action or outcome.
+Types `float` are the dtype of the solve, float32.
 """
 
 import functools
@@ -36,30 +37,35 @@ TERMINATE, FOLLOW = 0, 1
 
 
 class SubgameTree(NamedTuple):
-    """A subgame, padded: N histories, R rows, K roots, G augmented infosets below.
+    """Padded tables of a subgame.
 
-    Every N, R, K and G includes at least one place that stands for "none", the last.
+    The sizes are N histories, R rows, K roots, G augmented infosets of the next layer,
+    and A actions. Each of N, R, K and G includes a last place for "none" and may
+    include padding.
 
     Attributes:
-      level: The histories; children are consecutive. `row` is R - 1 where the game is
-        over, and `utility` is over `_SharedTables.scale`.
-      next_augmented: int32 [N], the next layer's augmented infoset that the history
-        belongs to; G - 1 without.
-      owner: int32 [R], the player whose row it is; 2 chance and padding.
-      uniform: float [A, R], uniform strategies at players' rows and probabilities at
-        those of chance; 0 at padding.
-      explore: float [A, R], how outcome sampling explores.
-      parent: int32 [R], entry of the owner's last action in a flat table (action times
-        R plus row); A R for none in this subgame.
-      root: int32 [K], the roots.
-      gadget: int32 [K], the row of each root's augmented infoset; R - 1 without.
-      share: float [K], reach of each root by chance and the resolving player, over
-        their sum.
-      terminate: float [K], player 0's utility, in the units of `utility`, where the
-        opponent terminates.
-      resolving: int32 scalar, i, the resolving player.
-      depths: int32 scalar, the largest number of actions after a root.
-      levels: int32 scalar, the largest number of i's infosets on a way down.
+      level: The histories; children are consecutive. `row` is R - 1 at terminals, and
+        `utility` is player 0's utility divided by `_SharedTables.scale`.
+      next_augmented: Index of the next layer's augmented infoset to which a history
+        belongs, int32 [N]; G - 1 if it is not a root of the next layer.
+      owner: Player to whom each row belongs, int32 [R]; 2 for chance and padding.
+      uniform: Uniform strategies in the players' rows and outcome probabilities in
+        chance's rows, float [A, R]; 0 at padding.
+      explore: Strategy with which outcome sampling explores, float [A, R].
+      parent: Entry of the owner's last action before each row, int32 [R], as an index
+        into a flattened table (action x R + row); A x R if it has none in this subgame.
+        Only the rows of the resolving player are used.
+      root: Histories of the roots, int32 [K].
+      gadget: Row of each root's augmented infoset, int32 [K]; R - 1 without a gadget.
+      share: Reach of each root by chance and the resolving player, divided by the sum
+        over all roots, float [K].
+      terminate: Player 0's utility if the opponent terminates, in the units of
+        `level.utility`, float [K].
+      resolving: The resolving player i, int32 scalar.
+      depths: Largest number of actions from a root to the end, int32 scalar.
+      levels: Largest number of infosets of i on a path, int32 scalar.
+      target: Mask of the roots at which a share delta of the trajectories starts, bool
+        [K]; None without targeting.
     """
 
     level: sample_tree.SampleLevel
@@ -75,15 +81,17 @@ class SubgameTree(NamedTuple):
     resolving: jax.Array
     depths: jax.Array
     levels: jax.Array
+    target: jax.Array | None
 
 
 class SubgameProblem(NamedTuple):
-    """A subgame and the random points that all subgames share.
+    """A subgame, and the random points that all subgames share.
 
     Attributes:
-      tree: the subgame.
-      points: float [D + 1, B], evenly spread points of which each batch uses a randomly
-        shifted copy. D depths at most.
+      tree: The subgame.
+      points: Evenly spread points in [0, 1), float [D + 1, B], where D is the maximum
+        depth and B the number of trajectories in a batch. Each batch uses them with
+        random shifts.
     """
 
     tree: SubgameTree
@@ -94,15 +102,20 @@ class SubgameState(NamedTuple):
     """State of a sampled solve of a subgame.
 
     Attributes:
-      regrets, strategy: float [A, R], cumulative regrets and the current strategies;
-        chance's probabilities in its own rows.
-      average: float [A, R], i's weighted mean sequence form; 0 in all other rows.
-      values: float [G], o's mean counterfactual values at the augmented infosets below
-        under the iterates, over the roots' reach and `_SharedTables.scale`.
-      baseline: float [N + A] or [A R], see `solvers/mccfr/baselines.py`; None without.
-      iteration: int32 scalar, iterations done.
-      weight: float scalar, sum of their averaging weights in units of the last one.
-      key: uint32 [2], of JAX's random numbers to come.
+      regrets: Cumulative regrets, float [A, R].
+      strategy: Current strategies, float [A, R], with outcome probabilities in chance's
+        rows.
+      average: Weighted mean over iterations of the resolving player's realisation plan,
+        float [A, R]; 0 in all other rows.
+      values: The opponent's mean counterfactual values under the iterates at the
+        augmented infosets below, in its own utility, float [G]. They are divided by the
+        roots' total reach and by `_SharedTables.scale`.
+      baseline: Baselines, float [N + A] by history or [A x R] by entry, see
+        `solvers/mccfr/baselines.py`. None without baselines.
+      iteration: Number of iterations performed, int32 scalar.
+      weight: Sum of the averaging weights of all iterations, divided by the weight of
+        the last one, float scalar.
+      key: Data of JAX's random key for the next iteration, uint32 [2].
     """
 
     regrets: jax.Array
@@ -118,13 +131,16 @@ class SubgameState(NamedTuple):
 def init(
     tree: SubgameTree, groups: int, config: MCCFRConfig, *, seed: int
 ) -> SubgameState:
-    """Uniform strategies, zero regrets and baselines; numpy arrays.
+    """Return the initial state: uniform strategies, and zero regrets and baselines.
 
     Args:
-      tree: the subgame, numpy arrays.
-      groups: G, the number of augmented infosets below, padding included.
-      config: algorithm.
-      seed: of all random numbers.
+      tree: The subgame, as numpy arrays.
+      groups: Number of augmented infosets below, including padding, G.
+      config: Settings of the algorithm.
+      seed: Seed for all random choices.
+
+    Returns:
+      The state, as numpy arrays.
     """
     zeros: Any = np.zeros_like(tree.uniform)
     dtype, width = zeros.dtype, len(zeros)
@@ -146,7 +162,14 @@ def init(
 def step(
     problem: SubgameProblem, state: SubgameState, config: MCCFRConfig
 ) -> SubgameState:
-    """One iteration: a batch of trajectories and an update for each player."""
+    """Perform one iteration: for each player, a batch of trajectories and an update.
+
+    Args:
+      problem: The subgame and the random points.
+      state: State after the previous iteration.
+      config: Settings of the algorithm. Updates alternate if `config.alternating`;
+        otherwise both players' updates use the strategies before the iteration.
+    """
     t = (state.iteration + 1).astype(state.weight.dtype)
     weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
     state = state._replace(iteration=state.iteration + 1, weight=weight)
@@ -166,7 +189,15 @@ def _update(
     player: jax.Array,
     config: MCCFRConfig,
 ) -> SubgameState:
-    """Regrets, next strategy and averages of one player, from one batch."""
+    """Sample a batch for one player; update its regrets, strategy and averages.
+
+    Args:
+      problem: The subgame and the random points.
+      state: The state before the update.
+      strategy: Strategies that are played, float [A, R].
+      player: Player to update, int32 scalar.
+      config: Settings of the algorithm.
+    """
     tree = problem.tree
     key, draw_key = jax.random.split(jax.random.wrap_key_data(state.key))
     draws = _draw(problem.points, draw_key)
@@ -201,13 +232,22 @@ def _update(
 
 
 def _draw(points: jax.Array, key: jax.Array) -> jax.Array:
-    """float [D + 1, B] in [0, 1), independent over depths; see `mccfr`."""
+    """Return randomly shifted points in [0, 1), float [D + 1, B].
+
+    Shifts are independent across depths. `mccfr` describes how a batch uses the points.
+    """
     shift = jax.random.uniform(key, (len(points), 1), points.dtype)
     return (points + shift) % 1
 
 
 def _reach(tree: SubgameTree, strategy: jax.Array) -> jax.Array:
-    """float [A, R], the sequence form of players' strategies, by i's levels."""
+    """Return realisation plans of the players' strategies, float [A, R].
+
+    Args:
+      tree: The subgame.
+      strategy: Strategies, float [A, R]. Only the resolving player's rows of the result
+        are meaningful, because `tree.levels` counts its infosets.
+    """
 
     def deeper(_: jax.Array, reach: jax.Array) -> jax.Array:
         above = jnp.append(reach.reshape(-1), 1.0)[tree.parent]
@@ -224,19 +264,20 @@ def _sample(
     player: jax.Array,
     config: MCCFRConfig,
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """Samples a batch of trajectories for one player's update.
+    """Sample a batch of trajectories for one player's update.
 
     Args:
-      tree: the subgame.
-      state: of the solve; its baselines are read, and learned anew.
-      strategy: float [A, R], what is played.
-      draws: float [D + 1, B], from `_draw`: one row a depth, and roots.
-      player: int32 scalar, whose values are sampled.
-      config: exploration and baselines.
+      tree: The subgame.
+      state: State of the solve, whose baselines are used and replaced.
+      strategy: Strategies that are played, float [A, R].
+      draws: Random numbers from `_draw`, float [D + 1, B]: one row for each depth, and
+        the last row for the choice of roots.
+      player: Player whose values are sampled, int32 scalar.
+      config: Settings of exploration and baselines.
 
     Returns:
-      Counterfactual values of the updating player's actions, float [A, R], and at
-      augmented infosets of the next layer, float [G]; and the new baselines.
+      Sampled counterfactual values of the updating player's actions, float [A, R]; its
+      values at augmented infosets of the next layer, float [G]; and the new baselines.
     """
     width, rows = strategy.shape
     batch = descent.Batch(
@@ -248,22 +289,25 @@ def _sample(
     )
     shape = sample_tree.Depth(width, full=False, players=None)
     at_level = descent.LevelBatch(batch, tree.level, shape)
-    place, start_front = _start(tree, batch, strategy, draws[-1])
+    place, origin = _start(tree, batch, strategy, draws[-1])
     max_depth = len(draws) - 1
 
     def down(
-        d: jax.Array, carried: tuple[descent.Front, descent.Visit]
-    ) -> tuple[descent.Front, descent.Visit]:
-        front, visits = carried
-        visit, front = descent.descend(at_level, front, draws[d])
-        return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
+        d: jax.Array,
+        carried: tuple[descent.TrajectoryPositions, descent.TrajectoryVisits],
+    ) -> tuple[descent.TrajectoryPositions, descent.TrajectoryVisits]:
+        positions, visits = carried
+        visit, positions = descent.descend(at_level, positions, draws[d])
+        return positions, jax.tree.map(
+            lambda rows, row: rows.at[d].set(row), visits, visit
+        )
 
-    first, _ = jax.eval_shape(lambda: descent.descend(at_level, start_front, draws[0]))
+    first, _ = jax.eval_shape(lambda: descent.descend(at_level, origin, draws[0]))
     visits = jax.tree.map(
         lambda row: jnp.zeros((max_depth, *row.shape), row.dtype), first
     )
-    front, visits = jax.lax.fori_loop(0, tree.depths, down, (start_front, visits))
-    estimate = tree.level.utility[front.history]
+    positions, visits = jax.lax.fori_loop(0, tree.depths, down, (origin, visits))
+    estimate = tree.level.utility[positions.history]
     rising = trajectories.Rising(
         estimate=estimate,
         values=jnp.zeros_like(batch.strategy),
@@ -282,29 +326,36 @@ def _sample(
 
     start = rising, jnp.zeros_like(state.values)
     rising, next_augmented = jax.lax.fori_loop(0, tree.depths, up, start)
-    # At the gadget: terminating is worth what is given, following what was sampled.
-    weight = sign * start_front.weight
+    # In the gadget, the value of terminating is known; that of following is sampled.
+    weight = sign * origin.weight
     gadget = tree.gadget[place]
     values = rising.values.at[gadget + TERMINATE * rows].add(
         weight * tree.terminate[place]
     )
     values = values.at[gadget + FOLLOW * rows].add(weight * rising.estimate)
-    baseline = baselines.finish(config.decay, rising.learning)
+    baseline = baselines.finish(config, rising.learning)
     return values.reshape(strategy.shape), next_augmented, baseline
 
 
 def _start(
     tree: SubgameTree, batch: descent.Batch, strategy: jax.Array, draw: jax.Array
-) -> tuple[jax.Array, descent.Front]:
-    """int32 [B], the root of each trajectory; and all trajectories there.
+) -> tuple[jax.Array, descent.TrajectoryPositions]:
+    """Draw the root of each trajectory.
 
-    Roots are drawn by the opponent's reach, too, for the resolving player's updates.
+    For updates of the resolving player, roots are weighted also by the opponent's
+    current probability of following.
+    With targeting, the probability of a root is the mixture delta q_target +
+    (1 - delta) q, and weights are divided by its quotient with q (Lisý et al. 2015).
 
     Args:
-      tree: the subgame.
-      batch: whose values are sampled, and how.
-      strategy: float [A, R], what is played.
-      draw: float [B] in [0, 1).
+      tree: The subgame.
+      batch: The updating player and the settings of the batch.
+      strategy: Strategies that are played, float [A, R].
+      draw: Random numbers in [0, 1), float [B].
+
+    Returns:
+      The index of each trajectory's root in `tree.root`, int32 [B]; and the front of
+      all trajectories there.
     """
     resolves = batch.player == tree.resolving
     gadget = tree.gadget
@@ -312,13 +363,26 @@ def _start(
     reach = jnp.where(resolves, tree.share * follow, tree.share)
     total = reach.sum()
     scaled = reach / jnp.where(total > 0, total, 1)
-    place = _locate(jnp.where(total > 0, scaled, tree.share), draw)
+    chance = jnp.where(total > 0, scaled, tree.share)
     weight = jnp.full(draw.shape, total / draw.size, draw.dtype)
-    return place, descent.Front(tree.root[place], weight)
+    if tree.target is None:
+        place = _locate(chance, draw)
+    else:
+        mass = jnp.where(tree.target, chance, 0).sum()
+        delta = jnp.where(mass > 0, batch.config.delta, 0)
+        gain = 1 - delta + delta * tree.target / jnp.where(mass > 0, mass, 1)
+        place = _locate(chance * gain, draw)
+        weight = weight / gain[place]
+    return place, descent.TrajectoryPositions(tree.root[place], weight)
 
 
 def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
-    """int32 [B], places drawn with probabilities [K]."""
+    """Draw indices by inversion from probabilities, int32 [B].
+
+    Args:
+      chance: Probabilities of the indices, float [K]; they need not sum to exactly 1.
+      draw: Random numbers in [0, 1), float [B].
+    """
     reached = jnp.cumsum(chance)
     draw = jnp.minimum(draw, descent.BELOW_ONE) * reached[-1]
     place = jnp.searchsorted(reached, draw, side="right")
@@ -326,11 +390,15 @@ def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 @functools.cache
-def program() -> Any:
-    """`(problem, state, iterations, *, config)` to the state afterwards, jitted."""
+def jitted_run() -> Any:
+    """Return the compiled loop, which is created once per process.
+
+    Its call is `jitted_run()(problem, state, iterations, config=...)`, and it returns
+    the state after these iterations.
+    """
     return jitted_loop(step, options=quick_options())
 
 
-def programs() -> int:
-    """How many programs this process has compiled for sampled subgames."""
-    return int(program()._cache_size())
+def compilations() -> int:
+    """Return the number of functions compiled so far for sampled subgames."""
+    return int(jitted_run()._cache_size())

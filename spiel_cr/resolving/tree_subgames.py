@@ -51,10 +51,12 @@ class TreeSubgameId(NamedTuple):
     Attributes:
       layer: Number of the layer, from 1.
       subgame: Number of the subgame; 0 in layer 1.
+      target: i's infoset at which sampling is targeted; -1: none.
     """
 
     layer: int
     subgame: int
+    target: int = -1
 
 
 class TreeSubgames:
@@ -104,7 +106,7 @@ class TreeSubgames:
     def warm_ups(self) -> list[tuple[str, list[TreeSubgameId]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
         layers = enumerate(self._layers, 1)
-        return [("layer", [TreeSubgameId(k, layer.widest) for k, layer in layers])]
+        return [("layer", [TreeSubgameId(k, layer.largest) for k, layer in layers])]
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""
@@ -118,7 +120,9 @@ class TreeSubgames:
             if d.opens[infoset]:
                 number = int(d.player_layer[infoset])
                 subgame = int(d.player_subgame[infoset]) if number > 1 else 0
-                ids.append(TreeSubgameId(number, subgame))
+                # The game is solved once, before a match, for all first infosets.
+                target = infoset if self._config.target and number > 1 else -1
+                ids.append(TreeSubgameId(number, subgame, target))
             infoset = int(decisions.owner[decisions.parent[infoset]])
         return ids[::-1]
 
@@ -151,6 +155,7 @@ class TreeSubgames:
                 subgame,
                 player_reach,
                 values,
+                target=subgame_id.target if self._config.target else None,
                 seed=int(self._random.integers(2**31)),
             )
             average, opponent_values = sampled.player_behaviour, sampled.opponent_values

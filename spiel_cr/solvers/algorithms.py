@@ -4,9 +4,11 @@ Error messages, help texts and the contract test are generated from it.
 """
 
 import functools
+import inspect
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from spiel_cr.common import plugins
 from spiel_cr.common.parameters import parse, read_settings
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.tree.tree import GameTree
@@ -20,10 +22,10 @@ from spiel_cr.solvers.cfr.regret_matching import CustomRule, Rule
 from spiel_cr.solvers.deep import deep_config as deep
 from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
-from spiel_cr.solvers.deep.deep_training import Training, check_stepped
+from spiel_cr.solvers.deep.deep_training import Training, check_simulated
 from spiel_cr.solvers.deep.self_play import self_play_config as self_play
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.tensors import simulated_tensors
 from spiel_cr.solvers.first_order import first_order_config as first_order
 from spiel_cr.solvers.mccfr import public_chance
 from spiel_cr.solvers.mccfr.public import public_config as public
@@ -73,7 +75,7 @@ def _read_simulated(algorithm: Any) -> Any:
       ValueError: If a setting needs a game tree.
     """
     config = read_settings(algorithm, _NETWORKS)
-    check_stepped(config)
+    check_simulated(config)
     return config
 
 
@@ -97,7 +99,7 @@ def _train_simulated(trainer: Trainer, represented: Opened, task: Task) -> Train
     """Make a solver that trains networks on a simulated game; see `_train_on_tree`."""
     game, config = represented.game, task.algorithm.config
     use_rules = task.options.batched_rules
-    way = stepped(represented, config.features, use_rules=use_rules)
+    way = simulated_tensors(represented, config.features, use_rules=use_rules)
     try:
         iterations = task.most if task.most < 2**31 - 1 else None
         limit = task.options.memory_limit
@@ -130,7 +132,7 @@ MCCFR = Family(
     {TREE: tabular_makers.sampled, SIMULATOR: simulator_makers.make_table},
     _HISTORIES,
     ("float32", "float64"),
-    stepped=table_solver.read_config,
+    simulated=table_solver.read_config,
     without="locks",
     limitation=_NO_LOCKS,
 )
@@ -140,7 +142,7 @@ BOARDS = Family(
     {SIMULATOR: simulator_makers.make_boards},
     dict.fromkeys(_BUILT, _BOARDS),
     ("float32",),
-    stepped=lambda algorithm: read_settings(algorithm, public_chance.PRESETS),
+    simulated=lambda algorithm: read_settings(algorithm, public_chance.PRESETS),
     without="locks",
     limitation=_NO_LOCKS,
 )
@@ -167,7 +169,7 @@ DEEP = Family(
     _networks(DeepSolver),
     _HISTORIES,
     ("float32",),
-    stepped=_read_simulated,
+    simulated=_read_simulated,
     usual=100,
     without="dtype buckets imperfect_recall hand_buckets workers locks",
     limitation="trains networks and does not support this option",
@@ -192,7 +194,7 @@ AUTO = Family(
         (*_BUILT, SIMULATOR), functools.partial(automatic.choose, lambda x: find(x))
     ),
     {SIMULATOR: _FULL_WIDTH},
-    stepped=lambda _: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
+    simulated=lambda _: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
 )
 FAMILIES = (AUTO, CFR, MCCFR, BOARDS, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
 ALGORITHMS: dict[str, Family] = {
@@ -207,7 +209,9 @@ def find(
 
     Args:
       algorithm: Preset with parameters, such as "dcfr(alpha=1.5)"; or settings; or a
-        function, which is used as a `regret_matching.CustomRule` with linear averaging.
+        function, which is used as a `regret_matching.CustomRule` with linear averaging;
+        or "module:name(parameter=value)", where the name is that of settings or of a
+        function in a module that was imported with --import.
         If only full-width algorithms are allowed, "auto" is the algorithm that
         `automatic.OF_SUBGAMES` lists for game trees.
       name: Name of the argument, for error messages.
@@ -220,13 +224,13 @@ def find(
     presets = {key: one for family in families for key, one in family.presets.items()}
     if algorithm == "auto" and AUTO not in families:
         algorithm = automatic.OF_SUBGAMES[TREE]
-    if callable(algorithm):
-        algorithm = CustomRule(algorithm)
-    if isinstance(custom := algorithm, CustomRule):
-        algorithm = cfr.CFRConfig(custom.name, Rule(custom=custom), gamma=1.0)
+    specification = algorithm
+    if isinstance(algorithm, str) and ":" in (plain := parse(algorithm, name).name):
+        named = plugins.named_object(plain, f"{name}={algorithm!r}")
+        algorithm = read_settings(algorithm, {plain: _with_rule(named)}, name)
+    algorithm = _with_rule(algorithm)
     if isinstance(algorithm, str):
-        plain = parse(algorithm, name).name
-        family = ALGORITHMS.get(plain)
+        family = ALGORITHMS.get(parse(algorithm, name).name)
     else:
         same = (f for f in FAMILIES if type(algorithm) in map(type, f.presets.values()))
         family = next(same, None)
@@ -243,4 +247,27 @@ def find(
         )
     config = read_settings(algorithm, presets, name, kind="algorithm")
     assert family is not None
-    return Algorithm(family, config, algorithm)
+    kept = specification if isinstance(specification, str) else algorithm
+    return Algorithm(family, config, kept)
+
+
+def names_algorithm(text: str) -> bool:
+    """Return whether "module:name(...)" names a rule or settings, and not a player.
+
+    Raises:
+      ValueError: If the module was not imported or has no such name.
+    """
+    named = plugins.named_object(parse(text, "algorithm").name, f"algorithm={text!r}")
+    if inspect.isfunction(named):
+        parameters = set(inspect.signature(named).parameters)
+        return len(parameters) == 4 and not parameters & {"game", "player", "seed"}
+    presets = (preset for family in FAMILIES for preset in family.presets.values())
+    return type(named) in {CustomRule, *map(type, presets)} - {str}
+
+
+def _with_rule(algorithm: Any) -> Any:
+    """Return settings for a user's rule with linear averages; others unchanged."""
+    custom = CustomRule(algorithm) if callable(algorithm) else algorithm
+    if isinstance(custom, CustomRule):
+        return cfr.CFRConfig(custom.name, Rule(custom=custom), gamma=1.0)
+    return algorithm

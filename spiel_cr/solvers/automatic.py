@@ -90,7 +90,8 @@ _POLISHED, _SIMPLEX = 1000, 3
 _ROUNDING = 1e-12
 # Share of a trial in the budget, for each candidate: of iterations, or of seconds.
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.1
-# No checkpoint is written before the end of the trial, so the trial is at most so long.
+# Maximum length of a trial in iterations and seconds if the run has a checkpoint, which
+# is not written before the end of the trial.
 _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
 # Public-tree games use float32 if `until` is at least `_FINE` of the range of payoffs,
 # because float32 stalls at 4e-6 of it or less. If `until` is below `_ROUGH`, the run is
@@ -191,7 +192,7 @@ def _choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
 def _kept(task: Task) -> tuple[str, str] | None:
     """Return the algorithm of a checkpoint and a reason, or None."""
     metadata = checkpoint_metadata(task.path)
-    name, reason = metadata.get("algorithm"), metadata.get("why")
+    name, reason = metadata.get("algorithm"), metadata.get("reason")
     if not isinstance(name, str):
         return None
     # A run whose caller named the algorithm has no reason.

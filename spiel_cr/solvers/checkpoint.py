@@ -35,7 +35,7 @@ class Keeper:
         solver: IterativeSolver,
         every: float,
     ) -> None:
-        """Prepare; nothing is read or written yet.
+        """Store the settings; nothing is read or written yet.
 
         Args:
           path: Path of the checkpoint.
@@ -147,7 +147,7 @@ class Keeper:
         )
 
     def tick(self) -> None:
-        """Write the state if it is due; log a warning if that fails."""
+        """Write the state if enough time has passed; log a warning if that fails."""
         if time.monotonic() - self._written < self._every:
             return
         try:
@@ -206,7 +206,7 @@ class Keeper:
                 {
                     **self._identity,
                     "algorithm": solver.name,
-                    "why": solver.reason,
+                    "reason": solver.reason,
                     "iterations": snapshot.iterations,
                     "seconds": snapshot.seconds,
                     "curve": [list(point.as_json().values()) for point in self.curve],

@@ -140,7 +140,7 @@ def _public_tree_peak(game: PublicTreeGame, dtype: np.dtype) -> _Peak:
     return _Peak(
         public_tree_footprint.peak_bytes(game, dtype),
         sum(size.sequences for size in sizes),
-        public_tree_footprint.program_bytes(game),
+        public_tree_footprint.compilation_bytes(game),
     )
 
 

@@ -15,10 +15,11 @@ from spiel_cr.policies.result import CurvePoint
 
 # The largest int32, in which solvers count iterations.
 MOST_ITERATIONS = 2**31 - 1
-# An interrupt waits for the end of an iteration that is expected to be shorter.
+# Duration in seconds up to which an interrupt waits for the end of an iteration.
 _LONG_SECONDS = 0.5
-# Before a longer one the state is copied, unless it is larger or copying it takes a
-# larger share of the iteration's time.
+# The state is copied before each longer iteration, unless the state is larger than this
+# number of bytes, or copying it (at the given number of bytes per second) would take
+# more than this share of the iteration's time.
 _MOST_COPIED_BYTES = 1 << 28
 _COPY_SHARE, _COPY_RATE = 0.1, 1e9
 # Numbers of a checkpoint that are checked together.
@@ -46,10 +47,13 @@ def settings_text(config: Any) -> str:
     settings = dataclasses.asdict(config)
     settings.pop("name")
     # Newer settings are left out if unused, so that older checkpoints stay valid.
-    rule = settings.get("rule", {})
-    for name, plain in (("prediction", 1.0), ("ramp", 0.0), ("custom", None)):
-        if rule.get(name) == plain:
-            rule.pop(name, None)
+    rule = settings.get("rule")
+    unused = {"prediction": 1.0, "ramp": 0.0, "custom": None}
+    unused |= dict.fromkeys(("weights", "sampling", "learning"))
+    for parts in (settings, rule if isinstance(rule, dict) else {}):
+        for name, plain in unused.items():
+            if parts.get(name, plain) == plain:
+                parts.pop(name, None)
     # JSON has no infinity.
     return repr(settings)
 
@@ -104,8 +108,7 @@ class IterativeSolver(abc.ABC):
         does not include.
       is_complete: Whether the state is between two iterations, so that a run can
         resume from it.
-      in_one_step: Whether the solver makes no visible progress, so that it has no
-        progress bar.
+      in_one_step: Whether the solver works in a single step, without a progress bar.
       saves: Whether the state is written to a checkpoint.
       snapshot: State before the current iteration, if it was copied.
       reason: Why this algorithm was chosen; empty if the caller named it.
@@ -214,7 +217,10 @@ class IterativeSolver(abc.ABC):
         Raises:
           ValueError: If the solver has no game tree.
         """
-        raise ValueError(f"{self.name}: NashConv needs the game tree")
+        raise ValueError(
+            f"{self.name}: NashConv needs the game tree; use spiel_cr.exploit for a "
+            f"bound"
+        )
 
     def nash_conv_with_locks(self) -> float:
         """Compute the exact NashConv of the average strategy in the game with locks."""

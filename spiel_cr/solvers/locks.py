@@ -189,14 +189,14 @@ def _lock_infoset(
 
 
 def _lock_node(
-    signals: PublicTreeGame, rows: Sequence[np.ndarray], words: str, strategy: Any
+    game: PublicTreeGame, rows: Sequence[np.ndarray], words: str, strategy: Any
 ) -> None:
     """Lock a public node of a public-tree game, or some of its hands."""
-    actions, _ = find_actions(signals.game, words)
-    node = signals.finder.after(actions)
-    player = int(signals.betting.player[node])
-    block = signals.public_decisions[player].block(rows[player], node)
-    names = names_at(signals, node)
+    actions, _ = find_actions(game.game, words)
+    node = game.finder.after(actions)
+    player = int(game.betting.player[node])
+    block = game.public_decisions[player].block(rows[player], node)
+    names = names_at(game, node)
     where = f"after {words or 'the deal'!r}"
     numbers = strategy.values() if isinstance(strategy, Mapping) else ()
     if all(isinstance(each, int | float) for each in numbers):
@@ -204,9 +204,7 @@ def _lock_node(
         return
     for hands, each in strategy.items():
         where_hands = f"{where} with {hands!r}"
-        block[_hands(signals, node, hands, where_hands)] = _row(
-            each, names, where_hands
-        )
+        block[_hands(game, node, hands, where_hands)] = _row(each, names, where_hands)
 
 
 # For each form, the function that locks the infosets that a key names.
@@ -243,16 +241,18 @@ def _row(strategy: Any, names: Mapping[int, str], where: str) -> list[float]:
     return probabilities.tolist()
 
 
-def _hands(signals: PublicTreeGame, node: int, text: str, where: str) -> np.ndarray:
+def _hands(game: PublicTreeGame, node: int, text: str, where: str) -> np.ndarray:
     """Return the private states that a text names at a public node, bool [H].
 
     The text is the name of a private state, of a hand on all boards, or a range if the
     game's reader supports ranges.
     """
-    player, round = int(signals.betting.player[node]), int(signals.betting.round[node])
-    reader: Any = signals.reader
-    count = signals.num_private_states(player)[round]
-    names = np.array([reader.name(player, round, signal) for signal in range(count)])
+    player, round = int(game.betting.player[node]), int(game.betting.round[node])
+    reader: Any = game.reader
+    count = game.num_private_states(player)[round]
+    names = np.array(
+        [reader.name(player, round, private_state) for private_state in range(count)]
+    )
     chosen = names == text
     if not chosen.any() and hasattr(reader, "chosen"):
         try:

@@ -230,7 +230,9 @@ def realisation_plan(
         options=dict(options or {}),
     )
     if not solution.success:
-        raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
+        raise SolverFailedError(
+            f"HiGHS found no optimum: {solution.message}; use an algorithm such as cfr+"
+        )
     reach = np.maximum(solution.x[:num_sequences], 0.0)
     return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
 
@@ -298,7 +300,7 @@ def _units(
       values: Payoffs times probabilities of chance, float64 [nnz].
 
     Returns:
-      float64 [I], and the largest of all.
+      The unit of each infoset, float64 [I], and the largest of them.
     """
     below = np.zeros(decisions.num_sequences)
     np.maximum.at(below, sequences, np.abs(values))
@@ -310,7 +312,11 @@ def _units(
 
 
 def _flow(decisions: Decisions) -> sparse.csr_array:
-    """Return [I, S]: +1 at an infoset's parent sequence, -1 at its own sequences."""
+    """Return the matrix of the constraints that make x a realisation plan, [I, S].
+
+    Its row of an infoset has +1 at the parent sequence and -1 at the sequences of the
+    infoset, so that the matrix times x is 0.
+    """
     infosets = np.arange(len(decisions))
     owner = decisions.owner[1:]
     signs = np.concatenate([np.ones(len(infosets)), -np.ones(len(owner))])

@@ -23,8 +23,8 @@ from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.sequence_form import forced
-from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import CFR, find

@@ -18,11 +18,11 @@ from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening import estimate, game_checks
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.phantom.game import PhantomGame, phantom_game
-from spiel_cr.games.phantom.hidden import phantom_rules
+from spiel_cr.games.phantom.phantom_rules import phantom_rules
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
 
 TREE, PUBLIC_TREE, PHANTOM, SIMULATOR = "tree", "public-tree", "phantom", "simulator"
@@ -102,7 +102,7 @@ class GameOptions:
             read_budget(self.hand_buckets, "hand_buckets")
 
 
-class Need(NamedTuple):
+class FormRequirements(NamedTuple):
     """Requirements of a task on the representation of a game.
 
     Attributes:
@@ -146,7 +146,7 @@ RepresentedGame: TypeAlias = GameTree | PublicTreeGame | PhantomGame | Simulated
 def represent(
     game: Openable,
     options: GameOptions | None = None,
-    need: Need | None = None,
+    need: FormRequirements | None = None,
     *,
     progress: bool = False,
 ) -> tuple[RepresentedGame, Reason]:
@@ -169,7 +169,7 @@ def represent(
         simulated.
     """
     options = GameOptions() if options is None else options
-    need = Need({}) if need is None else need
+    need = FormRequirements({}) if need is None else need
     # A game written in Python may have unrelated attributes.
     source: Any = game if isinstance(game, RepresentedGame) else open_game(game)
     if need.features is not None:
@@ -226,7 +226,9 @@ _BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] 
 }
 
 
-def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Reason:
+def choose_form(
+    game: GameForm | Opened, options: GameOptions, need: FormRequirements
+) -> Reason:
     """Choose a form without building anything; takes a second at most.
 
     Args:
@@ -271,7 +273,9 @@ def choose_form(game: GameForm | Opened, options: GameOptions, need: Need) -> Re
     return Reason(TREE)
 
 
-def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason:
+def _preferred(
+    opened: Opened, memory_limit: memory.Limit, need: FormRequirements
+) -> Reason:
     """Return the form that a game declares, if the game is large, or the tree.
 
     Public trees are also used for games with deals of probability zero, which
@@ -289,7 +293,7 @@ def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason
         text = f"OpenSpiel also lists {len(impossible):,} deals of probability zero"
         return Reason(PUBLIC_TREE, text)
     most = min(_MANY, memory.histories_within(memory.parse_limit(memory_limit)))
-    histories = estimate.estimate_histories(opened.game, room=most)
+    histories = estimate.estimate_histories(opened.game, threshold=most)
     count = estimate.describe_histories(histories)
     if histories > most:
         return Reason(other, f"{count}, more than the {most:,} of the largest tree")
@@ -297,7 +301,10 @@ def _preferred(opened: Opened, memory_limit: memory.Limit, need: Need) -> Reason
 
 
 def _reason_to_simulate(
-    opened: Opened, options: GameOptions, need: Need, error: GameTooLargeError
+    opened: Opened,
+    options: GameOptions,
+    need: FormRequirements,
+    error: GameTooLargeError,
 ) -> Reason:
     """Return the reason for simulating a game whose tree is too large.
 

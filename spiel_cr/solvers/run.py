@@ -72,7 +72,7 @@ class Goal:
         """Whether NashConv is computed during the run."""
         return self.until is not None or self.eval_every is not None
 
-    def is_late(self, seconds: float) -> bool:
+    def is_over(self, seconds: float) -> bool:
         """Return whether an iterating time in seconds uses up the time budget."""
         return self.seconds is not None and seconds >= self.seconds
 
@@ -140,7 +140,7 @@ class _Saving:
     """
 
     def __init__(self, solver: IterativeSolver, keeper: Keeper | None) -> None:
-        """Prepare; nothing is written.
+        """Connect a solver with the writer of its checkpoint; nothing is written yet.
 
         Args:
           solver: The solver, whose state the checkpoint has.
@@ -225,7 +225,7 @@ def drive(
             saving.completed += count
             if keeper is not None:
                 keeper.tick()
-            return goal.is_late(solver.seconds)
+            return goal.is_over(solver.seconds)
 
         def is_reached() -> bool:
             if not curve or curve[-1].iterations < solver.iterations:
@@ -240,7 +240,7 @@ def drive(
                 return "exact"
             if reached:
                 return "nash_conv"
-            if goal.is_late(solver.seconds):
+            if goal.is_over(solver.seconds):
                 return "seconds"
             return "iterations" if solver.iterations >= most else ""
 

@@ -22,8 +22,8 @@ from spiel_cr.solvers.representation import (
     PUBLIC_TREE,
     SIMULATOR,
     TREE,
+    FormRequirements,
     GameOptions,
-    Need,
     RepresentedGame,
     checkpoint_form,
 )
@@ -55,12 +55,12 @@ class Family(NamedTuple):
       name: Adjective that describes its algorithms.
       presets: Settings by the names of algorithms.
       makers: Makers of solvers by the forms that it can solve.
-      refused: Error messages by forms that it cannot solve, or solves only if the
-        caller names them; "{!r}" is replaced by the algorithm.
+      rejected: Error messages by form, for each form that it cannot solve, or solves
+        only if the caller names the form; "{!r}" is replaced by the algorithm.
       dtypes: Types of arithmetic; the first one is the default.
-      stepped: Function from a preset with parameters, or settings, to the settings for
-        simulated games; it raises ValueError if a setting needs a game tree. None: the
-        family does not solve simulated games.
+      simulated: Function from a preset with parameters, or settings, to the settings
+        for simulated games; it raises ValueError if a setting needs a game tree. None:
+        the family does not solve simulated games.
       usual: Number of iterations if the goal has no stopping criterion.
       without: Names of the options that it does not support, separated by spaces.
       limitation: Reason, as half a sentence for error messages.
@@ -71,9 +71,9 @@ class Family(NamedTuple):
     name: str
     presets: Mapping[str, Any]
     makers: Mapping[str, Maker]
-    refused: Mapping[str, str]
+    rejected: Mapping[str, str]
     dtypes: tuple[str, ...] = ("float64", "float32")
-    stepped: Callable[[Any], Any] | None = None
+    simulated: Callable[[Any], Any] | None = None
     usual: int = 1000
     without: str = ""
     limitation: str = ""
@@ -110,8 +110,8 @@ class Algorithm(NamedTuple):
         Raises:
           ValueError: If a setting needs a game tree.
         """
-        if form == SIMULATOR and self.family.stepped is not None:
-            return self.family.stepped(self.specification)
+        if form == SIMULATOR and self.family.simulated is not None:
+            return self.family.simulated(self.specification)
         return self.config
 
 
@@ -198,41 +198,41 @@ class Task:
         """
         return self.algorithm.family.makers[represented.kind](represented, self)
 
-    def need(self) -> Need:
+    def need(self) -> FormRequirements:
         """Return the requirements on the form of the game."""
         family, options = self.algorithm.family, self.options
-        refused = {
+        rejected = {
             form: text.format(self.algorithm.name)
-            for form, text in family.refused.items()
+            for form, text in family.rejected.items()
             if form not in family.makers or form != options.form
         }
         if options.hand_buckets is not None:
             text = _ONLY_SIMULATED.format(options.hand_buckets)
-            refused |= dict.fromkeys(BUILT[1:], text)  # "auto" is simulated
-            if error_text := refused.get(SIMULATOR):
-                refused[SIMULATOR] = (
+            rejected |= dict.fromkeys(BUILT[1:], text)  # "auto" is simulated
+            if error_text := rejected.get(SIMULATOR):
+                rejected[SIMULATOR] = (
                     f"hand_buckets={options.hand_buckets!r}: {error_text}"
                 )
-        elif PUBLIC_TREE not in refused:
+        elif PUBLIC_TREE not in rejected:
             if error_text := _needs_strings(options.buckets, options.imperfect_recall):
-                refused[PUBLIC_TREE] = error_text
+                rejected[PUBLIC_TREE] = error_text
         if self._shares:
-            refused.setdefault(PHANTOM, _ONLY_TREES)
-        if SIMULATOR not in refused and (error_text := self._needs_laying_out()):
-            refused[SIMULATOR] = error_text
+            rejected.setdefault(PHANTOM, _ONLY_TREES)
+        if SIMULATOR not in rejected and (error_text := self._needs_laying_out()):
+            rejected[SIMULATOR] = error_text
         if isinstance(self.algorithm.config, MCCFRConfig):
             try:
                 choice.visits_only(self.algorithm.config, 0, buckets=self._shares)
             except ValueError as error:  # settings that are incompatible there
-                refused[TREE] = str(error)
+                rejected[TREE] = str(error)
         if options.workers > 1 and options.form == TREE:
-            refused[TREE] = (
+            rejected[TREE] = (
                 f"workers={options.workers}: only simulated games use workers; leave "
                 f"workers out, or use form='simulator' (--form simulator)"
             )
         config = self.algorithm.config
-        return Need(
-            refused,
+        return FormRequirements(
+            rejected,
             prefers_declared=family.iterates,
             features=config.features if _reads_tensors(config) else None,
             checkpoint=checkpoint_form(self.path),

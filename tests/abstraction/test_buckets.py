@@ -50,8 +50,8 @@ def test_strengths_in_leduc(leduc):
     found = outcomes(leduc, 0)
     assert found.weights[0] == pytest.approx(np.full(6, 1 / 6))
     assert all(own.sum() == pytest.approx(1) for own in found.weights)
-    for signal, strength in enumerate(found.strengths[:, 0]):
-        cards = leduc.reader.name(0, 1, signal).replace("|", " ").split()
+    for private_state, strength in enumerate(found.strengths[:, 0]):
+        cards = leduc.reader.name(0, 1, private_state).replace("|", " ").split()
         hand, board = map(int, cards)
         assert strength == pytest.approx(_leduc_strength(hand, board, 6))
 
@@ -116,7 +116,7 @@ def test_cumulative_shares_are_those_of_histograms(leduc):
 
 
 def test_enough_buckets_are_win_probabilities(leduc):
-    """With room for all, signals share a bucket where they win equally often only."""
+    """With room for all, states share a bucket where they win equally often only."""
     found = buckets.abstract(leduc, (6, 36), "win-probability")
     strength = outcomes(leduc, 0).strengths[:, 0]
     labels = found.partition.labels[0]

@@ -16,7 +16,7 @@ from spiel_cr.evaluation import openspiel_evaluator
 from tests.support.benchmark_pages import FACTS
 
 needs_cc = pytest.mark.skipif(
-    c_reference.compiler() is None, reason="no C compiler (cc) on the path"
+    c_reference.c_compiler() is None, reason="no C compiler (cc) on the path"
 )
 
 
@@ -110,7 +110,7 @@ def test_a_wrong_c_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_all_kinds_of_solvers_on_kuhn_poker() -> None:
     solvers = ["cfr+", "openspiel-cpp", "cfr+/float32", "no-such", "openspiel-os-mccfr"]
-    if c_reference.compiler() is not None:
+    if c_reference.c_compiler() is not None:
         solvers.append("c")
     # 50 ms are at least 100 iterations of the slowest, but where other processes have
     # the processor.

@@ -34,7 +34,7 @@ def counting(measured=None, *, failures=lambda rows: ()):
             "number": frame.Axis((1, 2), "to double"),
             "seconds": frame.Axis(1.0, "of nothing", identifies=False),
         },
-        (frame.Table("Numbers.", {"number": "{number}", "twice": "{twice}"}),),
+        (frame.FactsTable("Numbers.", {"number": "{number}", "twice": "{twice}"}),),
         failures,
     )
 

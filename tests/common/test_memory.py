@@ -245,7 +245,9 @@ def test_judge_fits_into_the_limit():
         openspiel_evaluator.evaluate_result(result, memory_limit="260MB").evaluator
         == "openspiel"
     )
-    with pytest.raises(GameTooLargeError, match="judge on kuhn.*--evaluator spiel_cr"):
+    with pytest.raises(
+        GameTooLargeError, match="evaluator on kuhn.*--evaluator spiel_cr"
+    ):
         openspiel_evaluator.check_memory(result.tree, "250MB")
     instance = GameInstance("kuhn_poker", memory_limit=251_000_000)
     vars(instance)["tree"] = dataclasses.replace(result.tree)

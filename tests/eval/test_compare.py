@@ -95,7 +95,7 @@ def test_every_bundled_adapter(name):
     entry = registry.find(name)
     record = measure_run(name, 40)
     assert record["iterations"] == 40
-    assert len(record["curve"]) >= (3 if entry.way == "iterates" else 2)
+    assert len(record["curve"]) >= (3 if entry.mode == "iterates" else 2)
     assert record["curve"][-1][2] == record["nash_conv"]
     solver = name.split("-")[1] not in ("ismcts", "q", "os")
     assert 0 <= record["nash_conv"] < (0.75 if solver else 2.0)

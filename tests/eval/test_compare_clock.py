@@ -68,14 +68,14 @@ class SlowJudge:
 @pytest.mark.parametrize("way", ["iterates", "restarts"])
 def test_processor_time_is_that_of_the_work(way):
     """Without the judge's, and of the last run only where each starts afresh."""
-    entry = registry.find("cfr")._replace(way=way)
+    entry = registry.find("cfr")._replace(mode=way)
     points = measure._follow(entry, Busy(), Budget(None, 5), SlowJudge())
     assert [point.iterations for point in points] == [1, 2, 5]
     assert 0.02 * 5 <= points[-1].spent.cpu_seconds < 0.02 * 7
 
 
 def follow(way, budget, tick=1.0, least=1):
-    entry = registry.find("cfr")._replace(way=way, least=least)
+    entry = registry.find("cfr")._replace(mode=way, least=least)
     metronome = Metronome(tick)
     points = measure._follow(entry, metronome, budget, Judge())
     return metronome, points, points[-1].spent.seconds

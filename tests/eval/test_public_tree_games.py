@@ -19,7 +19,7 @@ from spiel_cr.policies.form_policy import FormPolicy
 from spiel_cr.policies.public_node_names import node_probabilities
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import representation
-from spiel_cr.solvers.representation import GameOptions, Need, choose_form
+from spiel_cr.solvers.representation import FormRequirements, GameOptions, choose_form
 from tests.support.commands import refused, run, told
 from tests.support.kuhn_public_tree import kuhn
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -65,7 +65,7 @@ def test_info_counts_public_nodes_and_signals(capsys):
     assert found["sequences"] == [i.decisions.num_sequences for i in tree.infosets]
     assert found["private_states"] == [[3, 9], [3, 9]]
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
-    assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
+    assert [row["shape"] for row in found["payoff_matrices"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
     assert "round 1" in out and re.search(
         r"\d payoff matri(x|ces): round 0, 3 x 3, ", out
@@ -136,7 +136,7 @@ def ranges():
 
 
 def test_ranges_prefer_signals(ranges):
-    found = choose_form(open_game(ranges), GameOptions(), Need({}))
+    found = choose_form(open_game(ranges), GameOptions(), FormRequirements({}))
     assert found.form == "public-tree" and "deals of probability zero" in found.text
     with pytest.raises(
         InvalidGameError, match=r"lists 1,\d{3},\d{3} deals .* fail there"

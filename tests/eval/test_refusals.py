@@ -148,7 +148,7 @@ ROWS = [
     (f"{GRID} --node raise,fold,call", "the game has ended after raise fold"),
     (f"{GRID} --board 5c", "round 0 has no public cards"),
     (f"{GRID} --node call,call --board 5c", "not a board of round 1"),
-    (f"{GRID} --plot x.gif", "must end in"),
+    (f"{GRID} --plot x.gif", "use a name that ends in"),
     (f"solve {KUHN} --iterations 5 --save FILE/policy.npz", "FILE"),
     (f"resolve {KUHN} --iterations 5 --save FILE/policy.npz", "FILE"),
     (f"{TOURNAMENT} {BOTS} --out FILE", "FILE"),

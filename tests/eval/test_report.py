@@ -51,7 +51,7 @@ CONDITIONS = {
 
 def record(game, algorithm, seed, level, **others):
     """A line of results; NashConv falls by ten from point to point."""
-    once = registry.find(algorithm).way == "once"
+    once = registry.find(algorithm).mode == "once"
     steps = [2] if once else [0, 1, 2]
     curve = [[0.02 * 10**k, 10 ** (k + 1), level * 10.0 ** (2 - k)] for k in steps]
     return {
@@ -338,7 +338,7 @@ def first_title(game, name):
 def test_pictures_without_any_point_are_drawn():
     """As of a run that was interrupted before its first curve."""
     (axis,) = figures.panels(size=(5, 4))
-    curves._draw(axis, [curves.Series("cfr+", [], True, True)])
+    curves._draw(axis, [curves.Curve("cfr+", [], True, True)])
     figures.save_svg(axis.figure, io.StringIO())
 
 
@@ -394,7 +394,7 @@ def test_runs_that_a_longer_one_overtook_are_not_drawn():
         lines = [record("kuhn_poker", "cfr+", 0, 1e-5)]
         (row,) = summary.summarise(OF_KUHN, lines)[0].rows
         (series,) = curves.series_of(
-            [row._replace(entry=row.entry._replace(way=way), curve=bands)],
+            [row._replace(entry=row.entry._replace(mode=way), curve=bands)],
             against="seconds",
         )
         return [seconds for seconds, *_ in series.points]

@@ -1,103 +1,266 @@
-"""Studies: what the command prints, and that our figures are the published ones."""
+"""Studies: the frame, what the command prints and writes, and their computations."""
 
+import dataclasses
+import json
+import re
 from multiprocessing.reduction import ForkingPickler
 
+import pyspiel
 import pytest
 
-from spiel_cr.eval.cli import study
-from spiel_cr.eval.studies import game_values, gameshrink
-from spiel_cr.eval.studies.study import Line, Study
+from spiel_cr.common import figures
+from spiel_cr.eval.studies import game_values, gameshrink, page
+from spiel_cr.eval.studies.study import (
+    DIFFERS,
+    NOT_COMPARABLE,
+    REPRODUCED,
+    STUDIES,
+    Claim,
+    Measurement,
+    mean_points,
+    read_studies,
+)
+from tests.project.pages import ROOT
 from tests.support.commands import refused, report, told
 
-
-def test_the_command(capsys, monkeypatch):
-    sizes = []
-    a = Line("a", "1 (Somebody 1990)", "1.0", True)
-    b, c = Line("b", "2", "3.0", False), Line("c", "a claim", "4.0", None)
-
-    def run(share, lines):
-        sizes.append(share)
-        return iter(lines)
-
-    made = Study("kuhn", "t", "s", run, [([a, b],), ([c],)])
-    monkeypatch.setitem(study.STUDIES, "kuhn", made)
-    found, text, _ = told(capsys, "study", "kuhn", "--size", "0.5")
-    out = text.splitlines()
-    assert sizes == [0.5, 0.5]
-    assert [line["agrees"] for line in found["lines"]] == [True, False, None]
-    assert "a: agrees" in out and "b: DIFFERS" in out and "c: no verdict" in out
-    assert "  published  1 (Somebody 1990)" in out and "  ours       1.0" in out
+PAGE = ROOT / "docs" / "benchmarks" / "reproductions.md"
+BIBLIOGRAPHY = ROOT / "docs" / "reference" / "bibliography.md"
+SMALL = "dark_hex(board_size=2"
+POINTS = mean_points(
+    [
+        Measurement("a, kuhn", 1.0, 10),
+        Measurement("a, kuhn", 3.0, 10),
+        Measurement("a, kuhn", 0.5, 20),
+        Measurement("b, kuhn", 4.0, 20, error=0.3),
+    ]
+)
 
 
-def test_refusals_come_before_anything_is_said(capsys):
+def finding(size=1.0, **claim):
+    (found,) = Claim(**claim).findings(POINTS, size)
+    return found
+
+
+def test_means_are_over_seeds():
+    first, second, third = POINTS
+    assert (first.mean, first.x, first.seeds) == (2.0, 10, 2)
+    # Student's t with one degree of freedom: 12.706 times the standard error, 1.
+    assert first.half_width == pytest.approx(12.706, abs=1e-3)
+    assert second.half_width is None and third.error == 0.3
+
+
+@pytest.mark.parametrize(
+    ("claim", "agrees"),
+    [
+        ({"series": "a, kuhn", "equals": 0.5}, True),
+        ({"series": "a, kuhn", "equals": 0.4}, False),
+        ({"series": "a, kuhn", "equals": 0.4, "tolerance": 0.11}, True),
+        ({"series": "a, kuhn", "x": 10, "equals": 2}, True),
+        ({"series": "a, kuhn", "x": "mean", "equals": 1.25}, True),
+        ({"series": "b, kuhn", "equals": 4.25}, True),
+        ({"series": "b, kuhn", "equals": 4.35}, False),
+        ({"series": "a, kuhn", "at_most": 0.49}, False),
+        ({"series": "a, kuhn", "at_least": 0.49}, True),
+        ({"series": "a, *", "at_most": "b, {*}"}, True),
+        ({"series": "a, *", "at_most": "b, {*}", "factor": 0.1}, False),
+        ({"series": "a, kuhn", "at_least": "a, kuhn@10"}, False),
+    ],
+)
+def test_verdicts_on_claims(claim, agrees):
+    found = finding(**claim, reason="known")
+    assert found.verdict == (REPRODUCED if agrees else DIFFERS)
+    assert found.reason == ("" if agrees else "known")
+
+
+def test_claims_at_small_sizes():
+    """A quarter of the work has twice the error: once the slack more."""
+    claim = {"series": "a, kuhn", "equals": 0.4, "slack": 0.11}
+    assert finding(1.0, **claim).verdict == finding(0.3, **claim).verdict == DIFFERS
+    assert finding(0.25, **claim).verdict == REPRODUCED
+    found = finding(0.5, series="a, kuhn", at_most=0.1, full_size=True)
+    assert found.verdict == NOT_COMPARABLE and found.reason
+    assert list(Claim(series="not measured", at_most=1).findings(POINTS, 1.0)) == []
+    with pytest.raises(ValueError, match="'c, kuhn'"):
+        finding(series="a, *", at_most="c, {*}")
+
+
+def test_verdicts_on_studies():
+    made = STUDIES["gameshrink"]
+    right, wrong = (
+        finding(series="a, kuhn", equals=x, reason="why.") for x in (0.5, 1)
+    )
+    unknown = finding(0.5, series="a, kuhn", equals=1, full_size=True)
+    assert made.verdict([right, unknown]) == (REPRODUCED, "")
+    assert made.verdict([right, wrong]) == (DIFFERS, "why.")
+    assert made.verdict([unknown]) == (NOT_COMPARABLE, unknown.reason)
+    assert STUDIES["gcr-cfr"].verdict([])[0] == NOT_COMPARABLE
+
+
+def test_rows_are_complete():
+    """Each row has sources of the bibliography, and a reason if it has no claims."""
+    headings = re.findall(r"^### (.*)$", BIBLIOGRAPHY.read_text("utf-8"), re.M)
+    keys = {heading.lower() for heading in headings}
+    for made in STUDIES.values():
+        assert {key for key in made.sources.values() if key} <= keys, made.name
+        assert made.claims or made.reason, made.name
+        for claim in made.claims:
+            bounds = (claim.equals, claim.at_most, claim.at_least)
+            assert sum(bound is not None for bound in bounds) == 1, made.name
+
+
+def test_the_page_has_all_studies():
+    """Each study has a line, and each command on the page exists."""
+    text = PAGE.read_text("utf-8")
+    commands = re.findall(r"`spiel-cr study ([\w-]+)", text)
+    assert set(commands) == set(STUDIES)
+
+
+def test_numbers_of_the_page():
+    text = "{a, kuhn} {a, kuhn@first}, {a, kuhn@mean}; {c, kuhn} and {a, kuhn@11}"
+    assert page.filled(text, POINTS) == "0.5 2, 1.25; – and –"
+
+
+def test_combinations_of_cases():
+    (made,) = read_studies(
+        """
+        [x]
+        title = "t"
+        sources = {"S 1990" = ""}
+        protocol = "p"
+        published = "q"
+        finding = "{a}"
+        compute = "c.f"
+        reason = "r"
+        cases = [{each = {a = [1, 2], b = [3, 4]}, c = 5}, {a = 0, from_size = 0.5}]
+        """
+    ).values()
+    assert made.cases[1] == {"a": 1, "b": 4, "c": 5} and len(made.cases) == 5
+
+
+def test_the_list(capsys):
+    found, text, _ = told(capsys, "study")
+    assert found["studies"] == list(STUDIES)
+    assert all(re.search(rf"^{name} ", text, re.M) for name in STUDIES)
+
+
+def test_a_study_and_its_files(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    table = tmp_path / "page.md"
+    table.write_text("above\n<!-- studies: begin -->\n<!-- studies: end -->\nbelow\n")
+    words = ("kuhn-cfr", "--size", "0.01", "--out", tmp_path, "--table", table)
+    found, text, _ = told(capsys, "study", *words)
+    assert found["verdict"] == REPRODUCED and "verdict: reproduced" in text
+    written = json.loads((tmp_path / "kuhn-cfr.json").read_text("utf-8"))
+    assert written["points"] == found["points"] and written["versions"]
+    lines = (tmp_path / "kuhn-cfr.csv").read_text("utf-8").splitlines()
+    assert len(lines) == 1 + len(found["points"]) == 9
+    assert (tmp_path / "kuhn-cfr.png").stat().st_size > 10_000
+    lines = table.read_text("utf-8").splitlines()
+    assert lines[0] == "above" and lines[-1] == "below"
+    (row,) = (line for line in lines if "`spiel-cr study kuhn-cfr`" in line)
+    assert "*reproduced*" in row and "0.01, 1" in row
+    assert sum("| not run |" in line for line in lines) == len(STUDIES) - 1
+
+
+def test_without_matplotlib(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "available", lambda: False)
+    _, text, _ = told(capsys, *f"study kuhn-cfr --size 0.001 --out {tmp_path}".split())
+    assert "matplotlib is missing; pip install 'spiel_cr[plots]'" in text
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".csv"}
+
+
+def test_curves_are_drawn(tmp_path):
+    """Bars of intervals around the means; single points beside curves are left out."""
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "curves.png"
+    page.plot(STUDIES["gcr-cfr"], POINTS, path)
+    assert path.stat().st_size > 5_000
+
+
+def test_refusals_come_before_anything_is_said(capsys, tmp_path):
     assert "ray='nowhere'" in refused(capsys, "study", "kuhn", "--ray", "nowhere")
+    assert "seeds=0" in refused(capsys, "study", "kuhn", "--seeds", 0)
+    assert "add --out" in refused(capsys, "study", "--table", tmp_path / "x.md")
+    other = tmp_path / "other.md"
+    other.write_text("no marks")
+    words = ("study", "--out", tmp_path, "--table", other)
+    assert "are missing" in refused(capsys, *words)
+    assert other.read_text() == "no marks"
 
 
-@pytest.mark.parametrize("name", study.STUDIES)
-def test_parts_can_be_sent_to_other_processes(name):
-    """There is more than one, each once; and workers find what computes them."""
-    made = study.STUDIES[name]
-    again = ForkingPickler.loads(ForkingPickler.dumps((made.run, made.parts)))
-    assert again == (made.run, made.parts)
-    assert len(set(made.parts)) == len(made.parts) > 1
+@pytest.mark.parametrize("name", STUDIES)
+def test_cases_can_be_sent_to_other_processes(name):
+    """There is one at least, each once; and workers find what computes them."""
+    cases = [str(case) for case in STUDIES[name].cases]
+    assert len(set(cases)) == len(cases) >= 1
+    again = ForkingPickler.loads(ForkingPickler.dumps(STUDIES[name]))
+    assert again == STUDIES[name]
 
 
 def test_a_wrong_game_is_noticed():
     """The family of equilibria is that of Kuhn poker, not of uniform play."""
-    kuhn = study.STUDIES["kuhn"]._replace(parts=[("cfr",)])
-    family, value = kuhn.lines(1e-6)
-    assert not family.agrees and not value.agrees
-    family, value = kuhn.lines(0.1)
-    assert family.agrees and value.agrees
+    kuhn = dataclasses.replace(
+        STUDIES["kuhn"], cases=[{"algorithm": "cfr", "iterations": 100_000}]
+    )
+    for size, verdict in ((1e-5, DIFFERS), (1.0, REPRODUCED)):
+        points = mean_points(line for _, line in kuhn.measure(size))
+        claims = [dataclasses.replace(c, slack=0.0) for c in kuhn.claims]
+        found = dataclasses.replace(kuhn, claims=claims).findings(points, 1.0)
+        assert [each.verdict for each in found] == [verdict] * 2
+
+
+def values_of(measurements):
+    return {(line.series, line.x): line.value for line in measurements}
 
 
 def test_gameshrink_of_a_small_deck(monkeypatch):
-    """Its figures are not the published ones. Solving has its own tests, and time."""
+    """Solving has its own tests, and time."""
     game = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
-    monkeypatch.setattr(gameshrink, "_GAME", game)
-    monkeypatch.setattr(gameshrink, "_CLASSES", [4, 24, 103])
-    solved = iter([(0.1, 0.4), (0.2, 0.2)])
-    monkeypatch.setattr(gameshrink, "_solved", lambda *_: next(solved))
-    lines = list(gameshrink.STUDY.lines(0.1))
-    whole, classes, rows, nonzeros, test, equitable, by_histograms, exact = lines
-    assert classes.agrees and classes.computed.startswith("[4, 24, 103]; found in")
-    assert whole.agrees is rows.agrees is nonzeros.agrees is False
-    assert test.agrees is None and "it does not: " in test.computed
-    assert equitable.computed.startswith("[4, 28, 168];")
-    assert (
-        by_histograms.agrees is False
-        and "after 20 iterations" in by_histograms.quantity
+    found = values_of(gameshrink.partitions(1.0, 0, game=game))
+    classes = [found["by histograms: classes", r] for r in (1, 2, 3)]
+    assert classes == [4, 24, 103]
+    assert [found["equitable: classes", r] for r in (1, 2, 3)] == [4, 28, 168]
+    assert found["by histograms: is equitable", 0] == 0
+    assert found["equitable: is equitable", 0] == 1
+    lost = values_of(
+        gameshrink.loss(1.0, 0, game=game, partition="equitable", iterations=20)
     )
-    assert exact.agrees
+    inside, lifted = lost.values()
+    assert 0 < inside == pytest.approx(lifted, abs=1e-9)
+
+
+def count_infosets(game):
+    """Count information states at decisions, by walking OpenSpiel's states."""
+    states, keys = [pyspiel.load_game(game).new_initial_state()], set()
+    while states:
+        state = states.pop()
+        if not state.is_terminal():
+            player = state.current_player()
+            keys.add((player, state.information_state_string(player)))
+            states += [state.child(action) for action in state.legal_actions()]
+    return len(keys)
+
+
+def test_phantom_games():
+    """A board of 2x2, of which player 0 wins every match."""
+    lines = list(game_values.phantom(1.0, 0, game=f"{SMALL})", iterations=60))
+    infosets, value, uniform = lines
+    # Fewer, because the phantom form merges infosets.
+    assert 0 < round(infosets.value * 1e6) < count_infosets(f"{SMALL})")
+    assert abs(value.value - 1) <= value.error + 5e-5 and value.error < 0.01
+    assert uniform.value == pytest.approx(1.25)
+    game = f"{SMALL},gameversion=adh)"
+    (infosets,) = game_values.abrupt(1.0, 0, game=game)
+    assert round(infosets.value * 1e6) == count_infosets(game)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", study.STUDIES)
-def test_studies_agree_with_what_was_published(capsys, name):
-    found = report(capsys, "study", name)
-    differs = [line["quantity"] for line in found["lines"] if line["agrees"] is False]
-    # Measured; docs/benchmarks/reproductions.md says so.
-    known = {
-        # Equal histograms are not enough.
-        "gameshrink": ["by histograms: NashConv after 200 iterations of cfr+, in chips"]
-    }
-    assert differs == known.get(name, [])
+@pytest.mark.parametrize("name", STUDIES)
+def test_studies_at_their_small_size(capsys, name):
+    """Whatever differs has a reason."""
+    size = STUDIES[name].small
+    found = report(capsys, "study", name, "--size", size, "--seeds", 1)
+    assert found["points"] and all(p["seeds"] == 1 for p in found["points"])
+    differs = [f for f in found["findings"] if f["verdict"] == DIFFERS]
+    assert all(f["reason"] for f in differs), differs
     assert found["seconds"] < 600
-
-
-def test_phantom_games(monkeypatch):
-    """A board of 2x2, of which player 0 wins every match; 94 infosets when abrupt."""
-    game = "dark_hex(board_size=2"
-    games, abrupt = {f"{game})": (5.4e-5, 1.0)}, {f"{game},gameversion=adh)": 9.4e-5}
-    monkeypatch.setattr(game_values, "_PHANTOM_GAMES", games)
-    monkeypatch.setattr(game_values, "_ABRUPT_GAMES", abrupt)
-    monkeypatch.setattr(game_values, "_UNIFORM", {f"{game})": 1.25})
-    parts = [(name,) for name in (*games, *abrupt)]
-    made = study.STUDIES["phantom-games"]._replace(parts=parts)
-    lines = list(made.lines(1.0))
-    assert [line.agrees for line in lines] == [True] * 4
-    assert lines[-1].computed == "94" and lines[2].computed == "1.250000000"
-    monkeypatch.setattr(game_values, "_UNIFORM", {f"{game})": 1.26})
-    monkeypatch.setattr(game_values, "_ABRUPT_GAMES", {f"{game},gameversion=adh)": 1.0})
-    monkeypatch.setattr(game_values, "_PHANTOM_GAMES", {f"{game})": (1.0, 0.9)})
-    assert [line.agrees for line in made.lines(1.0)] == [False] * 4

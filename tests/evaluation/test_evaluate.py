@@ -24,7 +24,7 @@ from tests.support.scripted import Opinionated
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 SEATS = (0, 1)
 KEYS = set(
-    "nash_conv infosets infosets_visited moves late_moves max_ms compilations "
+    "nash_conv infosets infosets_visited moves deadline_misses max_ms compilations "
     "seconds evaluator unvisited_play".split()
 )
 
@@ -75,7 +75,7 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     numbers = found.statistics
     assert numbers["infosets"] == sum(map(len, tree.infosets))
     assert numbers["infosets_visited"] == numbers["moves"] == numbers["infosets"]
-    assert numbers["late_moves"] == 0 and numbers["compilations"] == 0
+    assert numbers["deadline_misses"] == 0 and numbers["compilations"] == 0
     assert 0 < numbers["max_ms"] < 1000 * found.seconds
 
 
@@ -112,7 +112,7 @@ def test_bots_with_a_table(text, uniform):
         # Answers are divided by their sum, which is one but for rounding.
         assert found.nash_conv == pytest.approx(value, abs=1e-12)
     numbers = found.statistics
-    assert (numbers["moves"], numbers["late_moves"]) == (12, 0)
+    assert (numbers["moves"], numbers["deadline_misses"]) == (12, 0)
     assert numbers["max_ms"] > 0
 
 
@@ -137,7 +137,7 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     deepest = np.flatnonzero(decisions.levels() == 1)
     differs = 0
     for infoset in deepest:
-        new.forget()
+        new.reset()
         state = tree.game.new_initial_state()
         for action in tree.histories.actions_to(tree.infosets[0].history[infoset]):
             if state.current_player() == 0:
@@ -243,7 +243,7 @@ def test_repeats_as_one():
     other = evaluate._evaluation(0.3, 12, 8, faster, "openspiel")
     found = evaluate.mean_evaluation([one, other])
     assert found.nash_conv == pytest.approx(0.2) and found.seconds == 1.0
-    names = ("infosets", "infosets_visited", "moves", "late_moves", "max_ms")
+    names = ("infosets", "infosets_visited", "moves", "deadline_misses", "max_ms")
     numbers = dict(zip((*names, "compilations"), (12, 8, 6, 2, 5.0, 2), strict=True))
     assert found.statistics == numbers
 

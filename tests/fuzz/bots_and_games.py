@@ -15,8 +15,8 @@ from spiel_cr import load_bot
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
-from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (

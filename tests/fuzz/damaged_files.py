@@ -29,8 +29,8 @@ from spiel_cr import GameOptions, Result
 from spiel_cr.common import storage
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.tree import cache
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.games.tree.test_batched_rules import same
 from tests.support.kuhn_public_tree import kuhn
 

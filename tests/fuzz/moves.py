@@ -62,7 +62,7 @@ class Answer(NamedTuple):
 
 def _programs() -> int:
     """How many programs there are; asked beside a clock only."""
-    return cfr.programs() + mccfr.programs() + best_responses.programs()
+    return cfr.compilations() + mccfr.compilations() + best_responses.compilations()
 
 
 def _effort(bot: pyspiel.Bot) -> int:

@@ -7,15 +7,15 @@ import pytest
 
 from game_defs.bundled.holdem import buckets, strengths
 from game_defs.bundled.holdem.buckets import Buckets
-from game_defs.bundled.holdem.cards import Deck
-from game_defs.bundled.holdem.rules import Rules
+from game_defs.bundled.holdem.cards import HoldemDeck
+from game_defs.bundled.holdem.rules import HoldemRules
 
 # Ranks, suits, private cards, and cards that each round puts on the board.
 SMALL = ((4, 2, 1, (0, 1)), (4, 3, 2, (0, 1, 1)), (5, 2, 2, (1, 2)), (3, 4, 1, (0, 2)))
 
 
 def made(ranks, suits, hole, deals, counts=None, arrays=None):
-    rules = Rules(Deck(ranks, suits), hole, (), deals, None)
+    rules = HoldemRules(HoldemDeck(ranks, suits), hole, (), deals, None)
     return Buckets(rules, counts or (1 << 16,) * len(deals), arrays)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.cards import HoldemDeck
 from game_defs.bundled.holdem.strengths import strengths, suit_masks
 
 HOLDEM = "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 5"
@@ -65,7 +65,7 @@ def test_other_decks(deck):
 
 
 def strength(text: str) -> int:
-    return int(strengths(suit_masks(np.array(Deck(13, 4).cards(text)), 4)))
+    return int(strengths(suit_masks(np.array(HoldemDeck(13, 4).cards(text)), 4)))
 
 
 def test_order_of_hands():

@@ -368,20 +368,20 @@ def test_signals_are_equal_where_suits_can_be_exchanged(num_suits):
         # The other player's card says nothing.
         packed |= np.int64(1 + cards[-1]) << 6 * (1 - player)
         states = np.column_stack([np.zeros_like(packed), packed])
-        signals = rules.signal(states, player)
+        private_states = rules.private_state(states, player)
         first = {}
-        for hand, signal in zip(hands, signals.tolist(), strict=True):
+        for hand, private_state in zip(hands, private_states.tolist(), strict=True):
             ranks = tuple(card // num_suits for card in hand)
             least = min(
                 tuple(order[card % num_suits] for card in hand)
                 for order in itertools.permutations(range(num_suits))
             )
-            assert first.setdefault((ranks, least), signal) == signal
+            assert first.setdefault((ranks, least), private_state) == private_state
         assert len(set(first.values())) == len(first)
 
 
 def test_names_of_signals():
     rules = pyspiel.load_game(NAME).batched_rules()
     states = np.array([[0, 52 | 1 << 6], [0, 52 | 1 << 6 | 34 << 12 | 6 << 18]])
-    assert rules.signal_names(states, 0) == ["As", "As | Td 3d"]
-    assert rules.signal_names(states, 1) == ["2c", "2c | Td 3d"]
+    assert rules.private_state_names(states, 0) == ["As", "As | Td 3d"]
+    assert rules.private_state_names(states, 1) == ["2c", "2c | Td 3d"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import game_defs  # noqa: F401  registers the game
 from game_defs.bundled.holdem.cards import RANKS, SUITS
 from game_defs.spots import bets
-from game_defs.spots.betting import Bets, Stakes, lay_out
+from game_defs.spots.betting import SpotBetting, SpotTree, lay_out
 from game_defs.spots.ranges import DECK, HANDS, read_range
 
 # A turn of few hands, and one that an all-in ends.
@@ -112,14 +112,14 @@ def test_ranges_that_cannot_be_read(text, said):
 
 NUMBERS = st.integers(2, 300)
 SIZES = st.one_of(
-    NUMBERS.map(lambda n: (f"{n}%", bets.Size("%", n))),
-    NUMBERS.map(lambda n: (f"{n}c", bets.Size("c", n))),
-    NUMBERS.map(lambda n: (f"allin:{n}%", bets.Size("allin", n))),
+    NUMBERS.map(lambda n: (f"{n}%", bets.BetSize("%", n))),
+    NUMBERS.map(lambda n: (f"{n}c", bets.BetSize("c", n))),
+    NUMBERS.map(lambda n: (f"allin:{n}%", bets.BetSize("allin", n))),
     st.sampled_from(
-        [("pot", bets.Size("%", 100)), ("All-in", bets.Size("allin", np.inf))]
+        [("pot", bets.BetSize("%", 100)), ("All-in", bets.BetSize("allin", np.inf))]
     ),
 )
-RAISES = st.one_of(SIZES, NUMBERS.map(lambda n: (f"{n}x", bets.Size("x", n))))
+RAISES = st.one_of(SIZES, NUMBERS.map(lambda n: (f"{n}x", bets.BetSize("x", n))))
 
 
 @st.composite
@@ -174,11 +174,11 @@ def test_bets_that_cannot_be_read(text, said):
     assert said in str(refusal.value)
 
 
-def tree(text: str, *, pot=100, stack=1000, deal=0, first=0) -> Bets:
-    return lay_out(Stakes(pot, stack, bets.read_bets(text), deal, first))
+def tree(text: str, *, pot=100, stack=1000, deal=0, first=0) -> SpotTree:
+    return lay_out(SpotBetting(pot, stack, bets.read_bets(text), deal, first))
 
 
-def after(laid: Bets, *words: str) -> list[str]:
+def after(laid: SpotTree, *words: str) -> list[str]:
     """What there is to do after some actions."""
     node = 0
     for word in words:

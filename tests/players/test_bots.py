@@ -12,7 +12,7 @@ from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as openspiel_bots
 
 from spiel_cr.evaluation import traversal
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.players import bots
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.resolving import clock, continual
@@ -228,7 +228,7 @@ def test_a_match_under_a_clock_is_in_time_mostly(monkeypatch):
         bot.get_policy(state)
         found = bot.resolver.statistics
         assert found.moves == found.solves == number
-    assert found.late_moves <= 3
+    assert found.deadline_misses <= 3
     assert found.iterations > 1000 and found.compilations == 0
 
 
@@ -428,7 +428,7 @@ def test_where_the_only_action_is_zero():
     # OpenSpiel's bot takes the only action for none.
     theirs = openspiel_bots.PolicyBot(0, np.random, uniform)
     assert theirs.step(state) == pyspiel.INVALID_ACTION
-    compiled = compiler.build_tree(game, observations=True)
+    compiled = tree_builder.build_tree(game, observations=True)
     resolver = bots.ResolvingBot(compiled, 0, ResolvingConfig(SOLVER, iterations=5))
     assert resolver.step_with_policy(state) == ([(0, 1.0)], 0)
 
@@ -465,7 +465,7 @@ def test_a_state_of_another_game_is_refused(kind):
         ({"move_ms": -1}, "move_ms=-1"),
         ({"init_ms": 0}, "init_ms=0"),
         ({"target": "hand"}, "target='hand' must be one of infoset, subgame"),
-        ({"reset_matches": 1}, "reset_matches=1: must be True or False"),
+        ({"reset_matches": 1}, "reset_matches=1 must be True or False"),
     ],
     ids=str,
 )

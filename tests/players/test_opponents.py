@@ -201,7 +201,7 @@ def test_a_bot_that_cheats_at_the_rules():
     given = BotPolicy(
         load_game("kuhn_poker"), lambda player, seed: SilentBot(lambda state: 7)
     )
-    with pytest.raises(ValueError, match="chose 7"):
+    with pytest.raises(ValueError, match="chose the illegal action 7"):
         given.action_probabilities(after("kuhn_poker", 0, 1))
 
 

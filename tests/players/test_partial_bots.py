@@ -15,7 +15,7 @@ import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.evaluation import evaluate, traversal
 from spiel_cr.evaluation import referee as match
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.players import bots, lookahead_bot, player_specs
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.lookahead import layer_solver, lookahead_resolver
@@ -36,13 +36,13 @@ def make(name, player, max_histories, *, iterations=20, seed=0, **settings):
     partial = LookaheadConfig(max_histories, **settings)
     config = ResolvingConfig(SOLVER, iterations=iterations)
     return lookahead_bot.LookaheadResolvingBot(
-        name, player, config, partial=partial, seed=seed
+        name, player, config, lookahead=partial, seed=seed
     )
 
 
 @functools.cache
 def compiled(name):
-    return compiler.build_tree(name, observations=True)
+    return tree_builder.build_tree(name, observations=True)
 
 
 def first_states(name, player, most=10_000):
@@ -149,7 +149,7 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
         game = made_games.random_game(
             seed, depth=7, max_actions=3, remembered=0.3, transient=transient
         )
-        tree = compiler.build_tree(game, observations=True)
+        tree = tree_builder.build_tree(game, observations=True)
         if len(tree.histories) < 60:
             continue
         policy, found = spiel_cr.solve(tree, "cfr", 3).average_policy(), []
@@ -158,7 +158,7 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
             for player in PLAYERS:
                 config = ResolvingConfig("cfr+", iterations=40)
                 bot = lookahead_bot.LookaheadResolvingBot(
-                    game, player, config, partial=partial, seed=0
+                    game, player, config, lookahead=partial, seed=0
                 )
                 found.append(traversal.traverse(tree, bot))
         except ValueError as error:
@@ -244,13 +244,13 @@ def test_in_time_without_a_new_program():
     """Under a clock all programs are those of the construction."""
     config = ResolvingConfig(SOLVER, move_ms=400)
     settings = LookaheadConfig(2000, warmup_matches=2, blueprint_iterations=5)
-    bot = lookahead_bot.LookaheadResolvingBot(GOOFSPIEL, 0, config, partial=settings)
+    bot = lookahead_bot.LookaheadResolvingBot(GOOFSPIEL, 0, config, lookahead=settings)
     mean_return(bot, GOOFSPIEL, 5)
     found = bot.statistics
     assert found.moves == 20
     assert found.compilations == 0
     # Other processes may take the processor away now and then.
-    assert found.late_moves <= 5
+    assert found.deadline_misses <= 5
     assert bot.counts.blueprint < found.moves
 
 
@@ -258,7 +258,9 @@ def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
     """What one match solved the next one plays, though it has no time for it."""
     config = ResolvingConfig(SOLVER, move_ms=60_000, iterations=20)
     settings = LookaheadConfig(58, warmup_matches=0, blueprint_iterations=5)
-    bot = lookahead_bot.LookaheadResolvingBot("kuhn_poker", 0, config, partial=settings)
+    bot = lookahead_bot.LookaheadResolvingBot(
+        "kuhn_poker", 0, config, lookahead=settings
+    )
     state = first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)
     solved = bot.agent.solved
@@ -304,7 +306,9 @@ def test_warming_up_has_more_time_than_a_move(monkeypatch):
     settings = LookaheadConfig(58, warmup_matches=2)
     policy = blueprint("kuhn_poker").average_policy()
     settings = dataclasses.replace(settings, blueprint=policy)
-    bot = lookahead_bot.LookaheadResolvingBot("kuhn_poker", 0, config, partial=settings)
+    bot = lookahead_bot.LookaheadResolvingBot(
+        "kuhn_poker", 0, config, lookahead=settings
+    )
     assert asked and all(0.25 < seconds < 1 for seconds in asked)
     asked.clear()
     bot.get_policy(first_states("kuhn_poker", 0)[-1])

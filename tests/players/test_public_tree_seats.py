@@ -109,7 +109,7 @@ def test_it_plays_within_its_time():
     for bot in bots:
         found = bot.statistics
         assert found.moves > 10 and found.solves >= 10
-        assert (found.compilations, found.late_moves) == (0, 0)
+        assert (found.compilations, found.deadline_misses) == (0, 0)
 
 
 def test_a_bot_of_a_string_takes_the_form_of_signals():

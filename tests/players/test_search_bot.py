@@ -190,7 +190,7 @@ def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch,
         played = dict(bot.get_policy(state))
         same = played == pytest.approx(made.action_probabilities(state, 1), abs=1e-12)
         if not first_takes_least(state):
-            assert same and not bot.shrunk
+            assert same and not bot.step_scale
             stayed += 1
         elif len(played) > 1:
             moved += not same
@@ -358,7 +358,7 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
         begun = now.seconds
         bot.get_policy(state_at(tree, history))
         assert 0.5 * move_ms < 1000 * (now.seconds - begun) < move_ms
-    assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
+    assert (bot.statistics.moves, bot.statistics.deadline_misses) == (3, 0)
 
 
 @pytest.mark.parametrize(
@@ -396,8 +396,8 @@ def test_rollouts_stop_in_time(monkeypatch, arrays, each):
         begun = now.seconds
         bot.get_policy(state_at(tree, history))
         assert 1000 * (now.seconds - begun) < 50
-        assert (bot.shrunk > 0) == quick
-    assert (bot.statistics.moves, bot.statistics.late_moves) == (len(histories), 0)
+        assert (bot.step_scale > 0) == quick
+    assert (bot.statistics.moves, bot.statistics.deadline_misses) == (len(histories), 0)
     assert (bot.statistics.iterations > 0) == quick
 
 
@@ -478,7 +478,7 @@ def test_bad_strings_are_refused(text, message):
 
 def test_what_it_cannot_play_is_refused():
     with pytest.raises(
-        ValueError, match="needs a budget: set simulations, move_ms, or"
+        ValueError, match="needs a budget; set simulations, move_ms, or"
     ):
         SearchBotConfig()
     with pytest.raises(ValueError, match="must be an OpenSpiel policy or the path"):

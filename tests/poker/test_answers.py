@@ -16,16 +16,16 @@ RANGES = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
 def random_policy(board: str) -> FormPolicy:
     """Hands mix differently everywhere."""
     bets = "50%; raises allin; cap 2"
-    signals = public_tree_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
+    public_tree = public_tree_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
     rng = np.random.default_rng(0)
     behaviours = []
-    for own in signals.sequence_form.decisions:
+    for own in public_tree.sequence_form.decisions:
         weights = rng.random(own.num_sequences)
         weights[0] = 1.0
         total = np.bincount(own.owner[1:], weights[1:])
         weights[1:] /= total[own.owner[1:]]
         behaviours.append(weights)
-    return FormPolicy(signals, behaviours)
+    return FormPolicy(public_tree, behaviours)
 
 
 def expected(policy: FormPolicy, words: list[str], player: int) -> dict:
@@ -60,7 +60,7 @@ def expected(policy: FormPolicy, words: list[str], player: int) -> dict:
                 walk(state.child(action), left, chance * share)
             return
         if not left:
-            hand = policy.form.reader.signal(state, player)
+            hand = policy.form.reader.private_state(state, player)
             found = np.array([1, value(state), showdown(state)]) * chance
             sums[hand] = sums.get(hand, 0) + found
             return
@@ -91,10 +91,10 @@ def test_hands_by_playing_out(board, node):
     found = poker.answers(policy, node)
     sums = expected(policy, node.split(), found.player)
     likelihood = np.zeros(len(found.names))
-    for signal, (chance, value, won) in sums.items():
-        likelihood[signal] = chance
-        assert found.ev[signal] == pytest.approx(value / chance, abs=1e-9)
-        assert found.equity[signal] == pytest.approx(won / chance, abs=1e-12)
+    for private_state, (chance, value, won) in sums.items():
+        likelihood[private_state] = chance
+        assert found.ev[private_state] == pytest.approx(value / chance, abs=1e-9)
+        assert found.equity[private_state] == pytest.approx(won / chance, abs=1e-12)
     assert found.likelihood == pytest.approx(likelihood, abs=1e-12)
     assert found.path == tuple(node.split())
 
@@ -132,9 +132,9 @@ def test_where_nobody_gets():
 
 def test_combos_count_suits_that_are_alike():
     game = poker.spot("5c9cJc2c3c", 20, 30, ranges=("AA", "random"), bets="pot")
-    signals = public_tree_game(game)
-    uniform = [uniform_behaviour(own) for own in signals.sequence_form.decisions]
-    found = poker.answers(FormPolicy(signals, uniform))
+    public_tree = public_tree_game(game)
+    uniform = [uniform_behaviour(own) for own in public_tree.sequence_form.decisions]
+    found = poker.answers(FormPolicy(public_tree, uniform))
     assert sorted(found.combos) == [3, 3] and len(found.names) == 2
 
 

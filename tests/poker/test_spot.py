@@ -7,9 +7,9 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.cards import HoldemDeck
 from game_defs.bundled.holdem.declaration import declare
-from game_defs.bundled.holdem.public_tree import Deals
+from game_defs.bundled.holdem.public_tree import HoldemDeals
 from spiel_cr import poker
 from spiel_cr.games.public_tree import (
     PublicTreeGame,
@@ -57,7 +57,7 @@ def random_spots(cards: int, count: int, seed: int) -> list[tuple[str, int, int]
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(count):
-        board = Deck(13, 4).text(rng.choice(52, cards, replace=False))
+        board = HoldemDeck(13, 4).text(rng.choice(52, cards, replace=False))
         pot = 2 * int(rng.integers(1, 500))
         found.append((board, pot, 1 + int(pot * rng.exponential(1.5))))
     return found
@@ -138,7 +138,7 @@ def test_alike_suits_of_a_flop_make_no_difference():
     bets, rules = game.spot.bets.tree, game.spot.deals.rules
     found = []
     for suits in (True, False):
-        declared = declare(Deals(rules, suits=suits), lambda boards: bets)
+        declared = declare(HoldemDeals(rules, suits=suits), lambda boards: bets)
         made = public_tree_loading.from_declaration(game, declared)
         made.check()
         solver = solver_of(made.sequence_form, "cfr+")

@@ -7,7 +7,7 @@ import pytest
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import best_response_value, nash_conv, reach_of
 from spiel_cr.solvers.solve import solve
@@ -150,7 +150,7 @@ def test_random_games(seed):
     """Uneven trees: other numbers of actions, players who move several times."""
     depth = 5 if seed else 4
     game = random_game(seed, turns="by history", max_actions=4, depth=depth)
-    compiled = compiler.build_tree(game)
+    compiled = tree_builder.build_tree(game)
     behaviours = random_behaviours(compiled, seed)
     tree = reference.Tree(game)
     table = conversions.tabular_policy(compiled, behaviours)
@@ -184,7 +184,7 @@ def one_acts(path):
     [(nobody_acts, 3.0, (3.0, -3.0)), (one_acts, -0.5, (-0.5, 3.0))],
 )
 def test_players_who_never_act(rules, value, best):
-    compiled = compiler.build_tree(MadeGame(rules, rules.__name__))
+    compiled = tree_builder.build_tree(MadeGame(rules, rules.__name__))
     uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
     reach = reach_of(compiled.sequence_form, tuple(uniform))
     assert best_responses.expected_value(compiled.sequence_form, reach) == value
@@ -203,7 +203,7 @@ def test_equally_good_is_within_rounding_of_the_largest_payoff(gain, chosen):
             return Node(0, (0, 1, 2), ("a", "b"))
         return Node(TERMINAL, utility=[0.0, 1000 * gain, -1000.0][path[0]])
 
-    compiled = compiler.build_tree(MadeGame(rules, "nearly_equal"))
+    compiled = tree_builder.build_tree(MadeGame(rules, "nearly_equal"))
     found = best_responses.best_response(compiled.sequence_form, 0, np.ones(1))
     assert np.flatnonzero(found[1:]).tolist() == [chosen]
 

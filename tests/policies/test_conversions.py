@@ -7,7 +7,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.queries import query
 from tests.support import games, reference
@@ -158,7 +158,7 @@ def test_clashing_information_states_are_refused():
             return Node(len(path), (0, 1), ("same", "same"))
         return Node(TERMINAL, utility=1.0)
 
-    compiled = compiler.build_tree(MadeGame(rules, "clash"))
+    compiled = tree_builder.build_tree(MadeGame(rules, "clash"))
     uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
     with pytest.raises(ValueError, match="both players.*'same'"):
         conversions.tabular_policy(compiled, uniform)

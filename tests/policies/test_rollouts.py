@@ -26,7 +26,7 @@ def test_answers_keep_what_was_asked():
                 answer = answers(after("leduc_poker", *node.path))
                 found = dict(zip(answer.actions, answer.probabilities, strict=True))
                 expected = {a: p for a, p in asked[node.key].items() if p}
-                assert found == pytest.approx(expected) and answer.ends[-1] == 1
+                assert found == pytest.approx(expected) and answer.cumulative[-1] == 1
 
 
 def test_chance_is_drawn_without_a_check(monkeypatch):

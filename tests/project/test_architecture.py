@@ -47,7 +47,7 @@ EVAL = {
     "reporting": "common adapters",
     "comparison": "common adapters reporting",
     "inspection": "reporting table",
-    "studies": "common",
+    "studies": "common tournaments",
     "table": "common reporting",
     "cli": "common tournaments adapters reporting comparison inspection studies table",
 }

@@ -115,12 +115,14 @@ def test_targets_of_the_makefile_name_programs():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty one to work in, with a game of one's own beside."""
+    """An empty one to work in, with a game and an algorithm of one's own beside."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(pages.ROOT / "tests" / "project" / "my_game.py", tmp_path)
+    for file in ("tests/project/my_game.py", "examples/cfr_variants.py"):
+        shutil.copy(pages.ROOT / file, tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
-    sys.modules.pop("my_game", None)
+    for module in ("my_game", "cfr_variants"):
+        sys.modules.pop(module, None)
 
 
 def _make_phantom():

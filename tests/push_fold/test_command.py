@@ -86,7 +86,13 @@ def page(folder: pathlib.Path, players: int) -> pathlib.Path:
     """A page of charts that jam a class of hands more, the later it is listed."""
     names = ("button", "small blind", "big blind")[3 - players :]
     each = [1000.0 * (p + 1) for p in range(players)]
-    keys = ("stacks", "chip_model", "values", "gains_percent", "worst_gains_percent")
+    keys = (
+        "stacks",
+        "chip_model",
+        "values",
+        "regrets_percent",
+        "worst_regrets_percent",
+    )
     text = push_charts.push_page(
         "Push or fold: 4500/4500/4500 chips, blinds 300/600",
         {

@@ -28,4 +28,4 @@ def test_values_are_those_of_enumerated_hands(players):
         expected = enumerate_hands(deals, strength, jams[b], worth[b])
         for name, mine, theirs in zip(found._fields, found, expected, strict=True):
             np.testing.assert_allclose(mine[b], theirs, atol=ROUNDING, err_msg=name)
-    np.testing.assert_allclose(found.ends.sum(axis=1), 1, atol=ROUNDING)
+    np.testing.assert_allclose(found.outcomes.sum(axis=1), 1, atol=ROUNDING)

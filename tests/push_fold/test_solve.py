@@ -57,7 +57,7 @@ def test_heads_up(small_engine, tmp_path):
     level = whole.levels[0]
     assert whole.unit == 300 and level.stacks[whole.start].tolist() == [3, 5]
     np.testing.assert_allclose(level.values.sum(axis=1), 4)
-    assert level.gains.max() < 2e-3 * 3
+    assert level.regrets.max() < 2e-3 * 3
     path = tmp_path / "state.npz"
     run(2, checkpoint=path)
     again = run(6, checkpoint=path).levels[0]
@@ -115,7 +115,7 @@ def test_three_players(small_engine, algorithm):
     level = found.levels[0]
     np.testing.assert_allclose(level.values.sum(axis=1), 100)
     # One percent of the first prize: twenty steps of the outer fictitious play.
-    assert level.gains[found.start].max() < 0.5
+    assert level.regrets[found.start].max() < 0.5
 
 
 @pytest.mark.slow
@@ -147,4 +147,4 @@ def test_all_946_states():
     local = Engine(equities.hand_tables(table))
     found = solve.solve_tournament([4500] * 3, [50, 30, 20], [300, 600], local)
     assert len(found.levels[0].stacks) == 946
-    assert found.levels[0].gains.max() <= 0.001 * 50
+    assert found.levels[0].regrets.max() <= 0.001 * 50

@@ -56,7 +56,7 @@ def slow_solver(time, seconds, *, overhead=0.0):
         None,
         (),
         State((), np.zeros((), np.int32)),
-        solver_module.Program(advance, config, np.dtype(np.float64)),
+        solver_module.SolverFunctions(advance, config, np.dtype(np.float64)),
     )
     return solver, chunks
 
@@ -121,7 +121,7 @@ def test_moves_in_time(fake):
         move(watch, fake, solver)
         assert 0.08 < fake.now - before <= 0.085 + 1e-9
     found = watch.statistics
-    assert (found.moves, found.solves, found.late_moves) == (5, 5, 0)
+    assert (found.moves, found.solves, found.deadline_misses) == (5, 5, 0)
     assert found.iterations == solver.iterations
     assert 80 < found.max_ms <= 85 + 1e-6
 
@@ -138,7 +138,7 @@ def test_what_comes_after_iterating_is_learned(fake, where):
         spent.append(fake.now - before)
     assert spent[0] > 0.1
     assert max(spent[1:]) <= 0.085 + 1e-9
-    assert watch.statistics.late_moves == 1
+    assert watch.statistics.deadline_misses == 1
     # It is forgotten slowly where it was an exception.
     for _ in range(60):
         before = fake.now
@@ -178,7 +178,7 @@ def test_late_moves_are_counted(fake):
     solver, _ = slow_solver(fake, 0.3)
     for k in range(1, 4):
         move(watch, fake, solver)
-        assert watch.statistics.late_moves == k == watch.statistics.moves
+        assert watch.statistics.deadline_misses == k == watch.statistics.moves
     assert watch.statistics.max_ms == pytest.approx(300.0)
     assert watch.statistics.iterations == 3
 
@@ -217,7 +217,7 @@ def test_without_a_clock_all_iterations_are_done(fake):
     assert watch.deadline() is None
     move(watch, fake, solver)
     assert solver.iterations == watch.statistics.iterations == 40
-    assert watch.statistics.late_moves == 0
+    assert watch.statistics.deadline_misses == 0
     assert watch.statistics.max_ms == pytest.approx(400_000.0)
 
 
@@ -268,7 +268,7 @@ def test_both_budgets_whichever_ends_first(fake):
     slow, _ = slow_solver(fake, 1e-2)
     move(watch, fake, slow)
     assert 1 < slow.iterations < 9
-    assert watch.statistics.late_moves == 0
+    assert watch.statistics.deadline_misses == 0
 
 
 def test_statistics_restart(fake):
@@ -277,12 +277,12 @@ def test_statistics_restart(fake):
     solver, _ = slow_solver(fake, 1e-3)
     move(watch, fake, solver, after=0.04)
     old = watch.statistics
-    assert old.late_moves == 1
+    assert old.deadline_misses == 1
     watch.restart_statistics()
     assert watch.statistics == clock.Statistics()
-    assert old.late_moves == 1
+    assert old.deadline_misses == 1
     move(watch, fake, solver, after=0.04)
-    assert watch.statistics.moves == 1 and watch.statistics.late_moves == 0
+    assert watch.statistics.moves == 1 and watch.statistics.deadline_misses == 0
 
 
 @pytest.mark.parametrize(

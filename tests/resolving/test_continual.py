@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
@@ -133,7 +133,7 @@ def test_infosets_that_are_never_reached_have_a_strategy():
 def test_same_bits_twice():
     one = continual.resolve(games.compiled("goofspiel4"), "pdcfr+", 150)
     other = continual.resolve(
-        compiler.build_tree(games.BY_NAME["goofspiel4"].string, observations=True),
+        tree_builder.build_tree(games.BY_NAME["goofspiel4"].string, observations=True),
         "pdcfr+",
         150,
     )
@@ -144,9 +144,9 @@ def test_same_bits_twice():
 def test_no_second_compilation():
     # Not `resolved`, whose programs may have been thrown away since.
     continual.resolve("kuhn_poker", "cfr+", 3)
-    programs = cfr.programs()
+    programs = cfr.compilations()
     continual.resolve("kuhn_poker", "cfr+", 33)
-    assert cfr.programs() == programs
+    assert cfr.compilations() == programs
 
 
 def test_the_first_layer_is_the_whole_game():
@@ -283,7 +283,7 @@ def test_the_gadget_is_used():
 
 @pytest.mark.parametrize("seed", [1, pytest.param(4, marks=slow)])
 def test_random_games(seed):
-    compiled = compiler.build_tree(
+    compiled = tree_builder.build_tree(
         random_game(seed, depth=5, transient=0.4), observations=True
     )
     result = continual.resolve(compiled, "pdcfr+", 1000)

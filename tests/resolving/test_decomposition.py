@@ -8,7 +8,7 @@ import functools
 
 import pytest
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.resolving import decomposition
 from tests.support import games, made_games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -194,7 +194,7 @@ def test_decomposition_by_brute_force(name, player):
 @pytest.mark.parametrize("turns", ["by depth", "by history"])
 def test_random_decompositions_by_brute_force(turns, seed):
     game = made_games.random_game(seed, turns=turns, transient=0.5, remembered=0.3)
-    compiled = compiler.build_tree(game, observations=True)
+    compiled = tree_builder.build_tree(game, observations=True)
     tree = reference.Tree(game)
     for player in PLAYERS:
         try:
@@ -262,7 +262,7 @@ def seen_and_forgotten(path):
 
 
 def test_a_second_try_that_the_opponent_does_not_notice():
-    compiled = compiler.build_tree(
+    compiled = tree_builder.build_tree(
         MadeGame(hidden_second_try, "again"), observations=True
     )
     d = decomposition.decompose(compiled, 0)
@@ -270,7 +270,7 @@ def test_a_second_try_that_the_opponent_does_not_notice():
 
 
 def test_turns_that_the_opponent_cannot_count_are_refused():
-    compiled = compiler.build_tree(MadeGame(uncounted_turns, "uncounted"))
+    compiled = tree_builder.build_tree(MadeGame(uncounted_turns, "uncounted"))
     with pytest.raises(
         ValueError, match="does not observe the number of turns of player 0"
     ):
@@ -281,7 +281,7 @@ def test_turns_that_the_opponent_cannot_count_are_refused():
 def test_what_is_seen_and_forgotten_does_not_split_augmented_infosets():
     """Layer 2: two roots that player 1 could tell apart there, but not at its move."""
     game = MadeGame(seen_and_forgotten, "seen")
-    compiled = compiler.build_tree(game, observations=True)
+    compiled = tree_builder.build_tree(game, observations=True)
     d = decomposition.decompose(compiled, 0)
     assert d.num_layers == 2
     assert (d.augmented_layer == 2).sum() == 1
@@ -295,6 +295,6 @@ def test_a_player_who_never_acts_has_no_layers():
             return Node(1, (0, 1), ("", "move"))
         return Node(TERMINAL, utility=float(path[0]))
 
-    compiled = compiler.build_tree(MadeGame(rules, "alone"), observations=True)
+    compiled = tree_builder.build_tree(MadeGame(rules, "alone"), observations=True)
     assert decomposition.decompose(compiled, 0).num_layers == 0
     assert decomposition.decompose(compiled, 1).num_layers == 1

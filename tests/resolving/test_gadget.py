@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition, gadget
 from tests.resolving.test_decomposition import (
@@ -206,7 +206,7 @@ def test_exact_resolving_of_random_games(kind):
     for seed in range(12):
         game = made_games.random_game(seed, **RANDOM_KINDS[kind])
         for observations in (False, True):
-            compiled = compiler.build_tree(game, observations=observations)
+            compiled = tree_builder.build_tree(game, observations=observations)
             try:
                 roles = [decomposition.decompose(compiled, p) for p in PLAYERS]
             except ValueError as error:
@@ -247,5 +247,5 @@ def test_without_the_gadget_resolving_fails():
 @pytest.mark.parametrize("rules", [hidden_second_try, seen_and_forgotten])
 def test_exact_resolving_of_made_games(rules):
     game = made_games.MadeGame(rules, rules.__name__)
-    compiled = compiler.build_tree(game, observations=True)
+    compiled = tree_builder.build_tree(game, observations=True)
     assert exact_nash_conv(compiled) < EXACT

@@ -12,7 +12,7 @@ import pytest
 
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.layer_subgames import Layer, best_response_values
@@ -35,7 +35,7 @@ GAMES = {
 
 @functools.cache
 def compiled(name):
-    return compiler.build_tree(GAMES[name], observations=True)
+    return tree_builder.build_tree(GAMES[name], observations=True)
 
 
 @functools.cache
@@ -292,7 +292,7 @@ def test_the_common_capacity_is_that_of_all_subgames(name, player, number, kind)
         ]
         assert mine.rows.tolist() == theirs.rows.tolist()
     widths = {k: len(subgame.next_augmented) for k, subgame in cut_up.items()}
-    assert widths[cut_up.widest] == max(widths.values())
+    assert widths[cut_up.largest] == max(widths.values())
 
 
 def test_subgames_are_cut_out_when_they_are_asked_for(monkeypatch):
@@ -305,8 +305,8 @@ def test_subgames_are_cut_out_when_they_are_asked_for(monkeypatch):
     cut_up = Layer(cut("ii_goofspiel3", 0), 2)
     assert len(cut_up) > 2
     assert cuts == []
-    assert cut_up[cut_up.widest] is cut_up[cut_up.widest]
-    assert cuts == [cut_up.widest]
+    assert cut_up[cut_up.largest] is cut_up[cut_up.largest]
+    assert cuts == [cut_up.largest]
     with pytest.raises(KeyError):
         cut_up[-1]
 
@@ -319,7 +319,7 @@ def test_who_updates_first(name, player, number, kind):
     cut_up = layer_of(name, player, number, kind)
     other_first = kind == "maxmargin" and number > 1
     expected = 1 - player if other_first else player
-    assert at.game(cut_up, cut_up.widest).first == expected
+    assert at.game(cut_up, cut_up.largest).first == expected
 
 
 def test_shapes_differ_without_the_common_capacity():

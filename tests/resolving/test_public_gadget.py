@@ -8,7 +8,7 @@ import pytest
 
 from game_defs.bundled import public_tree_of_universal_poker
 from spiel_cr.games.public_tree import public_tree_loading as loading
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.queries import query
@@ -129,7 +129,7 @@ def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
 
 @slow
 def test_rhode_island_is_resolved_as_the_compiled_game():
-    """Three rounds, and signals of a declaration: at every infoset."""
+    """Three rounds, and private states of a declaration: at every infoset."""
     string = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
     tree = build_tree(string, observations=True)
     found = continual.resolve(loading.public_tree_game(string), "cfr+", 10)
@@ -159,7 +159,7 @@ def test_the_form_is_as_asked_for():
 @pytest.mark.parametrize(
     ("game", "form", "message"),
     [
-        ("kuhn_poker", "signal", "form='signal'"),
+        ("kuhn_poker", "private_state", "form='private_state'"),
         ("tiny_hanabi", "public-tree", "tiny_hanabi"),
     ],
 )
@@ -249,7 +249,7 @@ def test_nash_conv_falls():
 
 @slow
 def test_nash_conv_of_the_lifted_table():
-    """A best response in the compiled game finds what one in signals finds."""
+    """A best response in the compiled game finds what one in private states finds."""
     result = continual.resolve(located("leduc7").game, iterations=5)
     average = [
         result.average[player][where]

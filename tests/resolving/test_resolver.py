@@ -11,7 +11,7 @@ import functools
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition
@@ -41,7 +41,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = made_games.random_game(3, turns="by history", transient=0.3)
-    return compiler.build_tree(game, observations=True)
+    return tree_builder.build_tree(game, observations=True)
 
 
 @functools.cache
@@ -117,7 +117,7 @@ def test_the_order_of_questions_does_not_matter(name, player):
     layers = int(resolver.decomposition.player_layer[infosets - 1])
     assert layers > 1
     assert resolver.statistics.solves - before == layers - 1
-    assert {number for number, _ in match.solved} == set(range(1, layers + 1))
+    assert {number for number, *_ in match.solved} == set(range(1, layers + 1))
 
 
 def test_solves_of_a_move_share_the_time_that_is_left(monkeypatch):
@@ -155,7 +155,7 @@ def test_one_solve_for_several_turns_of_one_subgame():
 def test_statistics_count_moves_solves_and_iterations():
     resolver = Resolver(compiled("leduc7"), 1, ResolvingConfig(FAST, 7))
     assert dataclasses.asdict(resolver.statistics) == {
-        **{"moves": 0, "solves": 0, "iterations": 0, "late_moves": 0},
+        **{"moves": 0, "solves": 0, "iterations": 0, "deadline_misses": 0},
         **{"max_ms": 0.0, "compilations": 0},
     }
     everywhere(resolver)
@@ -169,7 +169,7 @@ def test_statistics_count_moves_solves_and_iterations():
     assert resolver.statistics.moves == len(resolver.decomposition.tree.infosets[1])
     assert resolver.statistics.solves == subgames
     assert resolver.statistics.iterations == 7 * subgames
-    assert resolver.statistics.max_ms > 0 and resolver.statistics.late_moves == 0
+    assert resolver.statistics.max_ms > 0 and resolver.statistics.deadline_misses == 0
 
 
 every_gadget = pytest.mark.parametrize("kind", ["cfrd", "maxmargin"])
@@ -273,7 +273,7 @@ def test_either_of_the_opponents_values_will_do(values):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"iterations": None}, "needs a budget: set iterations, move_ms, or both"),
+        ({"iterations": None}, "needs a budget; set iterations, move_ms, or both"),
         ({"iterations": 0}, "iterations=0"),
         ({"iterations": -3}, "iterations=-3"),
         ({"iterations": 1.5}, "iterations=1.5"),

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
@@ -40,7 +40,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = random_game(3, turns="by history", transient=0.3)
-    return compiler.build_tree(game, observations=True)
+    return tree_builder.build_tree(game, observations=True)
 
 
 @functools.cache
@@ -254,7 +254,7 @@ def alone(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("values", ["iterates", "best_response"])
 def test_where_the_opponent_never_acts(values):
-    tree = compiler.build_tree(MadeGame(alone, "alone"), observations=True)
+    tree = tree_builder.build_tree(MadeGame(alone, "alone"), observations=True)
     config = ResolvingConfig("os-mccfr(batch=64,explore=balanced)", 30, values=values)
     behaviour = everywhere(Resolver(tree, 0, config))
     reach = conversions.reach_from_behaviour(tree.infosets[0].decisions, behaviour)
@@ -271,19 +271,52 @@ def test_small_layers_share_a_shape_and_large_ones_do_not():
     assert shapes[0].join(shapes[3]) == SubgameShape(100_000, 9, 3, 1, 2, 3)
 
 
-def test_one_program_for_all_subgames_of_a_seat(monkeypatch):
+@pytest.mark.parametrize("target", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_one_program_for_all_subgames_of_a_seat(target, monkeypatch):
     """Compiled when the player is made; so it is made in seconds."""
     monkeypatch.setattr(sampled_subgames, "_KEPT_BYTES", 1)
-    before = subgame_sampling.programs()
-    config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates")
+    before = subgame_sampling.compilations()
+    config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates", target=target)
     resolver = Resolver(compiled("leduc7"), 0, config)
-    assert subgame_sampling.programs() == before + 1
+    assert subgame_sampling.compilations() == before + 1
     match = resolver.match()
     for infoset in range(len(resolver.decomposition.tree.infosets[0])):
         resolver.strategy(match, infoset)
     assert len(match.solved) > 10
-    assert subgame_sampling.programs() == before + 1
+    assert subgame_sampling.compilations() == before + 1
     assert {len(layer._kept_trees) for layer in resolver.subgames._sampled} == {1}
+
+
+@pytest.mark.parametrize(("name", "player"), [("kuhn", 0), ("leduc7", 1)])
+def test_trajectories_are_targeted_at_the_infoset_of_the_decision(name, player):
+    """Its histories, and no others, are marked among the roots; above it, none."""
+    config = ResolvingConfig("os-mccfr(batch=8)", 1, target=True)
+    resolver = Resolver(compiled(name), player, config)
+    d, histories = resolver.decomposition, compiled(name).histories
+    marked = 0
+    for infoset in np.flatnonzero(d.opens & (d.player_layer > 1)).tolist():
+        match = resolver.match()
+        resolver.strategy(match, infoset)
+        subgame_id, solve = match.last
+        assert subgame_id.target == infoset
+        layer = resolver.subgames._sampled[subgame_id.layer - 1]
+        tree = solve.solver.problem.tree
+        nodes = layer._groups.of(subgame_id.subgame)
+        found = nodes[tree.root[np.flatnonzero(tree.target)]]
+        at_infoset = (histories.player == player) & (histories.infoset == infoset)
+        np.testing.assert_array_equal(np.sort(found), np.flatnonzero(at_infoset))
+        marked += len(found)
+    assert marked >= 6
+    start = resolver.subgames.subgames_to(0)[0]
+    assert start.layer == 1 and start.target == -1
+
+
+@pytest.mark.parametrize("solver", ["auto", "cfr+", "os-mccfr(delta=0)"])
+def test_targets_need_targeted_trajectories(solver):
+    with pytest.raises(ValueError, match="target=True: .* such as solver='os-mccfr'"):
+        ResolvingConfig(solver, 5, target=True)
+    with pytest.raises(ValueError, match="target='infoset' must be one of True, False"):
+        ResolvingConfig("os-mccfr", 5, target="infoset")
 
 
 @pytest.mark.parametrize(
@@ -323,6 +356,13 @@ def test_a_sampling_player_nears_the_safe_strategy(solver, player, values):
     settings = {"solver": solver, "iterations": 300, "values": values}
     assert -1e-6 <= loss("kuhn", player, **settings) < 0.08
     assert resolver_of("kuhn", player, **settings).statistics.compilations == 0
+
+
+def test_a_targeted_player_nears_the_safe_strategy():
+    from tests.resolving.test_resolver import loss
+
+    settings = {"solver": "os-mccfr(batch=256)", "iterations": 300, "target": True}
+    assert -1e-6 <= loss("kuhn", 0, **settings) < 0.08
 
 
 def test_the_same_seed_gives_the_same_strategy():

@@ -17,6 +17,7 @@ from spiel_cr.common.jax_utils import cast, precision
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
 from spiel_cr.resolving.layer_subgames import Layer, Subgame
 from spiel_cr.solvers.algorithms import find
+from spiel_cr.solvers.mccfr import descent
 from tests.support import games
 
 PLAYERS = (0, 1)
@@ -38,7 +39,7 @@ BASELINES = ("none", "average", "expected")
 
 
 def sampler(baseline):
-    text = f"os-mccfr(epsilon=0.5,baseline={baseline})"
+    text = f"os-mccfr(epsilon=0.5,delta=0.5,baseline={baseline})"
     return find(text).config
 
 
@@ -224,3 +225,37 @@ def test_sampled_values_are_unbiased(player, number, baseline):
             np.testing.assert_allclose(beyond[:-1], further, atol=TOLERANCE)
             # Only player 0 of Kuhn poker acts twice.
             assert (np.abs(further) > 0.01).any() == ((player, number) == (0, 1))
+
+
+@pytest.mark.parametrize("targets", ["one infoset", "no root"])
+def test_targeted_values_are_unbiased(targets):
+    """With half of the trajectories at one infoset, as without targeting."""
+    rng = np.random.default_rng(6)
+    made = filled(0, 2, "none", rng)
+    mask = np.zeros(len(made.tree.root), bool)
+    roots = made.d.tree.histories.infoset[made.nodes[made.tree.root[:-1]]]
+    mask[: len(roots)] = (roots == made.subgame.roots[-1]) & (targets != "no root")
+    assert mask.sum() == (2 if targets == "one infoset" else 0)
+    made = made._replace(tree=made.tree._replace(target=mask))
+    # The other four roots have a twelfth each, and the two targets four twelfths.
+    points = (*POINTS[0, 2][:-1], 12)
+    for p in PLAYERS:
+        values, _ = sampled(made, "none", p, points, rng)
+        wanted, _ = expected(made, p)
+        mine = made.tree.owner == p
+        np.testing.assert_allclose(values[:, mine], wanted[:, mine], atol=TOLERANCE)
+
+
+def test_targets_are_sampled_more_often():
+    """The share of trajectories by root is the mixture of Lisý et al. 2015."""
+    made = filled(0, 2, "none", np.random.default_rng(6))
+    tree, config = made.tree, sampler("none")
+    mask = np.arange(len(tree.root)) < 2
+    batch = descent.Batch(made.strategy, None, 1, 1, config)
+    draw = jax.numpy.asarray((np.arange(1200) + 0.5) / 1200)
+    tree = tree._replace(target=mask)
+    place, front = subgame_sampling._start(tree, batch, made.strategy, draw)
+    counts = np.bincount(place, minlength=len(tree.root))
+    np.testing.assert_array_equal(counts[:-1], [400, 400, 100, 100, 100, 100])
+    weights = np.bincount(place, front.weight, len(tree.root))
+    np.testing.assert_allclose(weights, tree.share, rtol=1e-5)

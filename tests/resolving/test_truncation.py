@@ -9,7 +9,7 @@ import functools
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
 from spiel_cr.resolving import decomposition, gadget
@@ -81,7 +81,7 @@ MADE = {"uneven": uneven, "late": late}
 def compiled(name):
     if name not in MADE:
         return games.compiled(name)
-    return compiler.build_tree(MadeGame(MADE[name], name), observations=True)
+    return tree_builder.build_tree(MadeGame(MADE[name], name), observations=True)
 
 
 @functools.cache
@@ -367,7 +367,7 @@ def test_a_player_in_a_match_plays_what_the_forests_say(player):
 
 def test_an_equilibriums_values_per_history_are_not_sound():
     """All of them are 0, whatever player 0 chose; so it may choose anything."""
-    tree = compiler.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
+    tree = tree_builder.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
     behaviours = (
         np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),
         np.concatenate([[1.0], RPS_PLUS]),

@@ -41,7 +41,7 @@ def test_resumed_to_the_same_bits(tmp_path):
     with pytest.raises(ValueError, match="is a checkpoint with seed 3"):
         spiel_cr.solve(kuhn, SMALL, 5, checkpoint=path, seed=5)
     with pytest.raises(ValueError, match="is a checkpoint with algorithm"):
-        spiel_cr.solve(kuhn, f"{SMALL[:-1]},bank=2)", 5, checkpoint=path, seed=3)
+        spiel_cr.solve(kuhn, f"{SMALL[:-1]},ensemble=2)", 5, checkpoint=path, seed=3)
 
 
 def test_a_game_that_is_not_compiled(tmp_path):

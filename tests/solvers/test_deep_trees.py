@@ -194,8 +194,8 @@ def test_a_saved_policy_of_a_deep_game(tmp_path):
 
 def test_openspiels_recursive_tools():
     shallow, deep = (spiel_cr.build_tree(centipede(n)) for n in (60, 400))
-    assert not openspiel_evaluator.is_beyond(shallow, None)
-    assert openspiel_evaluator.is_beyond(deep, None)
+    assert not openspiel_evaluator.is_too_large(shallow, None)
+    assert openspiel_evaluator.is_too_large(deep, None)
     result = spiel_cr.solve(deep, "cfr+", 5)
     assert openspiel_evaluator.evaluate_result(result).evaluator == "spiel_cr"
     with pytest.raises(

@@ -15,7 +15,7 @@ from scipy import optimize
 
 import spiel_cr
 from spiel_cr.common.errors import SolverFailedError
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.players.bots import OOSBot, OOSConfig
 from spiel_cr.policies.best_responses import best_response, nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_reach

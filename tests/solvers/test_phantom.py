@@ -6,7 +6,12 @@ import pytest
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.solvers.representation import PHANTOM, GameOptions, Need, choose_form
+from spiel_cr.solvers.representation import (
+    PHANTOM,
+    FormRequirements,
+    GameOptions,
+    choose_form,
+)
 from spiel_cr.solvers.solve import task_of
 
 SMALL = "dark_hex(num_rows=2,num_cols=3)"
@@ -41,7 +46,7 @@ def test_what_openspiel_forgets_is_kept(tmp_path):
 
 def test_large_boards_are_solved_by_worlds():
     opened = open_game("phantom_ttt")
-    assert choose_form(opened, GameOptions(), Need({})).form == PHANTOM
+    assert choose_form(opened, GameOptions(), FormRequirements({})).form == PHANTOM
     for algorithm, form in (("cfr+", PHANTOM), ("os-mccfr", "tree")):
         task = task_of(algorithm, 1)
         assert choose_form(opened, task.options, task.need()).form == form

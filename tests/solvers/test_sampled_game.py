@@ -70,7 +70,7 @@ def test_openspiel_judges_the_policy_and_the_file(tmp_path, name):
         assert openspiel == pytest.approx(ours, abs=1e-12)
         assert openspiel > 0.1
         if name == "leduc":
-            assert 0 < policy.unmet < policy.asked
+            assert 0 < policy.unvisited < policy.queried
     assert result.trajectories == 2 * 3 * 32 and result.table.infosets > 10
 
 
@@ -84,7 +84,7 @@ def test_rules_on_arrays_are_used_and_can_be_turned_off():
         # The root's row is one that both have met.
         policy = result.average_policy()
         assert sum(policy.action_probabilities(state).values()) == 1
-        assert policy.unmet == 0 < policy.asked
+        assert policy.unvisited == 0 < policy.queried
 
 
 def test_games_that_forget_need_sampled_averages(monkeypatch):

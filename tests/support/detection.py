@@ -1,9 +1,10 @@
-"""Signal games from compiled games: public nodes, deals, signals, matrices.
+"""Signal games from compiled games: public nodes, deals, private states, matrices.
 
 Histories with the same players' actions are one public node, chance moves are deals. A
-player's signal is what its infosets tell it of the deal: at every node of a round they
-tell the same. Payoff matrices of leaves that are proportional share a matrix. It is
-plain Python, for small games; what is no signal game fails an assertion.
+player's private state is what its infosets tell it of the deal: at every node of a
+round they tell the same. Payoff matrices of leaves that are proportional share a
+matrix. It is plain Python, for small games; what is no public-tree game fails an
+assertion.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import pyspiel
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.tree.tree import GameTree
 
@@ -26,13 +27,13 @@ _SAME = 1e-9
 
 
 class Detected(NamedTuple):
-    """A signal game, and where the compiled game's infosets are in it.
+    """A public-tree game, and where the compiled game's infosets are in it.
 
     Attributes:
-      game: the signal game.
-      infosets: for each player int32 [I], the signal form's infoset of each compiled
-        one. The signal form numbers a player's infosets by its public decisions in
-        order of nodes, then by signals.
+      game: the public-tree game.
+      infosets: for each player int32 [I], the public-tree form's infoset of each
+        compiled one. The public-tree form numbers a player's infosets by its public
+        decisions in order of nodes, then by private states.
       sequences: for each player int32 [S], the same for sequences.
     """
 
@@ -43,16 +44,18 @@ class Detected(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class DealReader:
-    """The `game.Reader` of a game whose deals are listed: by player, their signals."""
+    """A `PrivateStateReader` for listed deals: by player, their private states."""
 
-    signals: tuple[dict[Actions, int], dict[Actions, int]]
+    private_states: tuple[dict[Actions, int], dict[Actions, int]]
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         moves = state.full_history()
-        return self.signals[player][tuple(m.action for m in moves if m.player < 0)]
+        return self.private_states[player][
+            tuple(m.action for m in moves if m.player < 0)
+        ]
 
-    def name(self, player: int, round: int, signal: int) -> str:
-        return f"signal {signal}"
+    def name(self, player: int, round: int, private_state: int) -> str:
+        return f"private_state {private_state}"
 
 
 class _Sorted:
@@ -93,12 +96,12 @@ class _Sorted:
 
 
 def detect(tree: GameTree) -> PublicTreeGame:
-    """The signal form of a compiled game."""
+    """The public-tree form of a compiled game."""
     return locate(tree).game
 
 
 def locate(tree: GameTree) -> Detected:
-    """The signal form of a compiled game, and what is what."""
+    """The public-tree form of a compiled game, and what is what."""
     table, h = _Sorted(tree), tree.histories
     number = {node: k for k, node in enumerate(table.nodes)}
     betting = Betting(
@@ -107,9 +110,11 @@ def locate(tree: GameTree) -> Detected:
         np.array([n[-1] if n else -1 for n in table.nodes], np.int32),
         np.array([table.round[n] for n in table.nodes], np.int8),
     )
-    signals, parents = zip(*(_signals(tree, table, p) for p in range(2)), strict=True)
-    payoff_matrices, terms = _factors(tree, table, signals)
-    reader = DealReader((signals[0], signals[1]))
+    private_states, parents = zip(
+        *(_private_states(tree, table, p) for p in range(2)), strict=True
+    )
+    payoff_matrices, terms = _factors(tree, table, private_states)
+    reader = DealReader((private_states[0], private_states[1]))
     game = PublicTreeGame(
         tree.game, betting, (parents[0], parents[1]), payoff_matrices, terms, reader
     )
@@ -118,20 +123,27 @@ def locate(tree: GameTree) -> Detected:
     for player, own in enumerate(tree.infosets):
         decisions, theirs = game.public_decisions[player], own.decisions
         node = [number[table.moves[i]] for i in own.history]
-        signal = [reader.signal(tree.state_at(i), player) for i in own.history]
+        private_state = [
+            reader.private_state(tree.state_at(i), player) for i in own.history
+        ]
         place = np.searchsorted(decisions.node, node)
-        infosets.append((decisions.first_infoset[place] + signal).astype(np.int32))
-        first = decisions.first_sequence[place] + signal * decisions.num_actions[place]
+        infosets.append(
+            (decisions.first_infoset[place] + private_state).astype(np.int32)
+        )
+        first = (
+            decisions.first_sequence[place]
+            + private_state * decisions.num_actions[place]
+        )
         owner = theirs.owner[1:]
         rank = np.arange(1, theirs.num_sequences) - theirs.first_sequence[owner]
         sequences.append(np.append(0, first[owner] + rank).astype(np.int32))
     return Detected(game, (infosets[0], infosets[1]), (sequences[0], sequences[1]))
 
 
-def _signals(
+def _private_states(
     tree: GameTree, table: _Sorted, player: int
 ) -> tuple[dict[Actions, int], tuple[np.ndarray, ...]]:
-    """The signal of each deal, numbered by what it tells for sure; and `parents`."""
+    """The private state of each deal, by what it tells for sure; and `parents`."""
     h = tree.histories
     found: dict[Actions, int] = {}
     parents = []
@@ -166,8 +178,8 @@ def _sure(deals: list[Actions]) -> Actions:
 
 
 def _factors(
-    tree: GameTree, table: _Sorted, signals: tuple[Any, ...]
-) -> tuple[tuple[SparseMatrix, ...], Terms]:
+    tree: GameTree, table: _Sorted, private_states: tuple[Any, ...]
+) -> tuple[tuple[SparseMatrix, ...], LeafTerms]:
     """The payoff matrices of leaves as matrices times stakes."""
     h = tree.histories
     chance = np.broadcast_to(h.chance, len(h))
@@ -180,7 +192,7 @@ def _factors(
         histories, number = table.histories(node), table.round[node]
         if h.player[histories[0]] != TERMINAL:
             continue
-        pairs = [[own[deal] for deal in table.deals[number]] for own in signals]
+        pairs = [[own[deal] for deal in table.deals[number]] for own in private_states]
         matrix = np.zeros([max(own) + 1 for own in pairs])
         np.add.at(matrix, tuple(pairs), chance[histories] * h.utility[histories])
         size = float(np.abs(matrix).max())
@@ -207,6 +219,6 @@ def _factors(
             payoff_matrices.append(SparseMatrix(number, matrix.shape, entries))
         terms.append((place, payoff_matrix, sign * size * shapes[payoff_matrix][1]))
     leaf, payoff_matrix, stake = zip(*sorted(terms), strict=True)
-    return tuple(payoff_matrices), Terms(
+    return tuple(payoff_matrices), LeafTerms(
         np.array(leaf, np.int32), np.array(payoff_matrix, np.int32), np.array(stake)
     )

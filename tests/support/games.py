@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pyspiel
 
 import game_defs  # noqa: F401  (registers the games)
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 
 
 class Case(NamedTuple):

@@ -53,7 +53,7 @@ class RandomBoard:
     def returns(self, states: np.ndarray) -> np.ndarray:
         return np.array([self.utility(world) for world in _worlds(states)])
 
-    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def move_outcomes(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         found = np.array(
             [[self.attempt(w, c) for c in range(_CELLS)] for w in _worlds(states)]
         ).reshape(-1, _CELLS, 2)

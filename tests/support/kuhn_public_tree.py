@@ -1,4 +1,4 @@
-"""Kuhn poker as a signal game, written by hand from its rules."""
+"""Kuhn poker as a public-tree game, written by hand from its rules."""
 
 import functools
 
@@ -8,7 +8,7 @@ import pyspiel
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 PASS, BET = 0, 1
@@ -28,18 +28,18 @@ CARDS = "JQK"
 
 
 class Reader:
-    """A signal is a card."""
+    """A private state is a card."""
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         return int(state.history()[player])
 
-    def name(self, player: int, round: int, signal: int) -> str:
-        return CARDS[signal]
+    def name(self, player: int, round: int, private_state: int) -> str:
+        return CARDS[private_state]
 
 
 @functools.cache
 def kuhn() -> PublicTreeGame:
-    """The signal game; both cards are dealt before the one round."""
+    """The public-tree game; both cards are dealt before the one round."""
     betting = Betting(
         player=np.array([row[2] for row in _NODES], np.int8),
         parent=np.array([row[0] for row in _NODES], np.int32),
@@ -54,7 +54,7 @@ def kuhn() -> PublicTreeGame:
         SparseMatrix(0, (3, 3), Payoffs(*pairs, values))
         for values in (won, np.full(6, 1 / 6))
     )
-    terms = Terms(
+    terms = LeafTerms(
         leaf=np.array([node for node, _, _ in ends], np.int32),
         matrix=np.array([int(who >= 0) for _, _, who in ends], np.int32),
         stake=np.array(

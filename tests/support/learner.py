@@ -22,7 +22,7 @@ class Learner(PolicyPlayer):
     def remember(self, memory: tuple[str, ...]) -> None:
         self.memory = memory
 
-    def forget(self, seed: int | None = None) -> None:
+    def reset(self, seed: int | None = None) -> None:
         self.memory = ()
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:

@@ -1,8 +1,8 @@
 """Opponents from strings, loaded in one call."""
 
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.players.player_specs import as_policy_source
 from spiel_cr.players.player_strings import read_string
 

@@ -99,7 +99,7 @@ def main() -> None:
         match = play_match(words.game, pair, np.random.default_rng(number))
         state = policy.form.game.new_initial_state()
         total = 0.0
-        for action, odds in zip(match.actions, match.odds, strict=True):
+        for action, odds in zip(match.actions, match.probabilities, strict=True):
             if state.current_player() == seat:
                 total += gains[seat].of(state, odds)
             state.apply_action(action)

@@ -1,7 +1,7 @@
-"""Values of signal games by two ways that share no code: forms, and OpenSpiel's states.
+"""Values of public-tree games by two ways: forms, and OpenSpiel's states.
 
-Policies here are a table for each public node: float64 [H, A], one row per signal of
-the player who acts, its actions in ascending order.
+Policies here are a table for each public node: float64 [H, A], one row per private
+state of the player who acts, its actions in ascending order.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ Policy = dict[int, np.ndarray]
 
 
 def random_policy(game: PublicTreeGame, rng: np.random.Generator) -> Policy:
-    """Different at each public node and signal."""
+    """Different at each public node and private_state."""
     policy = {}
     for node in np.flatnonzero(game.betting.player != TERMINAL):
         player, round = game.betting.player[node], game.betting.round[node]
@@ -29,7 +29,7 @@ def children(game: PublicTreeGame, node: int) -> np.ndarray:
 
 
 def reaches(game: PublicTreeGame, policy: Policy, player: int) -> list[np.ndarray]:
-    """A player's own probability of getting to each public node, per signal there."""
+    """A player's own probability of getting to each public node, per state there."""
     betting = game.betting
     own: list[np.ndarray] = []
     for node, (above, round) in enumerate(
@@ -72,10 +72,10 @@ def value_of_states(
 ) -> float:
     """Player 0's value from a state on: OpenSpiel's rules, chance and returns.
 
-    The game's reader says which signal a player has.
+    The game's reader says which private state a player has.
 
     Args:
-      game: a signal game.
+      game: a public-tree game.
       policy: of both players.
       state: where to begin.
       node: its public node; deals are none, so the next one if cards are to be dealt.
@@ -93,7 +93,7 @@ def value_of_states(
     assert player == game.betting.player[node]
     below = children(game, node)
     assert state.legal_actions() == game.betting.action[below].tolist()
-    chances = policy[node][game.reader.signal(state, player)]
+    chances = policy[node][game.reader.private_state(state, player)]
     return sum(
         chance * value_of_states(game, policy, state.child(action), int(after))
         for action, chance, after in zip(

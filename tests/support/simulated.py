@@ -15,7 +15,7 @@ from spiel_cr.games.opening.opened import load_game
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
-from spiel_cr.solvers.mccfr.table.table import Table
+from spiel_cr.solvers.mccfr.table.table import InfosetTable
 from tests.support import reference, tabled
 
 
@@ -57,7 +57,7 @@ def policy_of(
 
 
 def current_policy(
-    tree: reference.Tree, keys: dict[reference.Key, np.ndarray], table: Table
+    tree: reference.Tree, keys: dict[reference.Key, np.ndarray], table: InfosetTable
 ) -> reference.Policy:
     """Regret matching at all rows of a table, uniform where there is none."""
     policy = tree.uniform()

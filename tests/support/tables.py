@@ -4,7 +4,7 @@ import contextlib
 import threading
 
 from spiel_cr.eval.table import server, table
-from spiel_cr.eval.table.series import Series
+from spiel_cr.eval.table.series import MatchSeries
 
 
 @contextlib.contextmanager
@@ -18,12 +18,12 @@ def laying(seconds):
 
     def lay(game, bots, seed, **options):
         def sit(game, bot):
-            return Series(game, ["human", bot], seed=seed, memory_limit="1GB")
+            return MatchSeries(game, ["human", bot], seed=seed, memory_limit="1GB")
 
         series = None
         if game is not None:
-            series = Series(game, bots, seed=seed, memory_limit="1GB")
-        made = table.Table(series or sit, **options)
+            series = MatchSeries(game, bots, seed=seed, memory_limit="1GB")
+        made = table.MatchTable(series or sit, **options)
         serving = server.Server(made)
         threads = [
             threading.Thread(target=made.run),

@@ -15,10 +15,10 @@ import pyspiel
 
 from game_defs import base
 from game_defs.bundled.holdem import betting, strengths
-from game_defs.bundled.holdem.betting import Deal, PublicTree
+from game_defs.bundled.holdem.betting import Deal, HoldemTree
 from game_defs.bundled.holdem.buckets import Buckets
-from game_defs.bundled.holdem.cards import Deck
-from game_defs.bundled.holdem.rules import MAX_HOLE_CARDS, Rules
+from game_defs.bundled.holdem.cards import HoldemDeck
+from game_defs.bundled.holdem.rules import MAX_HOLE_CARDS, HoldemRules
 
 # Columns of the states.
 _NODE, _DEALT, _HANDS, _BOARD, _COLUMNS = 0, 1, 2, 4, 5
@@ -59,11 +59,11 @@ def _make(items: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
     params = dict(items)
     loaded = pyspiel.load_game("universal_poker", params)
     deck, hole = (
-        Deck(params["numRanks"], params["numSuits"]),
+        HoldemDeck(params["numRanks"], params["numSuits"]),
         params["numHoleCards"],
     )
     board = [int(cards) for cards in params["numBoardCards"].split()]
-    rules = Rules(deck, hole, (), tuple(board[: params["numRounds"]]), None)
+    rules = HoldemRules(deck, hole, (), tuple(board[: params["numRounds"]]), None)
     shape = loaded.information_state_tensor_shape()
     try:
         tree = betting.play(loaded, rules, _deal(rules))
@@ -72,7 +72,7 @@ def _make(items: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
         return None
 
 
-def _deal(rules: Rules) -> Deal:
+def _deal(rules: HoldemRules) -> Deal:
     """Return a deal that player 0 wins, or a tie if no such deal is drawn."""
     cards = np.arange(len(rules.deck))[::-1].tolist()
     hole, random = rules.hole, np.random.default_rng(0)
@@ -103,7 +103,7 @@ class BatchedLimitPoker:
     `strengths.card_bits`.
     """
 
-    def __init__(self, rules: Rules, tree: PublicTree, features: int) -> None:
+    def __init__(self, rules: HoldemRules, tree: HoldemTree, features: int) -> None:
         """Use `batched_universal_poker` instead.
 
         Args:
@@ -125,8 +125,8 @@ class BatchedLimitPoker:
         self._legal[:, :_ACTIONS] = self._below >= 0
         self._bets = self._sequences(tree, features - 2 - 2 * count)
 
-    def _sequences(self, tree: PublicTree, width: int) -> np.ndarray:
-        """Return bool [P, width], OpenSpiel's two bits for each move: called, raised.
+    def _sequences(self, tree: HoldemTree, width: int) -> np.ndarray:
+        """Return OpenSpiel's two bits for each move, bool [P, width]: called, raised.
 
         Deals also occupy two bits each, which remain 0.
 
@@ -169,12 +169,12 @@ class BatchedLimitPoker:
         return legal
 
     def _left(self, states: np.ndarray) -> np.ndarray:
-        """Return bool [n, cards], the cards that remain in the deck."""
+        """Return the cards that remain in the deck, bool [n, cards]."""
         dealt = np.bitwise_or.reduce(states[:, _HANDS:], axis=1)
         return dealt[:, None] & self._bits == 0
 
     def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], equal for all cards that remain in the deck."""
+        """Return equal probabilities of the remaining cards, float64 [n, A]."""
         probabilities = np.zeros((len(states), self._legal.shape[1]))
         left = self._left(states)
         probabilities[:, : len(self._bits)] = left / left.sum(axis=1, keepdims=True)

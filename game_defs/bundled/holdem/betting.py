@@ -14,30 +14,30 @@ import numpy as np
 import pyspiel
 
 from game_defs import base
-from game_defs.bundled.holdem.rules import Rules
+from game_defs.bundled.holdem.rules import HoldemRules
 
 # A solver stores several numbers per public node for each of about 1000 hands.
 MAX_NODES = 50_000
-# Values of a public node for the fields of `PublicTree`.
+# Values of a public node for the fields of `HoldemTree`.
 Row = tuple[int, int, int, int, int, float, bool]
 
 
-class PublicTree(NamedTuple):
+class HoldemTree(NamedTuple):
     """All public nodes P of a game, the root first.
 
     The children of a node are in the order of their actions.
 
     Attributes:
-      player: int8 [P], the player to act: 0, 1 or TERMINAL.
-      parent: int32 [P], the parent node; -1 at the root.
-      action: int32 [P], OpenSpiel's action that leads to the node; -1 at the root.
-      round: int8 [P], the number of deals of public cards after bets. A terminal node
+      player: The player to act, int8 [P]: 0, 1 or TERMINAL.
+      parent: The parent node, int32 [P]; -1 at the root.
+      action: OpenSpiel's action that leads to the node, int32 [P]; -1 at the root.
+      round: The number of deals of public cards after bets, int8 [P]. A terminal node
         is in the round of the last bet, even if cards are dealt after it.
-      dealt: int8 [P], the number of public cards dealt since the start, also at
-        terminal nodes.
-      stake: float64 [P], player 0's returns at terminal nodes after a fold, or if it
-        wins the showdown; 0 at other nodes.
-      showdown: bool [P], True at terminal nodes where hands are compared.
+      dealt: The number of public cards dealt since the start, also at terminal nodes,
+        int8 [P].
+      stake: Player 0's returns at terminal nodes after a fold, or if it wins the
+        showdown, float64 [P]; 0 at other nodes.
+      showdown: True at terminal nodes where hands are compared, bool [P].
     """
 
     player: np.ndarray
@@ -49,7 +49,7 @@ class PublicTree(NamedTuple):
     showdown: np.ndarray
 
     @classmethod
-    def of_rows(cls, rows: Sequence[Row]) -> "PublicTree":
+    def of_rows(cls, rows: Sequence[Row]) -> "HoldemTree":
         """Return the tree of the given nodes."""
         kinds = np.int8, np.int32, np.int32, np.int8, np.int8, float, bool
         columns = zip(zip(*rows, strict=True), kinds, strict=True)
@@ -63,7 +63,7 @@ class Deal(NamedTuple):
     board: list[int]
 
 
-def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
+def play(game: pyspiel.Game, rules: HoldemRules, deal: Deal) -> HoldemTree:
     """Enumerate all bets and return the public tree.
 
     Args:
@@ -101,10 +101,10 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
             for choice in states[0].legal_actions():
                 after = [state.child(choice) for state in states]
                 waiting.append((number, choice, round, dealt, after))
-    return PublicTree.of_rows(rows)
+    return HoldemTree.of_rows(rows)
 
 
-def _after_hands(game: pyspiel.Game, rules: Rules, deal: Deal) -> pyspiel.State:
+def _after_hands(game: pyspiel.Game, rules: HoldemRules, deal: Deal) -> pyspiel.State:
     """Return the state after the deal of the private cards."""
     state = game.new_initial_state()
     if rules.reaches is None:
@@ -115,7 +115,7 @@ def _after_hands(game: pyspiel.Game, rules: Rules, deal: Deal) -> pyspiel.State:
     return state
 
 
-def encode(rules: Rules, hands: tuple[list[int], list[int]]) -> int:
+def encode(rules: HoldemRules, hands: tuple[list[int], list[int]]) -> int:
     """Return OpenSpiel's chance outcome for both hands if there are `handReaches`."""
     code = 0
     for card in [*hands[0], *hands[1]]:
@@ -123,7 +123,7 @@ def encode(rules: Rules, hands: tuple[list[int], list[int]]) -> int:
     return code
 
 
-def decode(rules: Rules, code: int) -> list[int]:
+def decode(rules: HoldemRules, code: int) -> list[int]:
     """Return the private cards that `encode` has combined into a chance outcome."""
     cards = []
     for _ in range(base.NUM_PLAYERS * rules.hole):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from game_defs.bundled.holdem import strengths
-from game_defs.bundled.holdem.rules import Rules
+from game_defs.bundled.holdem.rules import HoldemRules
 
 # Means are rounded so that hands that differ only by suits have equal means.
 _LEVELS = 1 << 20
@@ -34,7 +34,7 @@ class _Numbers(NamedTuple):
     Attributes:
       levels: Index into `values`, unsigned integers [boards, hands]; arbitrary if board
         and hand share a card.
-      values: float32 [levels], the score of each level.
+      values: The score of each level, float32 [levels].
     """
 
     levels: np.ndarray
@@ -46,7 +46,7 @@ class Buckets:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: HoldemRules,
         counts: Sequence[int],
         arrays: Mapping[str, np.ndarray] | None = None,
         tick: Callable[[], object] = lambda: None,
@@ -110,9 +110,9 @@ class Buckets:
         """Return the buckets int64 [n] of hands.
 
         Args:
-          hands: int64 [n], the hands as sets of cards.
-          boards: int64 [n], the public cards as sets of cards.
-          rounds: int [n], the round of each board.
+          hands: The hands as sets of cards, int64 [n].
+          boards: The public cards as sets of cards, int64 [n].
+          rounds: The round of each board, int [n].
         """
         buckets = np.zeros(len(hands), np.int64)
         for at, size in enumerate(self._sizes):
@@ -146,7 +146,7 @@ class Buckets:
         """Return the buckets of all hands on a board, and the mask of possible hands.
 
         Args:
-          board: int64 [n], cards of the board.
+          board: Cards of the board, int64 [n].
           number: Index of the round, from 0.
 
         Returns:
@@ -216,7 +216,7 @@ class Buckets:
             yield slice(begin, begin + _TOGETHER)
 
     def _levels(self, places: slice | np.ndarray) -> np.ndarray:
-        """Return uint16 [n, H], twice the weaker hands plus ties, on final boards."""
+        """Return twice the weaker hands plus ties, on final boards, uint16 [n, H]."""
         boards = self._boards[-1][places, None]
         levels = np.empty((len(boards), len(self._hands)), np.uint16)
         strong = strengths.strengths(strengths.split(boards | self._hands))

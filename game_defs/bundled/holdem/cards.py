@@ -9,7 +9,7 @@ import numpy as np
 RANKS, SUITS = "23456789TJQKA", "cdhs"
 
 
-class Deck(NamedTuple):
+class HoldemDeck(NamedTuple):
     """Deck of cards numbered as OpenSpiel deals them: rank times `num_suits` plus suit.
 
     Attributes:
@@ -48,11 +48,13 @@ class Sets:
 
     Attributes:
       sizes: Sizes of the sets in a row.
-      cards: int64 [n, sum of sizes], the cards, ascending in each set.
-      bits: int64 [n], the cards as bit masks.
+      cards: The cards, ascending in each set, int64 [n, sum of sizes].
+      bits: The cards as bit masks, int64 [n].
     """
 
-    def __init__(self, cards: Sequence[int], sizes: Sequence[int], deck: Deck) -> None:
+    def __init__(
+        self, cards: Sequence[int], sizes: Sequence[int], deck: HoldemDeck
+    ) -> None:
         """List all sets.
 
         Args:
@@ -79,7 +81,7 @@ class Sets:
         return len(self.cards)
 
     def _code(self, ascending: np.ndarray) -> np.ndarray:
-        """Return int64 [n], codes in lexicographic order; up to eleven cards fit."""
+        """Return codes in lexicographic order, int64 [n]; up to eleven cards fit."""
         powers = self._base ** np.arange(ascending.shape[1])[::-1]
         code: np.ndarray = ascending @ powers
         return code
@@ -88,7 +90,7 @@ class Sets:
         """Return the indices int64 [m] of rows of cards.
 
         Args:
-          cards: int [m, cards], the rows; the cards of each set may be in any order.
+          cards: The rows, int [m, cards]; the cards of each set may be in any order.
 
         Raises:
           KeyError: If a row is not listed.

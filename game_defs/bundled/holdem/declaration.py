@@ -13,32 +13,36 @@ import pyspiel
 from game_defs.bundled.holdem import betting as public_tree
 from game_defs.bundled.holdem import public_tree as dealing
 from game_defs.bundled.holdem import strengths
-from game_defs.bundled.holdem.betting import Deal, PublicTree
-from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
+from game_defs.bundled.holdem.betting import Deal, HoldemTree
+from game_defs.bundled.holdem.public_tree import (
+    HoldemDeals,
+    PublicCards,
+    RoundPrivateStates,
+)
 from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import rules_of
 
 
-class Hands(NamedTuple):
+class HoldemHands(NamedTuple):
     """One player's n hands on all boards, ordered by board.
 
     Attributes:
-      signal: int32 [n], the private state of each hand.
-      board: int32 [n], the canonical board; only hands on the same board are compared.
-      cards: int8 [n, c], the private cards.
-      strength: int32 [n], the strength of each hand; the higher one wins.
+      private_state: The private state of each hand, int32 [n].
+      board: The canonical board, int32 [n]; only hands on the same board are compared.
+      cards: The private cards, int8 [n, c].
+      strength: The strength of each hand, int32 [n]; the higher one wins.
       weight: float64 [n]; the product of two hands' weights is the probability of their
         deal, times the number of boards that the canonical board represents.
     """
 
-    signal: np.ndarray
+    private_state: np.ndarray
     board: np.ndarray
     cards: np.ndarray
     strength: np.ndarray
     weight: np.ndarray
 
 
-class Kernel(NamedTuple):
+class HoldemMatrix(NamedTuple):
     """Payoff matrix that compares the private states of both players in one round.
 
     Attributes:
@@ -51,17 +55,17 @@ class Kernel(NamedTuple):
 
     round: int
     shape: tuple[int, int]
-    hands: tuple[Hands, Hands]
+    hands: tuple[HoldemHands, HoldemHands]
     showdown: bool
 
 
-class Terms(NamedTuple):
+class HoldemPayoffs(NamedTuple):
     """Payoffs at terminal nodes: player 0 receives the stake times the payoff matrix.
 
     Attributes:
-      leaf: int32 [T], the public node.
-      matrix: int32 [T], index of the payoff matrix.
-      stake: float64 [T], in chips.
+      leaf: The public node, int32 [T].
+      matrix: Index of the payoff matrix, int32 [T].
+      stake: Stake in chips, float64 [T].
     """
 
     leaf: np.ndarray
@@ -81,10 +85,10 @@ class Declaration(NamedTuple):
       reader: Object that finds and names the private states of OpenSpiel states.
     """
 
-    betting: PublicTree
+    betting: HoldemTree
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    payoff_matrices: tuple[Kernel, ...]
-    terms: Terms
+    payoff_matrices: tuple[HoldemMatrix, ...]
+    terms: HoldemPayoffs
     reader: HandReader
 
 
@@ -103,17 +107,17 @@ def public_tree_of_universal_poker(
         remedy.
     """
     rules = rules_of(game)
-    deals = Deals(rules, suits=suits)
+    deals = HoldemDeals(rules, suits=suits)
 
-    def play(last: Boards) -> PublicTree:
+    def play(last: PublicCards) -> HoldemTree:
         return public_tree.play(game, rules, _decisive(deals, last))
 
     return declare(deals, play)
 
 
 def declare(
-    deals: Deals,
-    bets: Callable[[Boards], PublicTree],
+    deals: HoldemDeals,
+    bets: Callable[[PublicCards], HoldemTree],
     reader: type[HandReader] = HandReader,
 ) -> Declaration:
     """Declare a game of hands and bets.
@@ -131,7 +135,8 @@ def declare(
     rules = deals.rules
     seen = [deals.boards(rules.deals[: r + 1]) for r in range(len(rules.deals))]
     rounds = [
-        tuple(deals.signals(player, boards) for boards in seen) for player in range(2)
+        tuple(deals.private_states(player, boards) for boards in seen)
+        for player in range(2)
     ]
     tree = bets(seen[-1])
     ends = np.flatnonzero(tree.stake != 0)
@@ -142,7 +147,7 @@ def declare(
     )
     payoff_matrices = []
     for round, showdown in kinds.tolist():
-        signals, boards = (
+        private_states, boards = (
             [by_round[round] for by_round in rounds],
             seen[round],
         )
@@ -151,9 +156,9 @@ def declare(
             boards = deals.boards((*rules.deals[: round + 1], to_come))
         behind = dealing.earlier_board(boards, seen[round])
         payoff_matrices.append(
-            _matrix(deals, round, signals, boards, behind, bool(showdown))
+            _matrix(deals, round, private_states, boards, behind, bool(showdown))
         )
-    terms = Terms(
+    terms = HoldemPayoffs(
         ends.astype(np.int32),
         matrix.reshape(-1).astype(np.int32),
         tree.stake[ends],
@@ -165,8 +170,10 @@ def declare(
     )
 
 
-def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
-    """Return int32 [b, H], the strengths of all hands on some canonical boards."""
+def _strengths(
+    deals: HoldemDeals, boards: PublicCards, board: np.ndarray
+) -> np.ndarray:
+    """Return the strengths of all hands on some canonical boards, int32 [b, H]."""
     suits = deals.rules.deck.num_suits
     public = boards.every.cards[boards.canonical[board]]
     first = np.broadcast_to(
@@ -178,7 +185,7 @@ def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
     )
 
 
-def _decisive(deals: Deals, boards: Boards) -> Deal:
+def _decisive(deals: HoldemDeals, boards: PublicCards) -> Deal:
     """Return a deal that player 0 wins, or any deal if every showdown is a tie."""
     tie = None
     for board in range(len(boards.canonical)):
@@ -197,27 +204,29 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
                 return tie
             break
     if tie is None:
-        raise ValueError("numRanks and numSuits: too few cards for a deal")
+        raise ValueError(
+            "numRanks, numSuits: the deck has too few cards for a deal; use more cards"
+        )
     return tie
 
 
 def _matrix(
-    deals: Deals,
+    deals: HoldemDeals,
     round: int,
-    signals: list[Signals],
-    boards: Boards,
+    private_states: list[RoundPrivateStates],
+    boards: PublicCards,
     behind: np.ndarray,
     showdown: bool,
-) -> Kernel:
+) -> HoldemMatrix:
     """Return the payoff matrix of the private states of a round.
 
     Args:
       deals: All possible deals and their probabilities.
       round: Round of the private states.
-      signals: Private states of each player in that round.
+      private_states: Private states of each player in that round.
       boards: Boards on which hands are compared: those of the round, or later ones.
-      behind: int64 [B], the canonical board of the round that precedes each canonical
-        board.
+      behind: The canonical board of the round that precedes each canonical board, int64
+        [B].
       showdown: Whether strengths are compared.
     """
     rules = deals.rules
@@ -229,12 +238,12 @@ def _matrix(
     fits = deals.hands.bits & public[:, None] == 0
     strength = _strengths(deals, boards, np.arange(len(public)))
     both = []
-    for player, player_signals in enumerate(signals):
+    for player, player_private_states in enumerate(private_states):
         # Private states of a round do not depend on later cards.
-        number = player_signals.number[behind]
+        number = player_private_states.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
         both.append(
-            Hands(
+            HoldemHands(
                 number[board, hand],
                 board.astype(np.int32),
                 deals.hands.cards[hand].astype(np.int8),
@@ -242,5 +251,5 @@ def _matrix(
                 deals.reaches[player, hand] * scale[board],
             )
         )
-    shape = len(signals[0].hand), len(signals[1].hand)
-    return Kernel(round, shape, (both[0], both[1]), showdown)
+    shape = len(private_states[0].hand), len(private_states[1].hand)
+    return HoldemMatrix(round, shape, (both[0], both[1]), showdown)

@@ -17,23 +17,23 @@ import numpy as np
 
 from game_defs.bundled.holdem import cards as card_sets
 from game_defs.bundled.holdem.cards import Sets
-from game_defs.bundled.holdem.rules import Rules
+from game_defs.bundled.holdem.rules import HoldemRules
 
 # Private states per player and round; a flop, the largest in use, has 1,286,792.
-MAX_SIGNALS = 1 << 22
+MAX_PRIVATE_STATES = 1 << 22
 
 
-class Boards(NamedTuple):
+class PublicCards(NamedTuple):
     """Public cards that may be dealt after the first ones.
 
     Attributes:
       every: All sets of public cards, deal by deal; one empty set if no card is dealt.
-      canonical: int64 [B], indices of the canonical sets, one for each class of
-        equivalent sets.
-      orbit: float64 [B], the number of sets in each class.
-      stands_for: int64 [n], for each set the index of its class in `canonical`.
-      by: int64 [n], the permutation of suits (index in `Symmetry`) that maps the set to
-        its canonical set.
+      canonical: Indices of the canonical sets, one for each class of equivalent sets,
+        int64 [B].
+      orbit: The number of sets in each class, float64 [B].
+      stands_for: Index of the class of each set in `canonical`, int64 [n].
+      by: The permutation of suits (index in `SuitSymmetry`) that maps the set to its
+        canonical set, int64 [n].
     """
 
     every: Sets
@@ -43,26 +43,26 @@ class Boards(NamedTuple):
     by: np.ndarray
 
 
-class Symmetry(NamedTuple):
+class SuitSymmetry(NamedTuple):
     """Permutations of suits that do not change the game.
 
     Attributes:
       suits: The G permutations; the first one is the identity.
-      hands: int64 [G, H], the index of each hand's image under each permutation.
+      hands: The index of each hand's image under each permutation, int64 [G, H].
     """
 
     suits: list[tuple[int, ...]]
     hands: np.ndarray
 
 
-class Signals(NamedTuple):
+class RoundPrivateStates(NamedTuple):
     """One player's private states in one round.
 
     Attributes:
-      number: int32 [B, H], the private state of each canonical board and hand; -1 if
+      number: The private state of each canonical board and hand, int32 [B, H]; -1 if
         the deal is impossible.
-      board: int32 [n], a canonical board of each private state (index in `canonical`).
-      hand: int32 [n], a hand of each private state.
+      board: A canonical board of each private state (index in `canonical`), int32 [n].
+      hand: A hand of each private state, int32 [n].
     """
 
     number: np.ndarray
@@ -70,20 +70,20 @@ class Signals(NamedTuple):
     hand: np.ndarray
 
 
-class Deals:
+class HoldemDeals:
     """All possible deals and their probabilities.
 
     Attributes:
       rules: Rules of the game.
       hands: All hands of a player, including those with a card of the first board.
       board_mask: The first public cards as a bit mask.
-      reaches: float64 [2, H], weights of both players' hands, scaled so that a player's
-        largest weight is at least 1/2 and less than 1; 0: impossible.
-      meets: bool [H, H], whether two hands have no card in common.
+      reaches: Weights of both players' hands, scaled so that a player's largest weight
+        is at least 1/2 and less than 1, float64 [2, H]; 0: impossible.
+      meets: Whether two hands have no card in common, bool [H, H].
       symmetry: Permutations of suits that do not change the game.
     """
 
-    def __init__(self, rules: Rules, *, suits: bool = True) -> None:
+    def __init__(self, rules: HoldemRules, *, suits: bool = True) -> None:
         """List all hands and their weights.
 
         Args:
@@ -113,7 +113,7 @@ class Deals:
         self.reaches: np.ndarray = np.ldexp(reaches, -exponent)
         self.symmetry = self._symmetry(suits)
 
-    def _symmetry(self, suits: bool) -> Symmetry:
+    def _symmetry(self, suits: bool) -> SuitSymmetry:
         """Return the permutations of suits that keep the first board and the ranges."""
         deck, kept, images = self.rules.deck, [], []
         for suit in deck.permutations() if suits else deck.permutations()[:1]:
@@ -123,7 +123,7 @@ class Deals:
             if same_board and (self.reaches[:, hands] == self.reaches).all():
                 kept.append(suit)
                 images.append(hands)
-        return Symmetry(kept, np.array(images))
+        return SuitSymmetry(kept, np.array(images))
 
     def total(self) -> float:
         """Return the sum of products of weights over all disjoint pairs of hands.
@@ -134,11 +134,12 @@ class Deals:
         total = float(self.reaches[0] @ self.meets @ self.reaches[1])
         if total <= 0:
             raise ValueError(
-                "handReaches: no two hands of positive reach can be dealt together"
+                "handReaches: no two hands of positive reach can be dealt together; "
+                "give both players hands without common cards"
             )
         return total
 
-    def boards(self, sizes: Sequence[int]) -> Boards:
+    def boards(self, sizes: Sequence[int]) -> PublicCards:
         """Return the public cards to come and their classes of equivalent sets.
 
         Args:
@@ -161,20 +162,21 @@ class Deals:
         canonical, stands_for, orbit = np.unique(
             images.min(axis=0), return_inverse=True, return_counts=True
         )
-        return Boards(every, canonical, orbit.astype(float), stands_for, by)
+        return PublicCards(every, canonical, orbit.astype(float), stands_for, by)
 
     def _refuse_many(self, left: int, sizes: Sequence[int]) -> None:
         """Raise ValueError if there are too many private states to list."""
-        signals = num_deals(left, sizes) * len(self.hands) / len(self.symmetry.suits)
-        if signals > MAX_SIGNALS:
+        count = num_deals(left, sizes) * len(self.hands) / len(self.symmetry.suits)
+        if count > MAX_PRIVATE_STATES:
             cards = sum(sizes)
             raise ValueError(
-                f"about {signals:.2g} private states per player after {cards} public"
-                f" cards; at most {MAX_SIGNALS:.2g} are supported. Choose a later"
-                " subgame (potSize, boardCards) or a smaller deck (numRanks, numSuits)"
+                f"about {count:.2g} private states per player after {cards} public"
+                f" cards; at most {MAX_PRIVATE_STATES:.2g} are supported; choose a"
+                " later subgame (potSize, boardCards) or a smaller deck (numRanks, "
+                "numSuits)"
             )
 
-    def signals(self, player: int, boards: Boards) -> Signals:
+    def private_states(self, player: int, boards: PublicCards) -> RoundPrivateStates:
         """Return the private states that a player can have, given the public cards."""
         player_reach, opponent_reach = self.reaches[player], self.reaches[1 - player]
         on_board = boards.every.bits[boards.canonical]
@@ -190,10 +192,10 @@ class Deals:
         table = np.full(possible.shape, -1, np.int32)
         table[possible] = number
         board, hand = np.divmod(keys.astype(np.int32), len(self.hands))
-        return Signals(table, board, hand)
+        return RoundPrivateStates(table, board, hand)
 
-    def _least(self, boards: Boards) -> np.ndarray:
-        """Return int64 [B, H], the smallest hand equivalent to each on its board."""
+    def _least(self, boards: PublicCards) -> np.ndarray:
+        """Return the smallest hand equivalent to each on its board, int64 [B, H]."""
         images = self.symmetry.hands
         least = np.repeat(images[:1], len(boards.canonical), axis=0)
         cards = boards.every.cards[boards.canonical]
@@ -213,14 +215,14 @@ def num_deals(left: int, sizes: Sequence[int]) -> float:
     return count
 
 
-def earlier_board(boards: Boards, earlier: Boards) -> np.ndarray:
+def earlier_board(boards: PublicCards, earlier: PublicCards) -> np.ndarray:
     """Return the canonical board of an earlier deal that precedes each canonical board.
 
     A board that is first among its images begins with cards that are first among
     theirs, so no permutation of suits is necessary.
 
     Returns:
-      int64 [B], indices in `earlier.canonical`.
+      Indices in `earlier.canonical`, int64 [B].
     """
     cards = boards.every.cards[boards.canonical]
     places = earlier.every.find(cards[:, : earlier.every.cards.shape[1]])
@@ -228,7 +230,7 @@ def earlier_board(boards: Boards, earlier: Boards) -> np.ndarray:
 
 
 def parents_of(
-    boards: Sequence[Boards], rounds: Sequence[Signals]
+    boards: Sequence[PublicCards], rounds: Sequence[RoundPrivateStates]
 ) -> tuple[np.ndarray, ...]:
     """Return the parent of each private state of each round.
 
@@ -237,7 +239,7 @@ def parents_of(
       first round.
     """
     parents = [np.zeros(len(rounds[0].hand), np.int32)]
-    for r, signals in enumerate(rounds[1:]):
-        behind = earlier_board(boards[r + 1], boards[r])[signals.board]
-        parents.append(rounds[r].number[behind, signals.hand])
+    for r, private_states in enumerate(rounds[1:]):
+        behind = earlier_board(boards[r + 1], boards[r])[private_states.board]
+        parents.append(rounds[r].number[behind, private_states.hand])
     return tuple(parents)

@@ -7,7 +7,11 @@ import pyspiel
 
 from game_defs import base
 from game_defs.bundled.holdem import betting
-from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
+from game_defs.bundled.holdem.public_tree import (
+    HoldemDeals,
+    PublicCards,
+    RoundPrivateStates,
+)
 
 
 class HandReader:
@@ -15,20 +19,20 @@ class HandReader:
 
     def __init__(
         self,
-        deals: Deals,
-        boards: Sequence[Boards],
-        signals: Sequence[Sequence[Signals]],
+        deals: HoldemDeals,
+        boards: Sequence[PublicCards],
+        private_states: Sequence[Sequence[RoundPrivateStates]],
     ) -> None:
         """Store the tables for the look-ups.
 
         Args:
           deals: All possible deals and their probabilities.
           boards: Public cards that are known in each round.
-          signals: Private states of each player and round.
+          private_states: Private states of each player and round.
         """
-        self._deals, self._boards, self._signals = deals, boards, signals
+        self._deals, self._boards, self._private_states = deals, boards, private_states
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         """Return the player's private state at a decision or terminal node.
 
         A terminal node is in the round of the last bet: cards that are dealt after that
@@ -47,37 +51,46 @@ class HandReader:
 
         Args:
           player: Player that holds the hand.
-          hand: Private cards, in any order, numbered as in `cards.Deck`.
+          hand: Private cards, in any order, numbered as in `cards.HoldemDeck`.
           public: Public cards that were dealt after the first ones, deal by deal.
 
         Raises:
           ValueError: If the deal has probability 0.
         """
         round = self._deals.rules.round_of(len(public))
-        boards, signals = self._boards[round], self._signals[player][round]
+        boards, private_states = (
+            self._boards[round],
+            self._private_states[player][round],
+        )
         size = boards.every.cards.shape[1]
         which = boards.every.find(np.array([public[:size]], np.int64))[0]
         number = self._deals.hands.find(np.array([hand], np.int64))[0]
         moved = self._deals.symmetry.hands[boards.by[which], number]
-        signal = int(signals.number[boards.stands_for[which], moved])
-        if signal < 0:
+        private_state = int(private_states.number[boards.stands_for[which], moved])
+        if private_state < 0:
             deck = self._deals.rules.deck
             raise ValueError(
                 f"player {player} is never dealt {deck.text(hand)} if the public cards"
-                f" are {deck.text([*self._deals.rules.board, *public])}"
+                f" are {deck.text([*self._deals.rules.board, *public])}; choose a hand"
+                " of the range without these cards"
             )
-        return signal
+        return private_state
 
-    def name(self, player: int, round: int, signal: int) -> str:
+    def name(self, player: int, round: int, private_state: int) -> str:
         """Return the hand and, after a bar, the public cards, such as "KhQd | 5c9dJs".
 
         If a private state contains several deals, which differ by suits only, the name
         is that of one of them.
         """
         deck = self._deals.rules.deck
-        signals, boards = self._signals[player][round], self._boards[round]
-        hand = self._deals.hands.cards[signals.hand[signal]][::-1]
-        dealt = boards.every.cards[boards.canonical[signals.board[signal]]]
+        private_states, boards = (
+            self._private_states[player][round],
+            self._boards[round],
+        )
+        hand = self._deals.hands.cards[private_states.hand[private_state]][::-1]
+        dealt = boards.every.cards[
+            boards.canonical[private_states.board[private_state]]
+        ]
         public = deck.text([*self._deals.rules.board, *dealt])
         return f"{deck.text(hand)} | {public}" if public else deck.text(hand)
 
@@ -105,11 +118,14 @@ class HandReader:
         return [dealt[:first], dealt[first:second]], dealt[second:]
 
     def combos(self, player: int, round: int) -> np.ndarray:
-        """Return int64 [n], the number of hands per private state on its board."""
-        number = self._signals[player][round].number
+        """Return the number of hands per private state on its board, int64 [n]."""
+        number = self._private_states[player][round].number
         return np.bincount(number[number >= 0])
 
     def range_weights(self, player: int, round: int) -> np.ndarray:
-        """Return float64 [n], the range weight of each private state's hand."""
-        hands, reaches = self._signals[player][round].hand, self._deals.rules.reaches
+        """Return the range weight of each private state's hand, float64 [n]."""
+        hands, reaches = (
+            self._private_states[player][round].hand,
+            self._deals.rules.reaches,
+        )
         return np.ones(len(hands)) if reaches is None else reaches[player, hands]

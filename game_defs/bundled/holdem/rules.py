@@ -7,12 +7,12 @@ import numpy as np
 import pyspiel
 
 from game_defs import base
-from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.cards import HoldemDeck
 
 MAX_HOLE_CARDS = 2
 
 
-class Rules(NamedTuple):
+class HoldemRules(NamedTuple):
     """Deals of a game; the bets are read from OpenSpiel's states.
 
     Attributes:
@@ -20,11 +20,11 @@ class Rules(NamedTuple):
       hole: Number of private cards of each player.
       board: Public cards at the start, in the order of the game string.
       deals: Number of public cards dealt before each round of bets.
-      reaches: float64 [2, n], weights of both players' hands, in the order of
-        `cards.Sets`; None: all hands are equally likely.
+      reaches: Weights of both players' hands, in the order of `cards.Sets`, float64 [2,
+        n]; None: all hands are equally likely.
     """
 
-    deck: Deck
+    deck: HoldemDeck
     hole: int
     board: tuple[int, ...]
     deals: tuple[int, ...]
@@ -36,7 +36,7 @@ class Rules(NamedTuple):
         return max(0, sum(cards <= dealt for cards in totals) - 1)
 
 
-def rules_of(game: pyspiel.Game) -> Rules:
+def rules_of(game: pyspiel.Game) -> HoldemRules:
     """Return the rules that a game's parameters describe.
 
     Raises:
@@ -46,33 +46,36 @@ def rules_of(game: pyspiel.Game) -> Rules:
     params = game.get_parameters()
     if params["numPlayers"] != base.NUM_PLAYERS:
         raise ValueError(
-            f"numPlayers={params['numPlayers']}: only two players are supported"
+            f"numPlayers={params['numPlayers']}: only two players are supported; use"
+            " numPlayers=2"
         )
     hole = params["numHoleCards"]
     if not 1 <= hole <= MAX_HOLE_CARDS:
-        raise ValueError(f"numHoleCards={hole}: one or two private cards are supported")
+        raise ValueError(
+            f"numHoleCards={hole}: only one or two private cards are supported; use 1"
+            " or 2"
+        )
     if params["betting"] == "limit" and params["bettingAbstraction"] == "fullgame":
         raise ValueError(
             "bettingAbstraction=fullgame with betting=limit: OpenSpiel offers bets that"
             " limit games do not have; use bettingAbstraction=fcpa for all limit bets"
         )
-    deck = Deck(params["numRanks"], params["numSuits"])
+    deck = HoldemDeck(params["numRanks"], params["numSuits"])
     board = tuple(deck.cards(params["boardCards"]))
     deals = _deals(params, len(board))
     late = [cards for cards in deals[1:] if cards]
     if len(late) + (deals[0] > 0) > 1:
         shown = len(board) + deals[0]
         raise ValueError(
-            f"public cards are dealt in several rounds after boardCards"
-            f"={params['boardCards']!r} ({shown} at first, then"
-            f" {', '.join(map(str, late))}). OpenSpiel's information states do not"
-            " contain their order, and full hold'em is too large for this form. Use a"
-            " subgame with at most one deal to come, such as a turn or a river (potSize"
-            " and boardCards), or spiel-cr spot for a flop. To solve the full game"
-            " without building a tree, use algorithm os-mccfr or sd-cfr"
+            f"boardCards={params['boardCards']!r}: public cards are dealt in several"
+            f" rounds ({shown} at first, then"
+            f" {', '.join(map(str, late))}), and OpenSpiel's information states do not"
+            " contain their order; use a subgame with at most one deal to come, such as"
+            " a turn or a river (potSize and boardCards), or spiel-cr spot for a flop,"
+            " or solve the full game without a tree by algorithm os-mccfr or sd-cfr"
         )
     reaches = _reaches(params["handReaches"], deck, hole)
-    return Rules(deck, hole, board, (deals[0], *late), reaches)
+    return HoldemRules(deck, hole, board, (deals[0], *late), reaches)
 
 
 def _deals(params: dict, shown: int) -> list[int]:
@@ -87,7 +90,7 @@ def _deals(params: dict, shown: int) -> list[int]:
         raise ValueError(
             f"boardCards={params['boardCards']!r}: more cards than"
             f" numBoardCards={params['numBoardCards']!r} has in numRounds"
-            f"={params['numRounds']}"
+            f"={params['numRounds']}; give fewer cards, or add rounds"
         )
     if not shown:
         return every
@@ -95,7 +98,7 @@ def _deals(params: dict, shown: int) -> list[int]:
     return [sum(every[: start + 1]) - shown, *every[start + 1 :]]
 
 
-def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
+def _reaches(text: str, deck: HoldemDeck, hole: int) -> np.ndarray | None:
     """Return the weights of both players' hands, in the order of `cards.Sets`.
 
     OpenSpiel orders hands by rank and, within a rank, by suit in reverse order
@@ -107,16 +110,18 @@ def _reaches(text: str, deck: Deck, hole: int) -> np.ndarray | None:
     low, high = np.triu_indices(len(deck), 1)
     if hole != 2 or len(deck) != 52:
         raise ValueError(
-            "handReaches: OpenSpiel supports two private cards of 52 only; this game"
-            f" has {hole} of {len(deck)}"
+            "handReaches: OpenSpiel supports ranges for two private cards of 52 only;"
+            f" this game has {hole} of {len(deck)}, so leave handReaches out"
         )
     if len(weights) != 2 * len(low):
         raise ValueError(
-            f"handReaches: {len(weights)} numbers; {2 * len(low)} are expected, one for"
-            " each hand of each player"
+            f"handReaches: {len(weights)} numbers were given; give {2 * len(low)}, one"
+            " for each hand of each player"
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError("handReaches: a number is negative or not finite")
+        raise ValueError(
+            "handReaches: a number is negative or not finite; use weights of at least 0"
+        )
     mirrored = deck.permuted(np.arange(len(deck)), range(deck.num_suits)[::-1])
     # Index of each pair of cards in OpenSpiel's order of hands.
     place = np.zeros((len(deck), len(deck)), int)

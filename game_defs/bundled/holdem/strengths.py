@@ -16,7 +16,7 @@ _MASKS = 1 << NUM_RANKS
 
 
 def _highest(count: int) -> np.ndarray:
-    """Return int32 [2^13], masks of the up to `count` highest ranks of each mask."""
+    """Return masks of the up to `count` highest ranks of each mask, int32 [2^13]."""
     left, top = np.arange(_MASKS), np.zeros(_MASKS, np.int32)
     for _ in range(count):
         # The exponent of frexp is one more than the index of the highest bit.
@@ -27,7 +27,7 @@ def _highest(count: int) -> np.ndarray:
 
 
 def _straights() -> np.ndarray:
-    """Return int32 [2^13], the top rank of each mask's best straight as a mask, or 0.
+    """Return the top rank of each mask's best straight as a mask, or 0, int32 [2^13].
 
     An ace also counts as the rank below a two.
     """
@@ -60,7 +60,7 @@ def suit_masks(cards: np.ndarray, num_suits: int) -> np.ndarray:
 
 
 def card_bits(num_suits: int) -> np.ndarray:
-    """Return int64 [13 num_suits], the bit of each card in four concatenated masks.
+    """Return the bit of each card in four concatenated masks, int64 [13 num_suits].
 
     Args:
       num_suits: Number of suits of the deck, at most four.
@@ -81,7 +81,7 @@ def strengths(masks: np.ndarray) -> np.ndarray:
     Hands of fewer than five cards have no straights and no flushes.
 
     Args:
-      masks: int16 [..., 4], the result of `suit_masks`.
+      masks: The result of `suit_masks`, int16 [..., 4].
 
     Returns:
       int32 [...]; a higher number wins, and equal numbers tie. Only hands with the same

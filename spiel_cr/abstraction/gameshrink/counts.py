@@ -147,5 +147,6 @@ def _unit(values: Sequence[np.ndarray], name: str) -> float:
             return float(sizes[0] / parts)
     raise InvalidGameError(
         f"{name} are not multiples of one number, {sizes[0]:.6g} divided by at most "
-        f"{_MOST_UNITS}; exact tests need equally likely deals"
+        f"{_MOST_UNITS}; GameShrink needs deals of equal probability, so use another "
+        f"method of abstraction"
     )

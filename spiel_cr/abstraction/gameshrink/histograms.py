@@ -10,10 +10,18 @@ Its classes, and the rows and nonzeros of the resulting linear program, are thos
 that the paper reports for Rhode Island Hold'em. The paper's theorem, however, is about
 ordered game isomorphisms. Equal histograms are necessary for a lossless abstraction but
 not sufficient: `equitable` implements an exact test, and explains the difference.
+
+With thresholds, similar private states are merged, too, as in the paper's approximate
+version (section 6) and in the player GS1 (Gilpin & Sandholm 2006). Nothing bounds the
+loss, and the number of classes cannot be chosen: `abstraction.abstract`, which clusters
+within a budget, replaced this method in the player GS2.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
-from scipy import sparse
+from scipy import sparse, spatial
+from scipy.sparse import csgraph
 
 from spiel_cr.abstraction.gameshrink.counts import DealCounts, count
 from spiel_cr.abstraction.gameshrink.partition import Partition, number_classes
@@ -21,7 +29,10 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
 def histogram_partition(
-    game: PublicTreeGame, *, counts: DealCounts | None = None
+    game: PublicTreeGame,
+    thresholds: Sequence[float] | None = None,
+    *,
+    counts: DealCounts | None = None,
 ) -> Partition:
     """Partition the private states by GameShrink's test.
 
@@ -32,21 +43,48 @@ def histogram_partition(
 
     Args:
       game: Game in public-tree form.
+      thresholds: Largest difference of two merged private states in each round, at
+        least 0. The difference is the sum, over wins and losses of each payoff matrix
+        of this and later rounds, of the differences of their shares of deals, averaged
+        over the deals to come. (The paper sums over a cheapest matching of the deals to
+        come instead, which is never less than this average.) Chains of similar private
+        states form one class. If None, only equivalent private states are merged, as
+        with thresholds of 0 in the last round.
       counts: Counts of the game, if they are already computed.
 
     Raises:
+      ValueError: If there is not one threshold of at least 0 for each round.
       InvalidGameError: If the probabilities are not multiples of one number; see
         `counts.count`.
       GameTooLargeError: If the integers are too large; see `counts.count`.
+
+    Example:
+      >>> import game_defs
+      >>> from spiel_cr.games.public_tree import public_tree_game
+      >>> game = public_tree_game("python_leduc_poker(num_ranks=13)")
+      >>> histogram_partition(game).num_classes(0)
+      [13, 37]
+      >>> histogram_partition(game, [0, 0.3]).num_classes(0)
+      [13, 23]
     """
+    limits = [0.0] * game.num_rounds if thresholds is None else list(thresholds)
+    if len(limits) != game.num_rounds or not all(limit >= 0 for limit in limits):
+        shown = "-".join(f"{limit:g}" for limit in limits)
+        raise ValueError(
+            f"thresholds={shown}: {game.game} has {game.num_rounds} rounds; give "
+            f"one number of at least 0 for each"
+        )
     counts = counts or count(game)
     labels = []
     for player in range(2):
-        kinds = _from_the_last(game, counts, player)
+        kinds, outcomes = _from_the_last(game, counts, player)
         above = np.zeros(1, np.int32)
         player_labels: list[np.ndarray] = []
         for r, parent in enumerate(game.parents[player]):
-            above = number_classes(above[parent], kinds[r])
+            kind = kinds[r]
+            if limits[r] > 0:
+                kind = _merge_similar(above[parent], kind, outcomes[r], limits[r])
+            above = number_classes(above[parent], kind)
             player_labels.append(above)
         labels.append(tuple(player_labels))
     return Partition((labels[0], labels[1]))
@@ -54,12 +92,20 @@ def histogram_partition(
 
 def _from_the_last(
     game: PublicTreeGame, counts: DealCounts, player: int
-) -> list[np.ndarray]:
-    """Return kinds by round, int32 [H]: equal for equivalent private states."""
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Compare one player's private states, from the last round to the first.
+
+    Returns:
+      By round, kinds of private states, int32 [H], equal for equivalent ones; and
+      shares of deals that win and that lose, by payoff matrix of this and all later
+      rounds, float64 [H, n].
+    """
     kinds: list[np.ndarray] = []
+    outcomes: list[np.ndarray] = []
     for r in reversed(range(game.num_rounds)):
         weight = counts.weights[player][r]
         keys = np.zeros(len(weight), np.int32)
+        shares = []
         for payoff_matrix, matrix in zip(
             game.payoff_matrices, counts.payoff_matrices, strict=True
         ):
@@ -67,12 +113,49 @@ def _from_the_last(
                 for sign in (1, -1):
                     deals = matrix.multiply(matrix * sign > 0).sum(axis=1 - player)
                     keys = number_classes(keys, _ratio(deals, weight))
+                    shares.append(deals / weight)
         if kinds:
             parent = game.parents[player][r + 1]
             heavy = counts.weights[player][r + 1]
             keys = number_classes(keys, _rows_alike(parent, kinds[0], heavy, weight))
+            total = np.bincount(parent, heavy, len(weight))
+            shares += [
+                np.bincount(parent, heavy * later, len(weight)) / total
+                for later in outcomes[0].T
+            ]
         kinds.insert(0, keys)
-    return kinds
+        # Without payoffs from this round on there are no shares.
+        outcomes.insert(0, np.array(shares).reshape(len(shares), len(weight)).T)
+    return kinds, outcomes
+
+
+def _merge_similar(
+    above: np.ndarray, kind: np.ndarray, outcomes: np.ndarray, threshold: float
+) -> np.ndarray:
+    """Return new kinds, int32 [H], equal for equivalent or similar private states.
+
+    Args:
+      above: Class of the parent of each private state, int32 [H]; only private states
+        with parents in one class are merged.
+      kind: Kind of each private state, int32 [H].
+      outcomes: Shares to compare, float64 [H, n].
+      threshold: Largest sum of differences of similar private states.
+    """
+    if outcomes.shape[1] == 0:
+        return kind
+    labels = number_classes(above, kind)
+    first = np.unique(labels, return_index=True)[1]
+    merged = np.empty(len(first), np.int32)
+    # Rounding errors must not separate private states exactly at the threshold.
+    radius = threshold * (1 + 1e-9)
+    for group in np.unique(above):
+        members = np.flatnonzero(above[first] == group)
+        points = spatial.KDTree(outcomes[first[members]])
+        pairs = points.query_pairs(radius, p=1, output_type="ndarray").T
+        links = np.ones(pairs.shape[1], bool)
+        graph = sparse.coo_array((links, tuple(pairs)), shape=(len(members),) * 2)
+        merged[members] = csgraph.connected_components(graph, directed=False)[1]
+    return merged[labels]
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

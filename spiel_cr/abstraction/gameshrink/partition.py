@@ -24,7 +24,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
     PayoffMatrix,
     SparseMatrix,
 )
-from spiel_cr.games.public_tree.public_nodes import Reader
+from spiel_cr.games.public_tree.public_nodes import PrivateStateReader
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Matrices with more pairs of hands are summed board by board instead of listed.
@@ -59,24 +59,24 @@ class Partition(NamedTuple):
             sizes = [len(classes) for classes in labels]
             if sizes != game.num_private_states(player):
                 raise ValueError(
-                    f"partition labels {sizes} private states of "
-                    f"player {player} by round; {game.game} has "
-                    f"{game.num_private_states(player)}: give one label for each"
+                    f"partition.labels[{player}]: {sizes} labels by round, but "
+                    f"{game.game} has {game.num_private_states(player)} private states "
+                    f"of this player; give one label for each"
                 )
             above = np.zeros(1, np.int32)
             for r, (parent, classes) in enumerate(zip(parents, labels, strict=True)):
                 if (np.bincount(classes) == 0).any():
                     raise ValueError(
-                        f"partition leaves out a class of player {player} in round "
-                        f"{r}; number its classes from 0 without gaps"
+                        f"partition.labels[{player}][{r}]: a number of a class is "
+                        f"missing; number the classes from 0 without gaps"
                     )
                 if (
                     above[parent] != above[parent[self.first(player, r)]][classes]
                 ).any():
                     raise ValueError(
-                        f"partition has a class of player {player} in round {r} whose "
-                        "private states refine several classes; split it to keep "
-                        "perfect recall"
+                        f"partition.labels[{player}][{r}]: a class contains private "
+                        "states of several classes of the round before; split it to "
+                        "keep perfect recall"
                     )
                 above = classes
 
@@ -212,8 +212,9 @@ def _lifted(
     decisions = smaller.public_decisions[player]
     if behaviour.shape != (decisions.num_sequences,):
         raise ValueError(
-            f"behaviour of player {player} has the shape {behaviour.shape}; the game "
-            f"of the partition's classes has {decisions.num_sequences} sequences"
+            f"behaviour of player {player} has the shape {behaviour.shape}; use one "
+            f"number for each of the {decisions.num_sequences} sequences of the "
+            f"abstract game"
         )
     parts = [behaviour[:1]]
     for node in decisions.node:
@@ -224,7 +225,7 @@ def _lifted(
 
 @dataclasses.dataclass(frozen=True)
 class _ClassReader:
-    """Reader of classes of private states from OpenSpiel states; see `Reader`.
+    """Reader of classes of private states, see `PrivateStateReader`.
 
     Attributes:
       reader: Reader of the original game.
@@ -232,13 +233,13 @@ class _ClassReader:
       finder: Finder of public nodes, which determine the round of a state.
     """
 
-    reader: Reader
+    reader: PrivateStateReader
     partition: Partition
     finder: public_nodes.Finder
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         r = self.finder.betting.round[self.finder.of_state(state)]
-        signal = self.reader.signal(state, player)
+        signal = self.reader.private_state(state, player)
         return int(self.partition.labels[player][r][signal])
 
     def name(self, player: int, round: int, signal: int) -> str:

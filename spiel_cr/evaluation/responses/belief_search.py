@@ -273,8 +273,8 @@ class BeliefSearch:
       root: Information state of the last `enter`, or the root of the game.
       nodes: Information states in the tree, by their strings.
       held: Number of stored histories, in all nodes that are not expanded.
-      forgetful: Whether a string occurred after different decisions of the player,
-        which shows that the game has imperfect recall.
+      forgetful: Whether the game was found to have imperfect recall, because a string
+        occurred after different decisions of the player.
     """
 
     root: BeliefNode
@@ -283,7 +283,7 @@ class BeliefSearch:
         self,
         player: int,
         opponent: Answers,
-        own: Answers,
+        responder: Answers,
         config: SearchConfig,
         *,
         exploration: float,
@@ -295,7 +295,7 @@ class BeliefSearch:
         Args:
           player: The responder.
           opponent: The opponent's policy.
-          own: Policy of the responder in rollouts.
+          responder: Policy of the responder in rollouts.
           config: Settings of the search.
           exploration: Constant c of PUCT for sampled histories, in the game's units.
           prior_and_value: Prior and value of information states.
@@ -304,7 +304,7 @@ class BeliefSearch:
         """
         self._player, self._config = player, config
         self._opponent = opponent
-        self._both = {player: own, 1 - player: opponent}
+        self._both = {player: responder, 1 - player: opponent}
         self._exploration = _EXPLORATION * exploration
         self._prior_and_value = prior_and_value
         self.nodes: dict[str, BeliefNode] = {}

@@ -47,7 +47,7 @@ class _SamplingPlayer(abc.ABC):
 
     @abc.abstractmethod
     def _probabilities(self, positions: Positions, places: np.ndarray) -> np.ndarray:
-        """Return float64 [n, A], probabilities of the legal actions, ascending.
+        """Return probabilities of the legal actions, ascending, float64 [n, A].
 
         Raises:
           InvalidPolicyError: If a policy's answer is not a distribution.

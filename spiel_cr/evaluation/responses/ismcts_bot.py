@@ -140,7 +140,7 @@ class Predictor(NamedTuple):
 _PREDICTS_NOTHING = Predictor()
 
 
-class Searched(NamedTuple):
+class SearchResult(NamedTuple):
     """Result of a search at an information state.
 
     Attributes:
@@ -275,7 +275,7 @@ class ISMCTSBRBot(StateResponder):
         best = max(enumerate(ranked), key=lambda place: place[1])[0]
         return searched.actions[best]
 
-    def search(self, state: pyspiel.State, *, noise: float = 0.0) -> Searched:
+    def search(self, state: pyspiel.State, *, noise: float = 0.0) -> SearchResult:
         """Run the simulations of one decision.
 
         Args:
@@ -293,7 +293,7 @@ class ISMCTSBRBot(StateResponder):
             legal = state.legal_actions()
             chosen = int(random.integers(len(legal)))
             visits = [int(place == chosen) for place in range(len(legal))]
-            return Searched(legal, visits, [0.0] * len(legal))
+            return SearchResult(legal, visits, [0.0] * len(legal))
         if self._beliefs is not None and self._beliefs.enter(
             state, self.belief, random
         ):
@@ -319,11 +319,11 @@ class ISMCTSBRBot(StateResponder):
             value if visits else 0.0
             for value, visits in zip(root.values(), root.visits, strict=True)
         ]
-        return Searched(list(root.actions), list(root.visits), values)
+        return SearchResult(list(root.actions), list(root.visits), values)
 
     def _search_beliefs(
         self, random: np.random.Generator, noise: float
-    ) -> Searched | None:
+    ) -> SearchResult | None:
         """Search with the complete belief; None if the belief is too large."""
         assert self._beliefs is not None
         root = self._beliefs.root
@@ -341,7 +341,7 @@ class ISMCTSBRBot(StateResponder):
         visits[best] = max(visits[best], max(visits) + 1)
         values = [branch.value for branch in root.branches]
         actions = self.belief.states[0].legal_actions()
-        return Searched(actions, visits, values)
+        return SearchResult(actions, visits, values)
 
     def _simulate(
         self, state: pyspiel.State, root: Node, number: Callable[[], float]

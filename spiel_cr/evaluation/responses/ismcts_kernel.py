@@ -28,7 +28,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.beliefs import tree_posterior
 
 
-class Shape(NamedTuple):
+class SearchShape(NamedTuple):
     """Static properties of a game, for which a function is compiled.
 
     Attributes:
@@ -57,21 +57,21 @@ class SearchTree:
     sorted by the edge that leads to them, so the nodes below an edge are consecutive.
 
     Attributes:
-      infoset: int32 [M], the responder's infoset.
-      edge: int32 [M], the edge of its first action.
-      start: int32 [E + 1], the nodes below edge e are `start[e]:start[e + 1]`.
-      probabilities: float [M], cumulative probability of the nodes below an edge, given
-        that the player acts again.
-      going: float [E], probability that the player acts again.
-      reward: float [S + A], by sequence: the responder's utility if the game ends
-        before that, times the probability that it does, given the infoset.
-      first: int32 [I + 1], each infoset's first sequence.
-      actions: int32 [I + 1], its number of actions; 0 at the last, which is padding.
-      parent: int32 [I], its parent sequence.
-      member: int32 [M], the nodes again, infoset after infoset.
-      member_start: int32 [I + 1], an infoset's nodes are
-        `member[member_start[i]:member_start[i + 1]]`.
-      belief: float [M], cumulative probability of the nodes of an infoset.
+      infoset: The responder's infoset, int32 [M].
+      edge: The edge of its first action, int32 [M].
+      start: The nodes below edge e are `start[e]:start[e + 1]`, int32 [E + 1].
+      probabilities: Cumulative probability of the nodes below an edge, given that the
+        player acts again, float [M].
+      going: Probability that the player acts again, float [E].
+      reward: Expected reward by sequence, float [S + A]: the responder's utility if the
+        game ends before that, times the probability that it does, given the infoset.
+      first: Each infoset's first sequence, int32 [I + 1].
+      actions: Its number of actions, int32 [I + 1]; 0 at the last, which is padding.
+      parent: Its parent sequence, int32 [I].
+      member: The nodes again, infoset after infoset, int32 [M].
+      member_start: An infoset's nodes are `member[member_start[i]:member_start[i +
+        1]]`, int32 [I + 1].
+      belief: Cumulative probability of the nodes of an infoset, float [M].
       shape: Static properties of the game.
     """
 
@@ -87,7 +87,7 @@ class SearchTree:
     member: jax.Array
     member_start: jax.Array
     belief: jax.Array
-    shape: Shape = dataclasses.field(metadata={"static": True})
+    shape: SearchShape = dataclasses.field(metadata={"static": True})
 
 
 def build(
@@ -102,7 +102,7 @@ def build(
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
       dtype: Data type of utilities and probabilities.
 
     Raises:
@@ -146,7 +146,7 @@ def build(
     actions = int(decisions.num_actions.max())
     depth = int(levels.max()) + 1
     ends = [int(i) for i in np.searchsorted(levels, np.arange(depth + 1))]
-    shape = Shape(
+    shape = SearchShape(
         actions=actions,
         depth=depth,
         below=int(np.diff(start).max()),
@@ -187,10 +187,11 @@ def pick(
     """Return the first place of begin:end whose cumulative probability exceeds a draw.
 
     Args:
-      probabilities: float [M], cumulative within each range, at least 1 at its end.
-      begin: int32 [B], start of each range.
-      end: int32 [B], end of each range.
-      draw: float [B], random numbers in [0, 1).
+      probabilities: Probabilities that are cumulative within each range, and at least 1
+        at its end, float [M].
+      begin: Start of each range, int32 [B].
+      end: End of each range, int32 [B].
+      draw: Random numbers in [0, 1), float [B].
       most: Length of the longest range.
     """
     low, high = begin, jnp.maximum(end - 1, begin)
@@ -209,7 +210,7 @@ def padded_sequences(
 
     Args:
       decisions: Decisions of one player.
-      infosets: int [R], infosets.
+      infosets: Infosets, int [R].
 
     Returns:
       int [R, A], sequences, 0 at padding, and bool [R, A], not padding.
@@ -276,15 +277,15 @@ _SHARPNESS = 4
 _HALVINGS = 10
 
 
-class Table(NamedTuple):
+class SearchStatistics(NamedTuple):
     """Search statistics.
 
     Attributes:
-      visits: float [S + A], number of simulations of each action, by sequence.
-      value: float [S + A], Q(s, a): mean reward of the action if the most visited ones
+      visits: Number of simulations of each action, by sequence, float [S + A].
+      value: Q(s, a), float [S + A]: mean reward of the action if the most visited ones
         follow at every later decision, in the responder's utility.
-      started: float [I], number of simulations that began at each infoset.
-      reached: float [I], number of simulations that reached each infoset.
+      started: Number of simulations that began at each infoset, float [I].
+      reached: Number of simulations that reached each infoset, float [I].
     """
 
     visits: jax.Array
@@ -297,7 +298,7 @@ class Roots(NamedTuple):
     """Infosets at which simulations begin.
 
     Attributes:
-      infosets: int32 [I], infosets, of which the first `number` are used.
+      infosets: Infosets, of which the first `number` are used, int32 [I].
       number: R, number of roots.
       rounds: Number of rounds of parallel simulations.
       interval: Number of rounds between two backups of values.
@@ -309,7 +310,7 @@ class Roots(NamedTuple):
     interval: int
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions this process has compiled for searches."""
     return int(run()._cache_size())
 
@@ -324,13 +325,13 @@ def run() -> Any:
 
 def search(
     arrays: SearchTree,
-    table: Table,
+    table: SearchStatistics,
     prior: jax.Array,
     roots: Roots,
     points: jax.Array,
     key: jax.Array,
     exploration: jax.Array,
-) -> Table:
+) -> SearchStatistics:
     """Run rounds of simulations; the roots take turns."""
     width = points.shape[1]
     # Each root has consecutive points, which cover the space evenly. The power of two
@@ -343,7 +344,7 @@ def search(
     started = table.started
     known = table.reached
 
-    def one(i: jax.Array, carry: _Batch) -> _Batch:
+    def one(i: jax.Array, carry: _SimulationArrays) -> _SimulationArrays:
         # Single precision gives the same draws for any default precision of the caller.
         shift_key = jax.random.fold_in(key, i)
         shift = jax.random.uniform(shift_key, (len(points), 1), jnp.float32)
@@ -355,12 +356,12 @@ def search(
         return _simulate(arrays, carry, root, draw)
 
     def several(
-        k: jax.Array, carry: tuple[Table, jax.Array]
-    ) -> tuple[Table, jax.Array]:
+        k: jax.Array, carry: tuple[SearchStatistics, jax.Array]
+    ) -> tuple[SearchStatistics, jax.Array]:
         table, expected = carry
         end = jnp.minimum((k + 1) * roots.interval, roots.rounds)
         ends = _choices(arrays, table, prior, expected, exploration, width)
-        batch = _Batch(table.visits, ends)
+        batch = _SimulationArrays(table.visits, ends)
         batch = jax.lax.fori_loop(k * roots.interval, end, one, batch)
         slots = end * turns
         place = jnp.arange(len(roots.infosets))
@@ -377,25 +378,26 @@ def search(
     return table
 
 
-class _Batch(NamedTuple):
+class _SimulationArrays(NamedTuple):
     """Arrays that simulations use and change between two backups of values.
 
     Attributes:
-      visits: float [S + A], see `Table`.
-      ends: float [S + A], cumulative probabilities of each infoset's actions.
+      visits: Number of simulations of each action, as in `SearchStatistics`, float [S +
+        A].
+      ends: Cumulative probabilities of each infoset's actions, float [S + A].
     """
 
     visits: jax.Array
     ends: jax.Array
 
 
-class _Walk(NamedTuple):
+class _Simulations(NamedTuple):
     """B simulations on their way down the tree.
 
     Attributes:
-      node: int32 [B], current nodes.
-      alive: bool [B], whether the simulations continue.
-      path: int32 [D, B], sequences of the played actions; padded with the table's last.
+      node: Current nodes, int32 [B].
+      alive: Whether the simulations continue, bool [B].
+      path: Sequences of the played actions, int32 [D, B]; padded with the table's last.
     """
 
     node: jax.Array
@@ -404,15 +406,15 @@ class _Walk(NamedTuple):
 
 
 def _simulate(
-    arrays: SearchTree, batch: _Batch, root: jax.Array, draw: jax.Array
-) -> _Batch:
+    arrays: SearchTree, batch: _SimulationArrays, root: jax.Array, draw: jax.Array
+) -> _SimulationArrays:
     """Run one simulation from each of B roots."""
     shape = arrays.shape
     begin, end = arrays.member_start[root], arrays.member_start[root + 1]
     place = pick(arrays.belief, begin, end, draw[0], arrays.shape.members)
     unused = len(batch.visits) - 1
 
-    def step(depth: jax.Array, walk: _Walk) -> _Walk:
+    def step(depth: jax.Array, walk: _Simulations) -> _Simulations:
         infoset = arrays.infoset[walk.node]
         alive = walk.alive
         first, luck = arrays.first[infoset], draw[2 * depth + 1]
@@ -432,9 +434,9 @@ def _simulate(
             shape.below,
         )
         path = walk.path.at[depth].set(jnp.where(alive, first + action, unused))
-        return _Walk(below, alive & (luck < going), path)
+        return _Simulations(below, alive & (luck < going), path)
 
-    walk = _Walk(
+    walk = _Simulations(
         arrays.member[place],
         jnp.ones(len(root), bool),
         jnp.full((shape.depth, len(root)), unused, jnp.int32),
@@ -443,7 +445,7 @@ def _simulate(
     return batch._replace(visits=batch.visits.at[walk.path].add(1))
 
 
-def _back_up(arrays: SearchTree, table: Table) -> Table:
+def _back_up(arrays: SearchTree, table: SearchStatistics) -> SearchStatistics:
     """Back up the values of all actions, from the last level to the first."""
     total = table.visits * arrays.reward
     counts = []
@@ -474,19 +476,19 @@ def _rows(arrays: SearchTree, begin: int, end: int) -> tuple[jax.Array, jax.Arra
 
 def _choices(
     arrays: SearchTree,
-    table: Table,
+    table: SearchStatistics,
     prior: jax.Array,
     expected: jax.Array,
     exploration: jax.Array,
     width: int,
 ) -> jax.Array:
-    """Return float [S + A], cumulative probabilities of actions by PUCT.
+    """Return cumulative probabilities of actions by PUCT, float [S + A].
 
     Args:
       arrays: The game.
       table: Search statistics.
-      prior: float [S + A], P(a | s) by sequence.
-      expected: float [I], expected number of simulations at each infoset.
+      prior: P(a | s) by sequence, float [S + A].
+      expected: Expected number of simulations at each infoset, float [I].
       exploration: Constant c of PUCT, in units of utility.
       width: Number of parallel simulations.
     """

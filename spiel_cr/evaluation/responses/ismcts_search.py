@@ -22,7 +22,11 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.responses import ismcts_kernel
-from spiel_cr.evaluation.responses.ismcts_kernel import Roots, SearchTree, Table
+from spiel_cr.evaluation.responses.ismcts_kernel import (
+    Roots,
+    SearchStatistics,
+    SearchTree,
+)
 from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -41,7 +45,7 @@ class TreeResponse(NamedTuple):
 
     Attributes:
       player: The responder.
-      behaviour: float64 [S], the response's action probabilities; pure, and uniform at
+      behaviour: The response's action probabilities, float64 [S]; pure, and uniform at
         infosets that the response does not reach.
       table: Search statistics.
       simulations: Number of simulations.
@@ -49,7 +53,7 @@ class TreeResponse(NamedTuple):
 
     player: int
     behaviour: np.ndarray
-    table: Table
+    table: SearchStatistics
     simulations: int
 
 
@@ -72,7 +76,7 @@ def search_response(
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the fixed opponent's action probabilities.
+      other_behaviour: The fixed opponent's action probabilities, float64 [S'].
       config: Settings of the search.
       seed: Seed for all random choices.
       progress: Whether to show a progress bar on stderr.
@@ -123,19 +127,19 @@ def search_response(
 
 def search(
     arrays: SearchTree,
-    table: Table,
+    table: SearchStatistics,
     prior: jax.Array,
     roots: np.ndarray,
     key: jax.Array,
     config: SearchConfig,
-) -> tuple[Table, int]:
+) -> tuple[SearchStatistics, int]:
     """Run `config.simulations` from each of some infosets.
 
     Args:
       arrays: The game, on the device.
       table: Search statistics so far.
-      prior: float [S + A], P(a | s) by sequence.
-      roots: int [R], infosets at which simulations begin.
+      prior: P(a | s) by sequence, float [S + A].
+      roots: Infosets at which simulations begin, int [R].
       key: Key of JAX's random numbers.
       config: Settings of the search.
 
@@ -170,18 +174,18 @@ def search(
 
 
 def uniform_prior(arrays: SearchTree) -> jax.Array:
-    """Return float [S + A], a uniform prior P(a | s) by sequence."""
+    """Return a uniform prior P(a | s) by sequence, float [S + A]."""
     counts = np.asarray(arrays.actions)[:-1]
     prior = np.zeros(len(arrays.reward), np.asarray(arrays.reward).dtype)
     prior[1 : 1 + counts.sum()] = np.repeat(1 / counts, counts)
     return jnp.asarray(prior)
 
 
-def empty_table(arrays: SearchTree) -> Table:
+def empty_table(arrays: SearchTree) -> SearchStatistics:
     """Return statistics without simulations."""
     size, number = len(arrays.reward), len(arrays.parent)
     sizes = (size, size, number, number)
-    return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
+    return SearchStatistics(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
 
 
 def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
@@ -196,8 +200,10 @@ def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
         )
 
 
-def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
-    """Return int [R], each root's most visited sequence; of equal ones the better."""
+def _most_visited(
+    infosets: Infosets, table: SearchStatistics, roots: np.ndarray
+) -> np.ndarray:
+    """Return each root's most visited sequence, int [R]; of equal ones the better."""
     sequence, legal = ismcts_kernel.padded_sequences(infosets.decisions, roots)
     most = np.where(legal, np.asarray(table.visits)[sequence], -1)
     tied = (most == most.max(axis=1, keepdims=True)) & legal

@@ -34,10 +34,10 @@ class Samples(NamedTuple):
     """Training samples of a network, one row for each decision of an episode.
 
     Attributes:
-      features: float32 [B, F], information state tensors.
-      legal: bool [B, A], whether each action of the game is legal.
-      visits: float32 [B, A], shares of the search's visits of all actions.
-      returned: float32 [B], the responder's returns; see `Scale`.
+      features: Information state tensors, float32 [B, F].
+      legal: Whether each action of the game is legal, bool [B, A].
+      visits: Shares of the search's visits of all actions, float32 [B, A].
+      returned: The responder's returns, float32 [B]; see `Scale`.
     """
 
     features: np.ndarray | jax.Array
@@ -46,7 +46,7 @@ class Samples(NamedTuple):
     returned: np.ndarray | jax.Array
 
 
-class Losses(NamedTuple):
+class ResponseLosses(NamedTuple):
     """Means over a batch.
 
     Attributes:
@@ -95,8 +95,8 @@ def evaluate(
     Args:
       parameters: Parameters of a perceptron with a logit for each action of the game,
         and a value.
-      features: float32 [B, F], information state tensors.
-      legal: bool [B, A], whether each action is legal.
+      features: Information state tensors, float32 [B, F].
+      legal: Whether each action is legal, bool [B, A].
 
     Returns:
       float32 [B, A], log probabilities of the legal actions (`networks.NEVER` of
@@ -106,7 +106,9 @@ def evaluate(
     return networks.log_policy(numbers[:, :-1], legal), numbers[:, -1]
 
 
-def loss(parameters: Parameters, samples: Samples, l2: float | jax.Array) -> Losses:
+def loss(
+    parameters: Parameters, samples: Samples, l2: float | jax.Array
+) -> ResponseLosses:
     """Compute the loss of AlphaZero (Silver et al. 2017, eq. 1).
 
     It is the sum of cross-entropy, squared error and an L2 penalty.
@@ -121,7 +123,7 @@ def loss(parameters: Parameters, samples: Samples, l2: float | jax.Array) -> Los
     policy = -cross.sum(axis=1).mean()
     error = jnp.square(value - samples.returned).mean()
     squares = [jnp.square(leaf).sum() for leaf in jax.tree.leaves(parameters)]
-    return Losses(policy + error + l2 * sum(squares), policy, error)
+    return ResponseLosses(policy + error + l2 * sum(squares), policy, error)
 
 
 @functools.partial(jax.jit, static_argnames="learning_rate")
@@ -132,14 +134,14 @@ def fit(
     l2: jax.Array,
     *,
     learning_rate: float,
-) -> tuple[tuple[Parameters, Any], Losses]:
+) -> tuple[tuple[Parameters, Any], ResponseLosses]:
     """Train a network by one step of Adam for each batch.
 
     Args:
       start: Parameters of the network, and the state of
         `network_fits.adam(learning_rate)`.
       samples: The replay buffer; rows after its end are not used.
-      batches: int32 [T, B], rows of the samples.
+      batches: Rows of the samples, int32 [T, B].
       l2: Weight of the squared parameters.
       learning_rate: Learning rate of Adam.
 
@@ -147,14 +149,14 @@ def fit(
       New parameters and state, and the mean losses of the T batches.
     """
 
-    def objective(parameters: Any, rows: jax.Array) -> tuple[jax.Array, Losses]:
+    def objective(parameters: Any, rows: jax.Array) -> tuple[jax.Array, ResponseLosses]:
         losses = loss(parameters, Samples(*(array[rows] for array in samples)), l2)
         return jnp.asarray(losses.total), losses
 
     end, losses = network_fits.descend(
         objective, network_fits.adam(learning_rate), start, batches
     )
-    return end, Losses(*(jnp.mean(jnp.asarray(part)) for part in losses))
+    return end, ResponseLosses(*(jnp.mean(jnp.asarray(part)) for part in losses))
 
 
 class NetworkPriorAndValue:
@@ -266,7 +268,7 @@ class Learned(NamedTuple):
     player: int
     prior_and_value: NetworkPriorAndValue
     parameters: networks.Parameters
-    losses: tuple[Losses, ...]
+    losses: tuple[ResponseLosses, ...]
     simulations: int
 
 
@@ -300,7 +302,9 @@ def learn_response(
     config = config or LearningConfig()
     size = int(np.prod(game.information_state_tensor_shape()))
     actions = game.num_distinct_actions()
-    parameters: Any = networks.make((size, *config.hidden, actions + 1), seed, gain=1.0)
+    parameters: Any = networks.make(
+        (size, *config.hidden, actions + 1), seed, variance_factor=1.0
+    )
     state = network_fits.adam(config.learning_rate).init(parameters)
     samples = Samples(
         np.zeros((0, size), np.float32),
@@ -342,7 +346,7 @@ def learn_response(
             jnp.asarray(_L2, jnp.float32),
             learning_rate=config.learning_rate,
         )
-        losses.append(Losses(*map(float, lost)))
+        losses.append(ResponseLosses(*map(float, lost)))
     predicted = NetworkPriorAndValue(game, parameters)
     return Learned(player, predicted, parameters, tuple(losses), simulations)
 

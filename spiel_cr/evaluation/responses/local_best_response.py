@@ -68,11 +68,11 @@ def lbr(
     Args:
       tree: The game tree.
       player: The responder, 0 or 1.
-      opponent_behaviour: float64 [S'], the opponent's action probabilities.
+      opponent_behaviour: The opponent's action probabilities, float64 [S'].
       leaf: Default policy: "call" or "raise" (poker only), or "uniform".
 
     Returns:
-      float64 [S], the responder's action probabilities, 0 or 1; the first of equally
+      The responder's action probabilities, 0 or 1, float64 [S]; the first of equally
       good actions is played.
 
     Raises:
@@ -156,7 +156,7 @@ class LBRBot(StateResponder):
           state: A state at which the player acts; only its information is used.
 
         Returns:
-          float64 [A], means over the belief; 0 if the belief has no history.
+          Means over the belief, float64 [A]; 0 if the belief has no history.
 
         Raises:
           ValueError: If the state belongs to an unconverted simultaneous game.
@@ -201,7 +201,7 @@ def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
 def _answered_values(
     tree: GameTree, player: int, opponent_behaviour: np.ndarray, leaf: str
 ) -> np.ndarray:
-    """Return float64 [N], the values if default play follows the next answer."""
+    """Return the values if default play follows the next answer, float64 [N]."""
     histories, other = tree.histories, 1 - player
     default = None
     if leaf != "uniform":
@@ -257,7 +257,7 @@ class BoardResponse:
         """
         self._rules, self._player, self._seed = rules, player, seed
         self._tree = BetTree(rules)
-        self._played = {
+        self._opponent_strategy = {
             index: _strategy_at(strategy, group)
             for index, group in enumerate(self._tree.groups)
             if group.player != player
@@ -265,13 +265,13 @@ class BoardResponse:
         # The group of each of the opponent's decisions, and its place there.
         self._where = {
             int(node): (index, row)
-            for index in self._played
+            for index in self._opponent_strategy
             for row, node in enumerate(self._tree.groups[index].nodes)
         }
         self._before_cards = self._wins(np.zeros(0, np.int64), 0)
 
     def values(self, boards: int) -> np.ndarray:
-        """Return float64 [boards], the responder's mean utility on sampled boards."""
+        """Return the responder's mean utility on sampled boards, float64 [boards]."""
         description = f"boards, player {self._player}"
         numbers = tqdm(range(boards), description, disable=not is_wanted())
         return np.array([self._value(number) for number in numbers])
@@ -287,7 +287,7 @@ class BoardResponse:
         return node
 
     def _wins(self, first: np.ndarray, number: int) -> np.ndarray:
-        """Return float32 [H, H], win minus loss probabilities after some cards."""
+        """Return win minus loss probabilities after some cards, float32 [H, H]."""
         size = self._rules.sizes[-1]
         draws = 1 if len(first) == size else _LATER if len(first) else _AT_FIRST
         random = np.random.default_rng([self._seed, 1, self._player, number])
@@ -315,10 +315,12 @@ class BoardResponse:
             before = reach[group.player, tree.own[group.player, group.nodes]]
             after = reach[group.player, group.below].reshape(-1, *before.shape)
             if group.player != player:
-                after[:] = self._played[index][:, :, labels] * before
+                after[:] = self._opponent_strategy[index][:, :, labels] * before
                 continue
             other = reach[1 - player, tree.own[1 - player, group.nodes]] * left
-            best = self._compared(group, other, labels, wins[group.round]).argmax(0)
+            best = self._action_values(group, other, labels, wins[group.round]).argmax(
+                0
+            )
             after[:] = (best == np.arange(len(after))[:, None, None]) * before
         hands = np.flatnonzero(seen[-1][1])
         held, beats = rules.held[hands], rules.beats(board)[np.ix_(hands, hands)]
@@ -332,16 +334,16 @@ class BoardResponse:
         pairs = len(hands) ** 2 - ((held @ held.T) > 0).sum()
         return float(total / pairs)
 
-    def _compared(
+    def _action_values(
         self, group: Group, other: np.ndarray, labels: np.ndarray, wins: np.ndarray
     ) -> np.ndarray:
-        """Return float32 [A, n, H], the estimated values of a group's actions.
+        """Return the estimated values of a group's actions, float32 [A, n, H].
 
         Args:
           group: A group of the responder.
-          other: float32 [n, H], the opponent's reach at the group's nodes.
-          labels: int64 [H], the opponent's buckets.
-          wins: float32 [H, H], win minus loss probabilities at the nodes.
+          other: The opponent's reach at the group's nodes, float32 [n, H].
+          labels: The opponent's buckets, int64 [H].
+          wins: Win minus loss probabilities at the nodes, float32 [H, H].
         """
         stake = np.abs(self._tree.bets.stake)
         result = np.empty((group.shape[0], *other.shape), np.float32)
@@ -357,21 +359,21 @@ class BoardResponse:
                 below = self._tree.children[child]
                 if len(below) and self._folds(below[0]):
                     index, row = self._where[child]
-                    gone = self._played[index][0, row, labels] * stays
+                    gone = self._opponent_strategy[index][0, row, labels] * stays
                     values += stake[below[0]] * self._disjoint_sums(gone)
                     stays = stays - gone
                 values += stake[self._called(child)] * (wins @ stays)
         return result
 
     def _disjoint_sums(self, reach: np.ndarray) -> np.ndarray:
-        """Return float32 [H], sums of reach [H] over hands that share no card."""
+        """Return sums of reach [H] over hands that share no card, float32 [H]."""
         held = self._rules.held
         disjoint: np.ndarray = reach.sum() - held @ (reach @ held)
         return disjoint + (held[0].sum() - 1) * reach
 
 
 def _strategy_at(strategy: TableStrategy, group: Group) -> np.ndarray:
-    """Return float32 [A, n, B], a strategy at the decisions of a group."""
+    """Return a strategy at the decisions of a group, float32 [A, n, B]."""
     width, nodes, buckets = group.shape
     bucket = np.tile(np.arange(buckets), nodes)
     rows = np.stack([np.repeat(group.nodes, buckets), bucket], axis=1)

@@ -5,7 +5,7 @@ All matches begin at the root. Chance and the fixed opponent are sampled. The re
 plays the best action that it has learned, and explores others at one of its decisions,
 at some, or at all of them. At infosets with too few visits it plays by habit: the best
 action on average after as many decisions with as many legal actions, or the action of
-the setting's own player if that was better.
+the setting's default player if that was better.
 The target of an action is the return if the best learned actions followed; otherwise it
 is the value of the infoset at which the next action was explored (Watkins 1989). The
 method therefore also finds actions that are only good together.
@@ -35,20 +35,20 @@ _TRUSTED = 10
 _HABITUAL = 50
 # Number of matches with and without repeated actions before they are compared, and the
 # number of standard errors by which the latter must be better.
-_COMPARED, _CLEARLY = 2048, 3.0
+_MOST_COMPARISONS, _CLEARLY = 2048, 3.0
 # Number of matches of a unit of learning, and of units that are played at once.
 _UNIT, _WIDE = 16, 64
 # Largest table, and largest memory of means and visits, which limits the rows, too.
 _MOST_ROWS, _MOST_BYTES = 1 << 21, 1 << 32
 # Stored attributes of a table, in addition to its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
-_HABITS = ("usual", "times", "compared")
+_HABITS = ("usual", "times", "return_sums")
 # Shares of matches, and the probability of exploration at each decision; the first kind
 # of match explores at one decision.
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
 
 
-class _Steps(NamedTuple):
+class _ResponderDecisions(NamedTuple):
     """Decisions of the responder in matches; int64 [n] each.
 
     Attributes:
@@ -56,10 +56,11 @@ class _Steps(NamedTuple):
       games: Number of the match.
       row: Row of the table; -1 for no row.
       action: The played action.
-      tried: bool, whether the action was explored.
-      trusted: bool, whether the row has enough visits.
+      tried: Whether the action was explored, bool.
+      trusted: Whether the row has enough visits, bool.
       habit: Number of the habit, see `table_response.habit_of`.
-      arm: Arm of the habit: the action, or the last arm for the setting's own player.
+      arm: Arm of the habit: the action, or the last arm for the setting's default
+        player.
     """
 
     depth: np.ndarray
@@ -101,11 +102,11 @@ class TableResponder:
         self._count = np.zeros(rows, np.int32)
         self._mean = np.zeros((rows, width), np.float32)
         self._visits = np.zeros((rows, width), np.int32)
-        # Means and visits of habits; the last arm is the setting's own player.
+        # Means and visits of habits; the last arm is the setting's default player.
         self._usual = np.zeros((NUM_HABITS, width + 1), np.float32)
         self._times = np.zeros((NUM_HABITS, width + 1), np.int32)
         # Number, sum of returns and of squares of matches with and without repetitions.
-        self._compared = np.zeros((2, 3))
+        self._return_sums = np.zeros((2, 3))
         # Largest number of the player's decisions in a match so far.
         self._longest = 1
 
@@ -173,31 +174,35 @@ class TableResponder:
         rate = np.array([rate for _, rate in _TRIES])[kind]
         once = np.where(kind == 0, random.integers(self._longest, size=count), -1)
         added, habits = np.zeros(count, bool), self._habits()
-        compares = self._compared[:, 0].min() < _COMPARED
+        compares = self._return_sums[:, 0].min() < _MOST_COMPARISONS
         half = random.random(count) < 0.5
         varied = half if compares else np.full(count, self._varies())
         unplanned = Unplanned(self.setting, varied)
-        steps: list[_Steps] = []
+        steps: list[_ResponderDecisions] = []
 
         def respond(
-            positions: Positions, there: np.ndarray, games: np.ndarray
+            positions: Positions, acting: np.ndarray, games: np.ndarray
         ) -> np.ndarray:
-            row = self._rows(positions, there, games, added)
-            number = positions.num_actions[there]
+            row = self._rows(positions, acting, games, added)
+            number = positions.num_actions[acting]
             best, trusted = self._best(row, number)
             habit, last = habit_of(decided[games], number), self._usual.shape[1] - 1
             tries = (once[games] == decided[games]) | (
-                random.random(len(there)) < rate[games]
+                random.random(len(acting)) < rate[games]
             )
-            # Without enough visits, exploration includes the setting's own player.
-            arm = (random.random(len(there)) * (number + ~trusted)).astype(np.int64)
+            # Without enough visits, exploration includes the setting's default player.
+            arm = (random.random(len(acting)) * (number + ~trusted)).astype(np.int64)
             arm = np.where(arm == number, last, arm)
             usual = np.where(trusted, best, np.minimum(habits[habit], number - 1))
             arm = np.where(tries, arm, np.where(usual < 0, last, usual))
             chosen = np.where(arm == last, -1, arm)
-            unplanned.fill(positions, there, games, chosen, random)
+            unplanned.fill(positions, acting, games, chosen, random)
             depth = decided[games]
-            steps.append(_Steps(depth, games, row, chosen, tries, trusted, habit, arm))
+            steps.append(
+                _ResponderDecisions(
+                    depth, games, row, chosen, tries, trusted, habit, arm
+                )
+            )
             decided[games] += 1
             return chosen
 
@@ -205,21 +210,21 @@ class TableResponder:
         self._longest = max(self._longest, int(decided.max()))
         for side in range(2) if compares else ():
             some = returns[varied == side]
-            self._compared[side] += len(some), some.sum(), some @ some
+            self._return_sums[side] += len(some), some.sum(), some @ some
         if compares and not unplanned.again:
             # No action can be repeated, for example in card games.
-            self._compared[:] = _COMPARED, 0, 0
+            self._return_sums[:] = _MOST_COMPARISONS, 0, 0
         self._learn(steps, returns)
 
     def _rows(
         self,
         positions: Positions,
-        there: np.ndarray,
+        acting: np.ndarray,
         games: np.ndarray,
         added: np.ndarray,
     ) -> np.ndarray:
-        """Return int64 [n], rows or -1; each match may add the first missing row."""
-        key = positions.key[there]
+        """Return rows or -1, int64 [n]; each match may add the first missing row."""
+        key = positions.key[acting]
         row = self._index.find(key)
         new = np.flatnonzero((row < 0) & ~added[games])
         if len(new):
@@ -228,7 +233,7 @@ class TableResponder:
             free = min(len(chosen), len(self._key) - begin)
             first = new[chosen[:free]]
             self._key[begin : begin + free] = key[first]
-            self._count[begin : begin + free] = positions.num_actions[there[first]]
+            self._count[begin : begin + free] = positions.num_actions[acting[first]]
             self._index.extend(begin + free)
             row[new] = np.where(group < free, begin + group, -1)
             added[games[new]] = True
@@ -240,8 +245,8 @@ class TableResponder:
         """Return int64 [n], the best learned actions, and bool [n], their use.
 
         Args:
-          row: int64 [n], rows; -1 for no row.
-          num_actions: int [n], numbers of legal actions.
+          row: Rows, int64 [n]; -1 for no row.
+          num_actions: Numbers of legal actions, int [n].
         """
         visits = np.where(row[:, None] >= 0, self._visits[row], 0)
         value = np.where(visits > 0, self._mean[row], -np.inf)
@@ -249,7 +254,7 @@ class TableResponder:
         return np.argmax(value, axis=1), trusted
 
     def _habits(self) -> np.ndarray:
-        """Return int64 [NUM_HABITS], the best arms; -1 for the setting's own player."""
+        """Return the best arms, int64 [NUM_HABITS]; -1 for the setting's own player."""
         if self._varies():
             # A fixed habit would repeat earlier actions of the match.
             return np.full(NUM_HABITS, -1)
@@ -260,26 +265,28 @@ class TableResponder:
 
     def _varies(self) -> bool:
         """Return whether matches without repeated actions win more."""
-        number, total, squares = self._compared.T
+        number, total, squares = self._return_sums.T
         if number.min() < _HABITUAL:
             return False
         mean = total / number
         error = math.sqrt(((squares / number - mean**2) / number).sum())
         return bool(mean[1] > mean[0] + _CLEARLY * error)
 
-    def _learn(self, steps: list[_Steps], returns: np.ndarray) -> None:
+    def _learn(self, steps: list[_ResponderDecisions], returns: np.ndarray) -> None:
         """Move means towards the returns, starting with the last decisions.
 
         Args:
           steps: Decisions of the matches.
-          returns: float64 [count], the responder's returns; changed in place.
+          returns: The responder's returns, float64 [count]; changed in place.
         """
         if not steps:
             return
-        joined = _Steps(*(np.concatenate(part) for part in zip(*steps, strict=True)))
+        joined = _ResponderDecisions(
+            *(np.concatenate(part) for part in zip(*steps, strict=True))
+        )
         for now in range(int(joined.depth.max()), -1, -1):
             at = np.flatnonzero(joined.depth == now)
-            here = _Steps(*(part[at] for part in joined))
+            here = _ResponderDecisions(*(part[at] for part in joined))
             known, rows = here.row >= 0, here.row
             for means, visits, place, arm, some in (
                 (self._mean, self._visits, rows, here.action, known),
@@ -292,9 +299,9 @@ class TableResponder:
             best = np.where(visits > 0, means, -np.inf).max(axis=1)
             usual, times = self._usual[here.habit[off]], self._times[here.habit[off]]
             habit = np.where(times >= _HABITUAL, usual, -np.inf).max(axis=1)
-            worth = np.where(here.trusted[off], best, habit)
+            value = np.where(here.trusted[off], best, habit)
             games = here.games[off]
-            returns[games] = np.where(worth > -np.inf, worth, returns[games])
+            returns[games] = np.where(value > -np.inf, value, returns[games])
 
 
 def _move(
@@ -309,7 +316,7 @@ def _move(
     Args:
       means, visits: Arrays [R, A], changed in place.
       row, action: Entries of the arrays, int64 [n].
-      returns: float64 [n], returns.
+      returns: Returns, float64 [n].
     """
     entry, group, count = np.unique(
         row * means.shape[1] + action, return_inverse=True, return_counts=True

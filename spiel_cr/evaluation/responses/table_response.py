@@ -30,7 +30,7 @@ from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.rollouts import by_legal_actions
 from spiel_cr.solvers.deep.averages import SOFTMAX
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.tensors import simulated_tensors
 from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, as_table
@@ -50,12 +50,12 @@ class Setting(NamedTuple):
     Attributes:
       source: Simulator of histories.
       opponent: The opponent.
-      own: The responder's player at infosets that it has not visited.
+      default: The responder's player at infosets that it has not visited.
     """
 
     source: Simulator
     opponent: FixedPlayer
-    own: FixedPlayer
+    default: FixedPlayer
 
     def side_by_side(self, most: int) -> int:
         """Return the number of matches to play in parallel.
@@ -150,13 +150,13 @@ def _plays_on(
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return source, fixed_players.UniformPlayer()
     table = as_table(policy)
-    if table is not None and table.beyond is None:
+    if table is not None and table.fallback is None:
         if (table.keys == STRINGS) == (by_rules is None):
             return source, fixed_players.TablePlayer(table.strategy)
     if isinstance(policy, DeepPolicy):
         average = policy.average
         if average.rule == SOFTMAX and average.features == _TENSORS:
-            simulated = stepped(opened, _TENSORS, use_rules=use_rules)
+            simulated = simulated_tensors(opened, _TENSORS, use_rules=use_rules)
             return simulated.source, fixed_players.NetworkPlayer(
                 simulated.knowledge, policy
             )
@@ -187,7 +187,7 @@ class Unplanned:
 
     In varied matches they are random actions that were not played in the match before,
     as long as there are any. (In games of shots at a board, that wins more than
-    repeated actions.) In other matches the setting's own player moves.
+    repeated actions.) In other matches the setting's default player moves.
 
     Attributes:
       again: Whether an action that had been played was legal again in a varied match.
@@ -198,9 +198,9 @@ class Unplanned:
 
         Args:
           setting: The setting of the matches.
-          varied: bool [n], matches in which actions are not repeated.
+          varied: Matches in which actions are not repeated, bool [n].
         """
-        self._own, self._varied, self.again = setting.own, varied, False
+        self._default, self._varied, self.again = setting.default, varied, False
         # Only varied matches need it, and games may have many actions.
         rows = len(varied) if varied.any() else 0
         self._taken = np.zeros((rows, setting.source.max_actions), bool)
@@ -208,7 +208,7 @@ class Unplanned:
     def fill(
         self,
         positions: Positions,
-        there: np.ndarray,
+        acting: np.ndarray,
         games: np.ndarray,
         chosen: np.ndarray,
         random: np.random.Generator,
@@ -217,17 +217,17 @@ class Unplanned:
 
         Args:
           positions: Positions of all matches.
-          there: int64 [m], places of positions at which the responder acts.
-          games: int64 [m], matches of these positions.
-          chosen: int64 [m], places among the legal actions; -1 (none) is replaced.
+          acting: Places of positions at which the responder acts, int64 [m].
+          games: Matches of these positions, int64 [m].
+          chosen: Places among the legal actions, int64 [m]; -1 (none) is replaced.
           random: Random numbers.
         """
         some = np.flatnonzero(self._varied[games])
         free = np.flatnonzero((chosen < 0) & ~self._varied[games])
         if len(free):
-            chosen[free] = self._own.draw(positions, there[free], random)
+            chosen[free] = self._default.draw(positions, acting[free], random)
         if len(some):
-            legal = _legal(positions, there[some], self._taken.shape[1])
+            legal = _legal(positions, acting[some], self._taken.shape[1])
             new = legal & ~self._taken[games[some]]
             self.again |= bool((new != legal).any())
             weights = np.where(new.any(axis=1, keepdims=True), new, legal)
@@ -240,9 +240,9 @@ class Unplanned:
             self._taken[games[some]] |= legal & (rank == chosen[some, None])
 
 
-def _legal(positions: Positions, there: np.ndarray, width: int) -> np.ndarray:
-    """Return bool [m, width], the legal actions of some positions."""
-    states = positions.states[there]
+def _legal(positions: Positions, acting: np.ndarray, width: int) -> np.ndarray:
+    """Return the legal actions of some positions, bool [m, width]."""
+    states = positions.states[acting]
     if not isinstance(states, np.ndarray):
         return np.asarray(states.legal[:, :width])
     legal = np.zeros((len(states), width), bool)
@@ -257,11 +257,11 @@ NUM_HABITS = _DEPTHS * _COUNTS
 
 
 def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
-    """Return int64 [n], the habits that are used at unvisited infosets.
+    """Return the habits that are used at unvisited infosets, int64 [n].
 
     Args:
-      decided: int [n], numbers of the player's earlier decisions.
-      num_actions: int [n], numbers of legal actions.
+      decided: Numbers of the player's earlier decisions, int [n].
+      num_actions: Numbers of legal actions, int [n].
     """
     depth, count = (
         np.minimum(decided, _DEPTHS - 1),
@@ -273,10 +273,12 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
 class Habits(StatePolicy):
     """The policy at unvisited infosets, and of the other player."""
 
-    def __init__(self, response: "TableResponse", own: openspiel_policy.Policy) -> None:
-        """Use the habits of a response, and `own` where no habit is known."""
-        super().__init__(own.game)
-        self._response, self._own = response, own
+    def __init__(
+        self, response: "TableResponse", default: openspiel_policy.Policy
+    ) -> None:
+        """Use the habits of a response, and `default` where no habit is known."""
+        super().__init__(default.game)
+        self._response, self._default = response, default
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """See `StatePolicy`."""
@@ -291,7 +293,7 @@ class Habits(StatePolicy):
                 some = sorted(set(legal).difference(done)) or legal
             if some:
                 return {action: (action in some) / len(some) for action in legal}
-        return self._own.action_probabilities(state, player)
+        return self._default.action_probabilities(state, player)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -300,15 +302,15 @@ class TableResponse:
 
     Attributes:
       player: The responder.
-      key: uint64 [R, 2], keys of the responder's infosets, made by the setting's
-        source.
-      count: int [R], numbers of legal actions.
-      action: int [R], places of the played actions among the legal ones; -1 for a
+      key: Keys of the responder's infosets, made by the setting's source, uint64 [R,
+        2].
+      count: Numbers of legal actions, int [R].
+      action: Places of the played actions among the legal ones, int [R]; -1 for a
         habit, which is also played at infosets without a row.
-      worth: float64 [R], values of the infosets; NaN if not known.
-      expected: float64 [R], expectation after the action of the return or of the value
-        of the next infoset; NaN if the probabilities are not exact.
-      habits: int [NUM_HABITS], actions by `habit_of`; for -1 see `Unplanned`.
+      infoset_values: Values of the infosets, float64 [R]; NaN if not known.
+      expected: Expectation after the action of the return or of the value of the next
+        infoset, float64 [R]; NaN if the probabilities are not exact.
+      habits: Actions by `habit_of`, int [NUM_HABITS]; for -1 see `Unplanned`.
       start: Expectation at the start of the game, as in `expected`.
       value: Exact value of the response; None if it is not known.
       varied: Whether actions are not repeated where no habit is known, see `Unplanned`.
@@ -318,7 +320,7 @@ class TableResponse:
     key: np.ndarray
     count: np.ndarray
     action: np.ndarray
-    worth: np.ndarray
+    infoset_values: np.ndarray
     expected: np.ndarray
     habits: np.ndarray
     start: float = math.nan
@@ -345,22 +347,22 @@ class TableResponse:
         decided = np.zeros(count, np.int64)
         unplanned = Unplanned(setting, np.full(count, self.varied))
 
-        def arrive(games: np.ndarray, worth: np.ndarray) -> None:
-            change = worth - expected[games]
+        def arrive(games: np.ndarray, value: np.ndarray) -> None:
+            change = value - expected[games]
             luck[games] += np.where(np.isnan(change), 0.0, change)
 
         def respond(
-            positions: Positions, there: np.ndarray, games: np.ndarray
+            positions: Positions, acting: np.ndarray, games: np.ndarray
         ) -> np.ndarray:
-            row = self._index.find(positions.key[there])
-            arrive(games, _looked_up(self.worth, row, np.nan))
+            row = self._index.find(positions.key[acting])
+            arrive(games, _looked_up(self.infoset_values, row, np.nan))
             expected[games] = _looked_up(self.expected, row, np.nan)
             chosen = _looked_up(self.action, row, -1)
-            habit = habit_of(decided[games], positions.num_actions[there])
-            usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
+            habit = habit_of(decided[games], positions.num_actions[acting])
+            usual = np.minimum(self.habits[habit], positions.num_actions[acting] - 1)
             chosen = np.where(chosen < 0, usual, chosen)
             decided[games] += 1
-            unplanned.fill(positions, there, games, chosen, random)
+            unplanned.fill(positions, acting, games, chosen, random)
             return chosen
 
         returns = setting.play(self.player, count, random, respond)
@@ -368,14 +370,14 @@ class TableResponse:
         return without_luck(returns, luck)
 
     def policy(
-        self, game: pyspiel.Game, source: Simulator, own: openspiel_policy.Policy
+        self, game: pyspiel.Game, source: Simulator, default: openspiel_policy.Policy
     ) -> TablePolicy:
         """Return the response as an OpenSpiel policy, which can be saved.
 
         Args:
           game: The sequential game.
           source: The simulator that made the keys.
-          own: The policy at unvisited infosets, and of the other player.
+          default: The policy at unvisited infosets, and of the other player.
         """
         rows = np.flatnonzero(self.action >= 0)
         count = self.count[rows].astype(np.uint16)
@@ -384,12 +386,12 @@ class TableResponse:
         strategy = TableStrategy(
             self.key[rows], count, np.ones(len(rows), np.uint32), probability
         )
-        beyond = Habits(self, own)
-        return TablePolicy(game, source, strategy, beyond)
+        fallback = Habits(self, default)
+        return TablePolicy(game, source, strategy, fallback)
 
 
 def _looked_up(values: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
-    """Return [n], the values of rows; `otherwise` for the row -1."""
+    """Return the values of rows, [n]; `otherwise` for the row -1."""
     result = np.full(len(row), otherwise, values.dtype)
     known_rows = np.flatnonzero(row >= 0)
     result[known_rows] = values[row[known_rows]]

@@ -85,7 +85,7 @@ class BatchedRules(Protocol):
         """Return player 0's utility, float64 [n]; called at terminal states only."""
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return integers [n] or [n, k], equal exactly for equal information.
+        """Return information as integers [n] or [n, k]; equal means indistinguishable.
 
         The method is called at decisions of `player`. For the observations of `player`,
         it is also called at decisions of the other player; if the game's states raise
@@ -94,7 +94,7 @@ class BatchedRules(Protocol):
         """
 
 
-class Visit(NamedTuple):
+class VisitedHistories(NamedTuple):
     """Several histories of one level, in the order in which `visits` yields them.
 
     Attributes:
@@ -305,7 +305,7 @@ class CheckedRules(NamedTuple):
 
 
 class _Live(NamedTuple):
-    """States that are not terminal, their history numbers, and chance as in `Visit`."""
+    """States that are not terminal, and their data; see `VisitedHistories`."""
 
     states: np.ndarray
     number: np.ndarray
@@ -314,7 +314,7 @@ class _Live(NamedTuple):
 
 
 class _Children(NamedTuple):
-    """Child states with the parent and the action of each, as in `Visit`."""
+    """Child states with the parent and the action of each, as in `VisitedHistories`."""
 
     states: np.ndarray
     parent: np.ndarray
@@ -346,7 +346,7 @@ def of_game(game: pyspiel.Game) -> BatchedRules | None:
 
 def visits(
     game: pyspiel.Game, rules: BatchedRules, *, observations: bool = False
-) -> Iterator[Visit]:
+) -> Iterator[VisitedHistories]:
     """Visit every history in breadth-first order, many at a time.
 
     Args:
@@ -395,7 +395,7 @@ def below(
     player: np.ndarray,
     *,
     observations: bool = False,
-) -> tuple[np.ndarray, Visit]:
+) -> tuple[np.ndarray, VisitedHistories]:
     """Return the children of some states, sorted by state and action.
 
     Args:
@@ -472,7 +472,7 @@ def _visit(
     depth: int,
     first: int,
     observations: bool,
-) -> tuple[Visit, _Live]:
+) -> tuple[VisitedHistories, _Live]:
     """Query all data of some histories, which are numbered from `first`."""
     states, parent, action, chance, dropped = children
     try:
@@ -505,4 +505,4 @@ def _visit(
             with contextlib.suppress(pyspiel.SpielError):
                 observed[1 - actor] = checked.information(acting, 1 - actor)
     attributes = (player, chance, utility, information, observed, dropped)
-    return Visit(depth, parent, action, *attributes), live
+    return VisitedHistories(depth, parent, action, *attributes), live

@@ -53,7 +53,7 @@ def estimate_histories(
     rollouts: int = 100,
     seed: int = 0,
     seconds: float = _SECONDS,
-    room: float = math.inf,
+    threshold: float = math.inf,
 ) -> float:
     """Estimate the number of histories without a walk through the entire tree.
 
@@ -63,8 +63,8 @@ def estimate_histories(
     by weight, represents all. A complete pass is unbiased, like Knuth's random rollouts
     (1975), with a smaller variance if subtrees differ in size and the number of actions
     predicts the size. The mean of the passes is not unbiased, because earlier passes
-    decide when to stop (`room`), and a pass that is interrupted (`seconds`) counts too
-    few histories.
+    decide when to stop (`threshold`), and a pass that is interrupted (`seconds`) counts
+    too few histories.
 
     Args:
       game: Sequential game.
@@ -73,17 +73,17 @@ def estimate_histories(
       seconds: Time budget in processor seconds of this thread. When it is exhausted, no
         further pass starts, and the current pass is interrupted. The first pass has
         five times as long, but visits fewer histories after `seconds`.
-      room: Number of histories of interest. Passes stop when the mean is clearly above
-        or below it.
+      threshold: Number of histories of interest. Passes stop when the mean is clearly
+        above or below it.
 
     Returns:
       The estimate; `IMMENSE` or more if a pass has counted so many histories.
     """
-    return _estimate(game, rollouts, seed, seconds, room)[0]
+    return _estimate(game, rollouts, seed, seconds, threshold)[0]
 
 
 def _estimate(
-    game: pyspiel.Game, rollouts: int, seed: int, seconds: float, room: float
+    game: pyspiel.Game, rollouts: int, seed: int, seconds: float, threshold: float
 ) -> tuple[float, float]:
     """Return the estimate and its standard error (inf after one pass)."""
     random, began = np.random.default_rng(seed), time.thread_time()
@@ -105,10 +105,10 @@ def _estimate(
             error = float(np.std(estimates, ddof=1)) / math.sqrt(len(estimates))
         # By Markov's inequality, one pass exceeds 10,000 times the true number with a
         # probability of at most 1 / 10,000.
-        clear = mean > 1e4 * room
-        close = len(estimates) > 4 and error < _CLOSE * mean and room < math.inf
+        clear = mean > 1e4 * threshold
+        close = len(estimates) > 4 and error < _CLOSE * mean and threshold < math.inf
         share = _SMALL if time.thread_time() - began > _SHORT else _TINY
-        small = mean < share * room < math.inf
+        small = mean < share * threshold < math.inf
         if clear or close or small or not ended:
             break
     return mean, error

@@ -149,7 +149,7 @@ def _locals(frame: FrameType, kind: type) -> Iterator[Any]:
 
 
 def _games(frames: Iterator[FrameType]) -> Iterator[pyspiel.Game]:
-    """Yield the games of users' classes that local variables of frames refer to."""
+    """Yield games of users' classes to which local variables of frames refer."""
     for frame in frames:
         for value in tuple(frame.f_locals.values()):
             owned = getattr(value, "game", None)
@@ -225,7 +225,7 @@ class _Examined:
         Args:
           method: Name of the method.
           value: The value that it returned, or the exception that it raised.
-          requirement: What it must return.
+          requirement: Description of a valid return value, for the message.
         """
         if isinstance(value, BaseException):
             entries = traceback.walk_tb(value.__traceback__)

@@ -93,6 +93,13 @@ def is_gambit(game: object) -> bool:
     return any(kind.__module__.startswith("pygambit") for kind in type(game).__mro__)
 
 
+def shown_name(game: Any) -> str:
+    """Return how error messages name a Gambit file or a game of `pygambit`."""
+    if isinstance(game, str | os.PathLike):
+        return os.fspath(game)
+    return one_line(game)
+
+
 def load(game: Any) -> pyspiel.Game:
     """Load a Gambit file, or a game of `pygambit`, as an OpenSpiel game.
 
@@ -107,20 +114,24 @@ def load(game: Any) -> pyspiel.Game:
       FileNotFoundError: If there is no such file.
       ValueError: If the file does not follow the format; the message has the line.
     """
+    name = shown_name(game)
     if isinstance(game, str | os.PathLike):
-        name = os.fspath(game)
         if not os.path.isfile(name):
             raise FileNotFoundError(
                 f"game={name!r}: there is no such file; give the path of a Gambit file"
             )
         text = Path(name).read_text("utf-8", "replace")
     else:
-        name = one_line(game)
         try:
             text = game.to_efg()
         # A game without a tree; each version of pygambit has its own error for this.
         except Exception:
             text = game.to_nfg()
+    return load_text(text, name)
+
+
+def load_text(text: str, name: str) -> pyspiel.Game:
+    """Load the text of a Gambit file, as `load`; `name` is for error messages."""
     parsed = parse(text, name)
     path = _store(parsed.title, canonical(parsed))
     return pyspiel.load_game("efg_game", {"filename": str(path)})
@@ -351,7 +362,10 @@ def canonical(game: GambitGame) -> str:
     outcomes = 0
     for node in game.nodes:
         if not stack:
-            raise ValueError(f"{game.title!r}: nodes follow after the end of the tree")
+            raise ValueError(
+                f"{game.title!r}: nodes follow after the end of the tree; an earlier "
+                f"node may lack actions"
+            )
         total, keeps = stack.pop()
         if node.outcome:
             total = [a + b for a, b in zip(total, node.outcome, strict=True)]
@@ -378,7 +392,10 @@ def canonical(game: GambitGame) -> str:
             lines.append(f"{start} {number} {quoted(name)} {actions} 0")
         stack += ((total, each) for each in reversed(kept))
     if stack:
-        raise ValueError(f"{game.title!r}: the tree has more branches than nodes")
+        raise ValueError(
+            f"{game.title!r}: the tree has more branches than nodes; the file may be "
+            f"truncated"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -428,4 +445,7 @@ def _store(title: str, content: str) -> Path:
         with contextlib.suppress(OSError):
             atomic.write_text(path, content)
             return path
-    raise OSError(f"{path} cannot be written, and spiel_cr keeps Gambit's games there")
+    raise OSError(
+        f"{path}: spiel_cr stores Gambit's games there, but cannot write the file; "
+        f"make the folder writable, or set XDG_CACHE_HOME"
+    )

@@ -115,7 +115,7 @@ def returns(state: pyspiel.State) -> tuple[float, float]:
 
 
 def player_return(state: pyspiel.State, player: int) -> float:
-    """One player's utility at a terminal state, see `returns`."""
+    """Return one player's utility at a terminal state, see `returns`."""
     return returns(state)[player]
 
 
@@ -155,12 +155,12 @@ def checked_returns(
     return first - offset, second - offset
 
 
-def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
+def check_declaration(game: pyspiel.Game, *, asks: bool) -> None:
     """Raise an error if a game cannot be the two-player zero-sum game that it declares.
 
     Args:
       game: Sequential game.
-      asks: Whether to query an information state once.
+      asks: Whether to test one query of an information state.
 
     Raises:
       InvalidGameError: If the declared utilities are not zero-sum, or information

@@ -18,6 +18,7 @@ from spiel_cr.games.opening import (
     foreign_code,
     gambit_files,
     game_checks,
+    matrix_games,
 )
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_string
@@ -71,7 +72,9 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
 
     Args:
       game: OpenSpiel game string, such as "leduc_poker" or
-        "liars_dice(numdice=1,dice_sides=4)", or a game that is already loaded.
+        "liars_dice(numdice=1,dice_sides=4)"; a game that is already loaded; the path of
+        a Gambit file, or of a matrix in a file of comma-separated values (.csv); or a
+        matrix of player 0's payoffs, an array [rows, columns].
 
     Returns:
       The game, with sequential dynamics.
@@ -91,16 +94,19 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       >>> spiel_cr.load_game("kuhn_poker").num_players()
       2
     """
+    name = None
     if gambit_files.is_gambit(game):
-        game = gambit_files.load(game)
+        name, game = gambit_files.shown_name(game), gambit_files.load(game)
+    elif matrix_games.is_matrix(game):
+        game = matrix_games.load(game)
     elif isinstance(game, str):
         game = load_string(game)
     if not isinstance(game, pyspiel.Game):
         raise TypeError(
-            f"game must be an OpenSpiel game string or a pyspiel.Game, got "
-            f"{type(game).__name__}"
+            f"game: a {type(game).__name__} is not a game; use an OpenSpiel game "
+            f"string, a pyspiel.Game or a Gambit game"
         )
-    game_type, name = game.get_type(), one_line(game)
+    game_type, name = game.get_type(), name or one_line(game)
     if game.num_players() != 2:
         raise ValueError(
             f"{name}: spiel_cr needs exactly two players and this game has "
@@ -136,7 +142,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"or choose one that has it"
         )
     check_drawn(game)
-    game_checks.check_promises(game, asks=is_python(game))
+    game_checks.check_declaration(game, asks=is_python(game))
     if foreign_code.is_foreign_game(game):
         if (fault := foreign_code.examine(game, _EXAMINED)) is not None:
             raise fault

@@ -39,13 +39,13 @@ from spiel_cr.games.opening.opened import Opened
 _SEQUENCE, _WORKING = 16, 9e8
 
 
-class Attempts(NamedTuple):
+class CellOrders(NamedTuple):
     """Orders of m cells, by number; the continuations of an order are consecutive.
 
     Attributes:
-      tried: int8 [N_m, m], the cells, in order.
-      free: int8 [N_m, C - m], the other cells, ascending.
-      following: int32 [N_m, C], the number of the order with one more cell.
+      tried: The cells, in order, int8 [N_m, m].
+      free: The other cells, ascending, int8 [N_m, C - m].
+      following: The number of the order with one more cell, int32 [N_m, C].
     """
 
     tried: np.ndarray
@@ -53,15 +53,15 @@ class Attempts(NamedTuple):
     following: np.ndarray
 
 
-class Knowledge(NamedTuple):
+class AbruptKnowledge(NamedTuple):
     """One player's knowledge in the worlds of a form.
 
     Attributes:
       outcomes: Outcomes of the player's attempts.
       rejected_by: Numbers of the opponent's stones that rejected this player's moves,
         for each of k assignments.
-      orders: int32 [k, n], the order of the player's attempts.
-      reach: float64 [n], the player's reach, summed over the assignments.
+      orders: The order of the player's attempts, int32 [k, n].
+      reach: The player's reach, summed over the assignments, float64 [n].
     """
 
     outcomes: str
@@ -74,27 +74,27 @@ class Form(NamedTuple):
     """Partially expanded worlds of one form.
 
     Attributes:
-      stones: int64 [2, n], stones of both players, as bits.
+      stones: Stones of both players, as bits, int64 [2, n].
       owners: Players of the stones, in order.
-      cells: int8 [stones, n], cells of the stones.
+      cells: Cells of the stones, int8 [stones, n].
       knowledge: Knowledge of each player.
     """
 
     stones: np.ndarray
     owners: tuple[int, ...]
     cells: np.ndarray
-    knowledge: tuple[Knowledge, Knowledge]
+    knowledge: tuple[AbruptKnowledge, AbruptKnowledge]
 
 
-class Infosets(NamedTuple):
+class AbruptInfosets(NamedTuple):
     """Infosets of one player that have the same outcomes.
 
     Attributes:
       outcomes: Outcomes of the attempts before.
-      player_stones: int64 [N_m], the player's stones, as bits.
-      rejected_by: int64 [N_m], the other player's stones that rejected moves, as bits.
-      possible: bool [N_m], whether each of these infosets exists.
-      spare: int8 [N_m], cell for an additional stone that the other player must have.
+      player_stones: The player's stones, as bits, int64 [N_m].
+      rejected_by: The other player's stones that rejected moves, as bits, int64 [N_m].
+      possible: Whether each of these infosets exists, bool [N_m].
+      spare: Cell for an additional stone that the other player must have, int8 [N_m].
     """
 
     outcomes: str
@@ -112,9 +112,9 @@ class AbruptGame:
       game: The OpenSpiel game.
       rules: Batched rules of the game.
       cells: C.
-      wins: bool [2, 2^C], whether a set of a player's stones wins.
-      free: int8 [2^C, C], all cells, first those that are not in a set.
-      attempts: Orders of m cells, by m.
+      wins: Whether a set of a player's stones wins, bool [2, 2^C].
+      free: All cells, first those that are not in a set, int8 [2^C, C].
+      orders: Orders of m cells, by m.
     """
 
     game: pyspiel.Game
@@ -122,15 +122,15 @@ class AbruptGame:
     cells: int
     wins: np.ndarray
     free: np.ndarray
-    attempts: tuple[Attempts, ...]
+    orders: tuple[CellOrders, ...]
 
-    def infosets(self, player: int) -> Iterator[Infosets]:
+    def infosets(self, player: int) -> Iterator[AbruptInfosets]:
         """Yield a player's infosets by outcomes; prefixes of outcomes come first."""
         none = np.zeros(1, np.int64)
         above = [("", none, none)]
         for m in range(self.cells):
             below: list[tuple[str, np.ndarray, np.ndarray]] = []
-            bits = 1 << self.attempts[m].free.astype(np.int64)
+            bits = 1 << self.orders[m].free.astype(np.int64)
             for outcomes, player_stones, rejected_by in above:
                 infosets = self._possible(player, outcomes, player_stones, rejected_by)
                 if not infosets.possible.any():
@@ -152,7 +152,7 @@ class AbruptGame:
         outcomes: str,
         player_stones: np.ndarray,
         rejected_by: np.ndarray,
-    ) -> Infosets:
+    ) -> AbruptInfosets:
         """Return the infosets with these outcomes before a decision.
 
         The other player may have been rejected by the player's stones at all of its
@@ -174,10 +174,12 @@ class AbruptGame:
                 spare[fits] = cell
             possible &= spare >= 0
         possible &= len(outcomes) + player < self.cells
-        return Infosets(outcomes, player_stones, rejected_by, possible, spare)
+        return AbruptInfosets(outcomes, player_stones, rejected_by, possible, spare)
 
-    def histories(self, player: int, some: Infosets, rows: np.ndarray) -> np.ndarray:
-        """Return int16 [r, L], OpenSpiel's actions that lead to some infosets.
+    def histories(
+        self, player: int, some: AbruptInfosets, rows: np.ndarray
+    ) -> np.ndarray:
+        """Return OpenSpiel's actions that lead to some infosets, int16 [r, L].
 
         The other player only places a stone if it rejects the next move, or if an
         additional stone is necessary. At its other turns its moves are rejected by the
@@ -186,10 +188,10 @@ class AbruptGame:
         Args:
           player: Player whose infosets they are.
           some: Infosets with the same outcomes.
-          rows: int [r], indices of these.
+          rows: Indices of infosets in `some`, int [r].
         """
         outcomes = some.outcomes
-        tried = self.attempts[len(outcomes)].tried[rows].T
+        tried = self.orders[len(outcomes)].tried[rows].T
         successes = (
             cells for cells, got in zip(tried, outcomes, strict=True) if got == "S"
         )
@@ -237,7 +239,7 @@ class Leaves:
     def run(self, count: int) -> None:
         """Enumerate some more pieces, one for each pair of first attempts."""
         start = time.perf_counter()
-        knowledge = Knowledge("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
+        knowledge = AbruptKnowledge("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
         board = np.zeros((2, 1), np.int64), (), np.zeros((0, 1), np.int8)
         for piece in range(self.iterations, self.iterations + count):
             only = divmod(piece, self.game.cells)
@@ -265,13 +267,13 @@ class Leaves:
             if s not in rejected_by
         ]
         if ways:
-            following = self.game.attempts[len(actor.outcomes)].following
+            following = self.game.orders[len(actor.outcomes)].following
             orders = np.stack(
                 [following[actor.orders[w], form.cells[s]] for w, s in ways]
             )
             reach = self.reach[player][actor.outcomes][orders].sum(axis=0)
             rejected_by = tuple((*actor.rejected_by[w], s) for w, s in ways)
-            failed = Knowledge(actor.outcomes + "F", rejected_by, orders, reach)
+            failed = AbruptKnowledge(actor.outcomes + "F", rejected_by, orders, reach)
             self._attempt(
                 form._replace(knowledge=_pair(player, failed, other)), only[1:]
             )
@@ -287,7 +289,7 @@ class Leaves:
         free = game.free[form.stones[0] | form.stones[1], :left]
         if only:
             free = free[free == only[0]].reshape(1, -1)
-        following = game.attempts[len(actor.outcomes)].following
+        following = game.orders[len(actor.outcomes)].following
         orders = following[actor.orders[:, :, None], free]
         reach = self.reach[player][actor.outcomes][orders].sum(axis=0)
         stones = form.stones[player][:, None] | 1 << free.astype(np.int64)
@@ -307,7 +309,7 @@ class Leaves:
         after[player] = stones[world, place]
         cells = np.concatenate([form.cells[:, world], free[world, place][None]])
         orders, reach = orders[:, world, place], reach[world, place]
-        got = Knowledge(actor.outcomes + "S", actor.rejected_by, orders, reach)
+        got = AbruptKnowledge(actor.outcomes + "S", actor.rejected_by, orders, reach)
         same = other._replace(orders=other.orders[:, world], reach=other.reach[world])
         knowledge = _pair(player, got, same)
         self._attempt(Form(after, (*form.owners, player), cells, knowledge), only[1:])
@@ -331,8 +333,8 @@ class Leaves:
 
 
 def _pair(
-    player: int, actor: Knowledge, other: Knowledge
-) -> tuple[Knowledge, Knowledge]:
+    player: int, actor: AbruptKnowledge, other: AbruptKnowledge
+) -> tuple[AbruptKnowledge, AbruptKnowledge]:
     return (actor, other) if player == 0 else (other, actor)
 
 
@@ -368,13 +370,13 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
     table = np.stack([wins(sets, player) for player in range(2)])
     cells_of = sets[:, None] >> np.arange(cells) & 1
     outside = np.argsort(cells_of, axis=1, kind="stable").astype(np.int8)
-    tried, attempts = np.zeros((1, 0), np.int8), []
+    tried, cell_orders = np.zeros((1, 0), np.int8), []
     for m in range(cells):
         taken = np.zeros((len(tried), cells), bool)
         taken[np.arange(len(tried))[:, None], tried] = True
         following = np.full(taken.shape, -1, np.int32)
         following[~taken] = np.arange(len(tried) * (cells - m))
         free = np.nonzero(~taken)[1].reshape(len(tried), -1).astype(np.int8)
-        attempts.append(Attempts(tried, free, following))
+        cell_orders.append(CellOrders(tried, free, following))
         tried = np.column_stack([np.repeat(tried, cells - m, axis=0), free.ravel()])
-    return AbruptGame(opened.game, rules, cells, table, outside, tuple(attempts))
+    return AbruptGame(opened.game, rules, cells, table, outside, tuple(cell_orders))

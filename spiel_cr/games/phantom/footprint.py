@@ -33,7 +33,7 @@ def peak_bytes(pairs: int, sequences: int, itemsize: int) -> float:
     return max(form_bytes(pairs, sequences), solving)
 
 
-class Room:
+class MemoryCounter:
     """Counter of pairs and sequences, which raises an error above the memory limit."""
 
     def __init__(self, game: pyspiel.Game, limit: memory.Limit) -> None:
@@ -44,7 +44,11 @@ class Room:
         self._pairs = self._sequences = 0
 
     def take(self, pairs: int, sequences: int) -> None:
-        """Add pairs and sequences to those counted so far.
+        """Add numbers of pairs and sequences to the totals, and check the limit.
+
+        Args:
+          pairs: Number of pairs of a terminal world and a sequence.
+          sequences: Number of sequences.
 
         Raises:
           GameTooLargeError: If they need more memory than the limit, or cannot be

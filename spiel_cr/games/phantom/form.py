@@ -46,7 +46,7 @@ class PhantomProduct:
       reach: int32 [k, n] for each group of n worlds, positions of the opponent's k
         sequences that are consistent with each of them; worlds are numbered group by
         group.
-      payoff: float [W + 1], the player's utility in each world, and 0 for padding.
+      payoff: The player's utility in each world, and 0 for padding, float [W + 1].
       rows: int32 [k, n] for each group of n sequences of the player, the k worlds of
         each.
     """
@@ -56,7 +56,7 @@ class PhantomProduct:
     rows: tuple[jax.Array, ...]
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """Return float [L], leaf values; see `Coupling`."""
+        """Return leaf values, float [L]; see `Coupling`."""
         into = [_gathered(other_reach, places) for places in self.reach]
         none = jnp.zeros(self.payoff.size - sum(map(len, into)), other_reach.dtype)
         weighted = self.payoff * jnp.concatenate([*into, none])
@@ -85,7 +85,7 @@ class PhantomProduct:
 
 
 def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
-    """Return float [n], sums over the first axis of a vector at int32 [k, n]."""
+    """Return sums, over k, of the entries at int32 [k, n], float [n]."""
 
     def add(total: jax.Array, rows: jax.Array) -> jax.Array:
         for row in rows:
@@ -113,14 +113,15 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
 
     Args:
       sides: Both players' infosets and incidence.
-      utility: float64 [W], player 0's utility in each terminal world.
+      utility: Player 0's utility in each terminal world, float64 [W].
     """
 
     def place(player: int) -> tuple[layout.PositionMap, list[treeplex.Level]]:
         side = sides[player]
-        # Of the histories through a world a plan of the other player leads to one at
-        # most, so its reach adds up to 1 at most. Counting all of them would take
-        # regrets for rounding that are a hundred times larger than it.
+        # A pure strategy of the other player leads to at most one of the histories that
+        # pass through a world, so its reach sums to at most 1. If all of them were
+        # counted, regrets a hundred times above the rounding error would be treated as
+        # rounding errors.
         totals = _summed(side.incidence, np.abs(utility))
         return layout.place(side.decisions, totals)
 
@@ -156,8 +157,8 @@ def _product(
     Args:
       incidence: The player's incidence.
       opponent_incidence: The opponent's incidence.
-      positions: int32 [S'], positions of the opponent's sequences.
-      utility: float64 [W], the player's utility.
+      positions: Positions of the opponent's sequences, int32 [S'].
+      utility: The player's utility, float64 [W].
 
     Returns:
       The product, and int [L], the sequences that have leaf values.
@@ -182,8 +183,8 @@ def _grouped(
     """Divide the rows of a sparse matrix into dense groups of similar lengths.
 
     Args:
-      starts: int [n + 1], start of each row's entries.
-      entries: int32, entries of all rows, row by row.
+      starts: Start of each row's entries, int [n + 1].
+      entries: Entries of all rows, row by row, int32.
       overhead: Cost of one more group, in entries; 0: rows are not padded.
       padding: Entry that pads the rows.
 
@@ -203,7 +204,7 @@ def _grouped(
         taken = entries.take(entry, mode="clip")
         if short.any():
             taken[short] = padding
-        # Kept where programs read it: of large games this is most of the memory.
+        # Stored on the device, because this is most of the memory of a large game.
         groups.append(jax.device_put(taken))
     return tuple(groups), np.concatenate(order)
 
@@ -220,7 +221,7 @@ def _treeplex(
       positions: Positions of its sequences.
       levels: Levels from `layout.place`.
       product: Its leaf values.
-      having: int [L], the sequences of these leaf values.
+      having: The sequences of these leaf values, int [L].
     """
     rows = sum(places.shape[1] for places in product.rows)
     source = np.full(positions.size, rows, np.int32)
@@ -244,7 +245,7 @@ def _thin(uniform: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _summed(incidence: Incidence, numbers: np.ndarray) -> np.ndarray:
-    """Return float64 [S], sums of numbers [W] of terminal worlds by sequence."""
+    """Return sums of numbers [W] of terminal worlds by sequence, float64 [S]."""
     starts, count = incidence.starts, len(incidence.starts) - 1
     total = np.zeros(count)
     for begin in range(0, count, _CHUNK):

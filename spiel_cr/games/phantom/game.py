@@ -15,7 +15,7 @@ from spiel_cr.common.messages import announce, short_repr
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom import footprint, form
-from spiel_cr.games.phantom.hidden import (
+from spiel_cr.games.phantom.phantom_rules import (
     PhantomRules,
     Worlds,
     phantom_rules,
@@ -109,7 +109,7 @@ class PhantomGame:
 
     @functools.cached_property
     def first_sequences(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each player int32 [I], the sequence of each infoset's first action."""
+        """Sequence of each infoset's first action, int32 [I], for each player."""
         first, second = (side.decisions.first_sequence for side in self.sides)
         return first, second
 
@@ -178,7 +178,7 @@ class PhantomGame:
         )
 
     def actions(self, player: int, infoset: int) -> np.ndarray:
-        """Return int16 [A], OpenSpiel's legal actions at an infoset, ascending."""
+        """Return OpenSpiel's legal actions at an infoset, ascending, int16 [A]."""
         first = int(self.first_sequences[player][infoset])
         count = int(self.sides[player].decisions.num_actions[infoset])
         return self.sides[player].actions[first - 1 : first - 1 + count]
@@ -234,9 +234,9 @@ class PhantomGame:
 
         Args:
           player: Player who makes the attempts.
-          counts: int [n], number of attempts before each infoset.
-          attempts: int16 [n] each, the attempts, the last one first.
-          last: int32 [n], worlds at the infosets.
+          counts: Number of attempts before each infoset, int [n].
+          attempts: The attempts, the last one first, int16 [n] each.
+          last: Worlds at the infosets, int32 [n].
           worlds: Worlds of the game.
         """
         path: list[np.ndarray] = []
@@ -284,7 +284,11 @@ class PhantomWorldRules:
     """
 
     def __init__(self, worlds: PhantomGame) -> None:
-        """Make tables of each infoset's legal actions and of its successors."""
+        """Make tables of each infoset's legal actions and of its successors.
+
+        Args:
+          worlds: The phantom game.
+        """
         self.worlds = worlds
         count, answers = worlds.game.num_distinct_actions(), worlds.worlds.num_answers
         self._open, self._below = [], []
@@ -337,11 +341,11 @@ class PhantomWorldRules:
     def probabilities(
         self, behaviour: np.ndarray, states: np.ndarray, player: int
     ) -> np.ndarray:
-        """Return float64 [n, A], a strategy's probabilities at states.
+        """Return a strategy's probabilities at states, float64 [n, A].
 
         Args:
-          behaviour: float [S], probabilities by the player's logical sequence.
-          states: int32 [n, 3], states of these rules.
+          behaviour: Probabilities by the player's logical sequence, float [S].
+          states: States of these rules, int32 [n, 3].
           player: The player who acts at all of them.
         """
         infosets = states[:, 1 + player]
@@ -354,7 +358,7 @@ class PhantomWorldRules:
 
 
 def _rank(legal: np.ndarray) -> np.ndarray:
-    """Return int64 [n, A], the index of each legal action among the legal ones."""
+    """Return the index of each legal action among the legal ones, int64 [n, A]."""
     return np.cumsum(legal, axis=1) - 1
 
 
@@ -387,7 +391,7 @@ def phantom_game(
         )
     announce(f"walking the worlds of {opened.game}", progress=progress)
     worlds = walk_worlds(opened.game, rules, memory_limit)
-    room = footprint.Room(opened.game, memory_limit)
+    room = footprint.MemoryCounter(opened.game, memory_limit)
     with ThreadPoolExecutor(2) as both:
         first, second = both.map(lambda p: walk_side(worlds, p, room.take), (0, 1))
     return PhantomGame(opened.game, rules, worlds, (first, second))

@@ -80,10 +80,10 @@ def path_batch(
     Args:
       game: The game.
       player: Player who acts after all histories.
-      counts: int [n], number of legal actions at each infoset.
-      actions: int [m], legal actions at all infosets.
-      paths: int16 [n, L], OpenSpiel's actions to each infoset, then -1.
-      first_sequence: int [n], sequence of each infoset's first action.
+      counts: Number of legal actions at each infoset, int [n].
+      actions: Legal actions at all infosets, int [m].
+      paths: OpenSpiel's actions to each infoset, then -1, int16 [n, L].
+      first_sequence: Sequence of each infoset's first action, int [n].
     """
     rules = game.rules
 

@@ -18,7 +18,7 @@ from scipy import sparse
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.phantom.hidden import Worlds
+from spiel_cr.games.phantom.phantom_rules import Worlds
 from spiel_cr.games.sequence_form.decisions import Decisions
 
 # Number of pairs that are processed at once.
@@ -30,8 +30,8 @@ class Incidence:
     """Terminal worlds that are consistent with a player's last sequences.
 
     Attributes:
-      starts: int64 [S + 1], start of each sequence's worlds.
-      worlds: int32 [P], worlds of all sequences, as numbers among the terminal worlds.
+      starts: Start of each sequence's worlds, int64 [S + 1].
+      worlds: Worlds of all sequences, as numbers among the terminal worlds, int32 [P].
     """
 
     starts: np.ndarray
@@ -45,9 +45,9 @@ class Side:
     Attributes:
       decisions: The player's infosets, by the number of attempts before them, then by
         parent sequence and answer.
-      answer: int8 [I], the last answer; 0 at the first infoset.
-      actions: int16 [S - 1], last attempt of each sequence except the empty one.
-      world: int32 [I], a world that is consistent with each infoset.
+      answer: The last answer, int8 [I]; 0 at the first infoset.
+      actions: Last attempt of each sequence except the empty one, int16 [S - 1].
+      world: A world that is consistent with each infoset, int32 [I].
       incidence: Terminal worlds of the player's sequences.
     """
 
@@ -102,7 +102,7 @@ def _ahead(worlds: Worlds, player: int) -> tuple[_Ahead, _Ahead]:
     return result[0], result[1]
 
 
-class _Level:
+class _SideLevel:
     """The infosets after the same number of the player's attempts."""
 
     def __init__(self, worlds: Worlds, tried: np.ndarray, first: int) -> None:
@@ -110,7 +110,7 @@ class _Level:
 
         Args:
           worlds: All worlds.
-          tried: int64 [n], attempts made before each infoset, as bits.
+          tried: Attempts made before each infoset, as bits, int64 [n].
           first: Number of the first sequence.
         """
         width = len(worlds.child)
@@ -151,7 +151,7 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
     counts, actions, where = [], [], []
     first, answers_of_all = 1, worlds.num_answers
     while len(in_world):
-        level = _Level(worlds, tried, first)
+        level = _SideLevel(worlds, tried, first)
         first += len(level.actions)
         take(0, len(level.actions))
         counts.append(level.num_actions)
@@ -160,7 +160,7 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
             raise InvalidGameError(
                 f"player {player} acts after it has made every attempt; the game "
                 f"must be over there, or the other player must act; correct "
-                f"`attempts` of its batched rules"
+                f"`move_outcomes` of its batched rules"
             )
         some = np.empty(len(tried), np.int32)
         some[infosets] = in_world
@@ -208,7 +208,7 @@ def _attempt(
     worlds: Worlds,
     decisions: _Ahead,
     ends: _Ahead,
-    level: _Level,
+    level: _SideLevel,
     infosets: np.ndarray,
     in_world: np.ndarray,
     attempt: int,
@@ -220,8 +220,8 @@ def _attempt(
       decisions: Worlds of the next decisions, from `_ahead`.
       ends: Terminal worlds before them, from `_ahead`.
       level: Level of the pairs, in which new knowledge is marked.
-      infosets: int32 [n], infosets by number in the level.
-      in_world: int32 [n], worlds.
+      infosets: Infosets by number in the level, int32 [n].
+      in_world: Worlds, int32 [n].
       attempt: The attempt.
 
     Returns:
@@ -270,7 +270,7 @@ def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the sequences of each terminal world.
 
     Returns:
-      int [count + 1], the start of each world's sequences, and the sequences.
+      The start of each world's sequences, int [count + 1], and the sequences.
     """
     starts, pairs = incidence.starts, incidence.worlds
     one_each = np.ones(len(pairs), bool)

@@ -8,24 +8,28 @@ from spiel_cr.games.public_tree.comparison import check_tree
 from spiel_cr.games.public_tree.declaration.public_tree_rules import PublicTreeRules
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
     HandMatrix,
-    Hands,
     PayoffMatrix,
     SparseMatrix,
 )
-from spiel_cr.games.public_tree.public_nodes import Betting, Reader, Terms
+from spiel_cr.games.public_tree.public_nodes import (
+    Betting,
+    LeafTerms,
+    PrivateStateReader,
+)
 from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
 
 __all__ = [
     "Betting",
+    "BoardHands",
     "HandMatrix",
-    "Hands",
+    "LeafTerms",
     "PayoffMatrix",
-    "Reader",
+    "PrivateStateReader",
     "PublicTreeGame",
     "PublicTreeRules",
     "SparseMatrix",
-    "Terms",
     "check_tree",
     "declared",
     "public_tree_game",

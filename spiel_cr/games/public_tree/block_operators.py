@@ -61,11 +61,12 @@ class MatrixOperator(abc.ABC):
         """Return the player's utility per unit of stake at each leaf.
 
         Args:
-          x: float [L, H of the opponent], the opponent's reach at each leaf, usually
-            multiplied by the stake.
+          x: The opponent's reach at each leaf, usually multiplied by the stake, float
+            [L, H of the opponent].
 
         Returns:
-          float [L, H of the player], of the dtype of `x`.
+          Values of the player's private states at each leaf, float [L, H of the
+          player], in the dtype of `x`.
         """
 
     def largest(self) -> float:
@@ -90,7 +91,7 @@ class DenseMatrix(MatrixOperator):
     """Operator of a matrix that is one dense block; see `MatrixOperator`.
 
     Attributes:
-      values: float [H', H], the player's utility.
+      values: The player's utility, float [H', H].
     """
 
     values: jax.Array
@@ -108,11 +109,12 @@ class BlockGroup(NamedTuple):
     """Blocks of similar sizes, padded to the same size.
 
     Attributes:
-      signal: int32 [B, h'], the opponent's private states of each block; 0 at padding.
-      values: float [B, h', h], the player's utility; 0 at padding.
+      private_state: The opponent's private states of each block, int32 [B, h']; 0 at
+        padding.
+      values: The player's utility, float [B, h', h]; 0 at padding.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     values: jax.Array
 
 
@@ -123,8 +125,8 @@ class DenseBlocks(MatrixOperator):
 
     Attributes:
       groups: The blocks.
-      place: int32 [H], index of each private state's value among the values of all
-        blocks, block by block, followed by one zero.
+      place: Index of each private state's value among the values of all blocks, block
+        by block, followed by one zero, int32 [H].
     """
 
     groups: tuple[BlockGroup, ...]
@@ -134,8 +136,8 @@ class DenseBlocks(MatrixOperator):
         """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
-        for signal, values in self.groups:
-            inside = columns(x, signal).transpose(1, 2, 0)
+        for private_state, values in self.groups:
+            inside = columns(x, private_state).transpose(1, 2, 0)
             outside = jnp.einsum("bij,bil->bjl", values, inside)
             parts.append(outside.reshape(-1, len(x)))
         parts.append(jnp.zeros((1, len(x)), x.dtype))
@@ -172,11 +174,11 @@ class SparseGroup(NamedTuple):
     """Private states with similar numbers of entries, padded to the same number.
 
     Attributes:
-      signal: int32 [w, r], the opponent's private states; 0 at padding.
-      values: float [w, r], the player's utility; 0 at padding.
+      private_state: The opponent's private states, int32 [w, r]; 0 at padding.
+      values: The player's utility, float [w, r]; 0 at padding.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     values: jax.Array
 
 
@@ -187,8 +189,8 @@ class SparseRows(MatrixOperator):
 
     Attributes:
       groups: The private states that have entries.
-      place: int32 [H], index of each private state's value among the values of the
-        groups, followed by one zero.
+      place: Index of each private state's value among the values of the groups,
+        followed by one zero, int32 [H].
     """
 
     groups: tuple[SparseGroup, ...]
@@ -198,11 +200,11 @@ class SparseRows(MatrixOperator):
         """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = []
-        for signals, values in self.groups:
+        for private_states, values in self.groups:
             # Separate gathers, so that XLA fuses each product with its gather.
             terms = [
-                columns(x, signal) * value[None]
-                for signal, value in zip(signals, values, strict=True)
+                columns(x, private_state) * value[None]
+                for private_state, value in zip(private_states, values, strict=True)
             ]
             parts.append(functools.reduce(operator.add, terms))
         parts.append(jnp.zeros((len(x), 1), x.dtype))
@@ -213,8 +215,8 @@ def make_entries_operator(matrix: scipy.sparse.csr_array) -> MatrixOperator:
     """Make the operator with the lowest cost per leaf from the entries of a matrix.
 
     Args:
-      matrix: float [H, H'], the player's utility per unit of stake by the player's and
-        the opponent's private states, each entry once.
+      matrix: The player's utility per unit of stake by the player's and the opponent's
+        private states, each entry once, float [H, H'].
 
     Returns:
       The operator.
@@ -253,10 +255,10 @@ class _Components:
     """Connected components of a matrix [H, H'], the largest ones first.
 
     Attributes:
-      row: int [H], the component of each row.
-      column: int [H'], the component of each column.
-      heights: int [count], number of rows of each component.
-      widths: int [count], number of columns of each component.
+      row: The component of each row, int [H].
+      column: The component of each column, int [H'].
+      heights: Number of rows of each component, int [count].
+      widths: Number of columns of each component, int [count].
       groups: Components that share a padded shape. Components without rows or without
         columns are in no group.
     """
@@ -334,8 +336,10 @@ class _Components:
                 size + (self.row[rows] - group.start) * high + row_within[rows]
             )
             columns = np.flatnonzero(_inside(self.column, group))
-            signal = np.zeros((number, wide), np.int32)
-            signal[self.column[columns] - group.start, column_within[columns]] = columns
+            private_state = np.zeros((number, wide), np.int32)
+            private_state[
+                self.column[columns] - group.start, column_within[columns]
+            ] = columns
             chosen = _inside(entry_part, group)
             values = np.zeros((number, wide, high))
             values[
@@ -343,7 +347,7 @@ class _Components:
                 column_within[entries.col[chosen]],
                 row_within[entries.row[chosen]],
             ] = entries.data[chosen]
-            blocks.append(BlockGroup(typed(signal), typed(values)))
+            blocks.append(BlockGroup(typed(private_state), typed(values)))
             size += number * high
         place[place < 0] = size
         return DenseBlocks(tuple(blocks), typed(place.astype(np.int32)))

@@ -90,7 +90,7 @@ def sequence_map(
     for infoset, first in enumerate(infosets.decisions.first_sequence.tolist()):
         state = tree.state_at(int(infosets.history[infoset]))
         node = finder.of_state(state)
-        signal = public_tree_game.reader.signal(state, player)
+        private_state = public_tree_game.reader.private_state(state, player)
         if finder.actions(node) != state.legal_actions():
             raise InvalidGameError(
                 f"{public_tree_game.game}: after {state.history()} player {player} has "
@@ -98,16 +98,16 @@ def sequence_map(
                 f"the public-tree game; correct the declaration"
             )
         j, count = decisions.place(node), len(state.legal_actions())
-        begin = decisions.first_sequence[j] + signal * count
+        begin = decisions.first_sequence[j] + private_state * count
         sequences[first : first + count] = begin + np.arange(count)
-        visited[decisions.first_infoset[j] + signal] = True
+        visited[decisions.first_infoset[j] + private_state] = True
     if not visited.all():
         infoset = int(np.argmin(visited))
         j = int(np.searchsorted(decisions.first_infoset, infoset, side="right")) - 1
-        signal = infoset - int(decisions.first_infoset[j])
+        private_state = infoset - int(decisions.first_infoset[j])
         raise InvalidGameError(
             f"{public_tree_game.game}: player {player} never has private state "
-            f"{signal} after actions "
+            f"{private_state} after actions "
             f"{public_tree_game.betting.path(int(decisions.node[j]))}; correct the "
             f"declaration"
         )
@@ -124,9 +124,9 @@ def _place(public_tree_game: PublicTreeGame, player: int, sequence: int) -> str:
     )
     j = int(np.searchsorted(decisions.first_sequence, sequence, side="right")) - 1
     node, count = int(decisions.node[j]), int(decisions.num_actions[j])
-    signal, action = divmod(sequence - int(decisions.first_sequence[j]), count)
+    private_state, action = divmod(sequence - int(decisions.first_sequence[j]), count)
     r = int(public_tree_game.betting.round[node])
-    name = public_tree_game.reader.name(player, r, signal)
+    name = public_tree_game.reader.name(player, r, private_state)
     return (
         f"action {finder.actions(node)[action]} of player {player} with {name!r} after "
         f"actions {public_tree_game.betting.path(node)}"

@@ -24,14 +24,14 @@ from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.public_tree import matrix_operators
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.places import (
-    Places,
+    PlayerPlaces,
     join_slices,
-    layout_of,
     place,
+    position_map,
     slices_of,
 )
 from spiel_cr.games.public_tree.products import ConstantRows, ConstantTotal, Product
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms, ancestors
 from spiel_cr.games.public_tree.public_terms import (
     Constants,
     Parents,
@@ -55,7 +55,7 @@ def build_sequence_form(
     betting: Betting,
     parents: Parents,
     payoff_matrices: Sequence[PayoffMatrix],
-    terms: Terms,
+    terms: LeafTerms,
     *,
     products: bool | None = None,
 ) -> layout.SequenceForm:
@@ -114,10 +114,10 @@ def build(
       terms: Payoffs that depend on both players' private states.
       constants: Additional payoffs that depend on one player's sequence alone.
     """
-    plans = place(sides[0], parents[0]), place(sides[1], parents[1])
+    both_places = place(sides[0], parents[0]), place(sides[1], parents[1])
     arrays = []
     for player in range(2):
-        coupling = _Coupling(player, plans, terms)
+        coupling = _Coupling(player, both_places, terms)
         coupling.add_terms(payoff_matrices)
         for constant in constants:
             coupling.add_constants(constant)
@@ -127,7 +127,7 @@ def build(
         functools.partial(
             list_payoffs, sides, parents, payoff_matrices, terms, constants
         ),
-        (layout_of(plans[0]), layout_of(plans[1])),
+        (position_map(both_places[0]), position_map(both_places[1])),
         (arrays[0], arrays[1]),
     )
 
@@ -136,23 +136,26 @@ class _Coupling:
     """Builder of one player's leaf values; parts of the coupling are added one by one.
 
     Attributes:
-      plan, other: Positions of the player's decisions, and of the opponent's.
+      places, other: Positions of the player's decisions, and of the opponent's.
       parts: Parts of the coupling that were added so far.
       sequences: Public sequences of the rows of each part.
       starts: Position of the first leaf value of each row, for each part.
       size: Number of leaf values so far.
-      below: float64 [positions], sums of absolute payoffs so far.
+      below: Sums of absolute payoffs so far, float64 [positions].
     """
 
     def __init__(
-        self, player: int, plans: tuple[Places, Places], terms: PublicTerms
+        self,
+        player: int,
+        both_places: tuple[PlayerPlaces, PlayerPlaces],
+        terms: PublicTerms,
     ) -> None:
         self.player, self.terms = player, terms
-        self.plan, self.other = plans[player], plans[1 - player]
+        self.places, self.other = both_places[player], both_places[1 - player]
         self.parts: list[Any] = []
         self.sequences: list[np.ndarray] = []
         self.starts: list[np.ndarray] = []
-        self.size, self.below = 0, np.zeros(self.plan.size)
+        self.size, self.below = 0, np.zeros(self.places.size)
 
     def _add(self, part: Any, sequences: np.ndarray, widths: np.ndarray) -> None:
         """Add a part with one row of leaf values per sequence, of the given widths."""
@@ -167,9 +170,9 @@ class _Coupling:
         opponent_sequence = self.terms.sequences[1 - self.player]
         # The terms of one product share the matrix and the rounds of both sequences (-1
         # for the empty one): key = (matrix * base + 1 + round) * base + 1 + opponent's.
-        base = 1 + len(self.plan.parents)
+        base = 1 + len(self.places.parents)
         keys = np.asarray(self.terms.matrix, np.int64) * base + 1
-        keys = (keys + self.plan.side.sequence_rounds[player_sequence]) * base + 1
+        keys = (keys + self.places.side.sequence_rounds[player_sequence]) * base + 1
         keys += self.other.side.sequence_rounds[opponent_sequence]
         for key in np.unique(keys).tolist():
             number, player_round = divmod(key // base, base)
@@ -191,7 +194,7 @@ class _Coupling:
         player_sequence = terms.sequences[self.player][chosen]
         opponent_sequence = terms.sequences[1 - self.player][chosen]
         sequences, row = np.unique(player_sequence, return_inverse=True)
-        hands = num_private_states(self.plan.parents, player_round)
+        hands = num_private_states(self.places.parents, player_round)
         width = num_private_states(other.parents, opponent_round)
         scaled, exponent = matrix_operators.in_units(matrix)
         stake = np.ldexp(terms.stake[chosen, None], exponent)
@@ -203,7 +206,7 @@ class _Coupling:
         shared = len(sequences) < len(chosen)
         above = behind = None
         if player_round != matrix.round:
-            above = ancestors(self.plan.parents, matrix.round, player_round)
+            above = ancestors(self.places.parents, matrix.round, player_round)
         if opponent_round != matrix.round:
             behind = typed(ancestors(other.parents, matrix.round, opponent_round))
         zeros_shape = len(sequences), hands
@@ -226,7 +229,7 @@ class _Coupling:
         step = max(1, 1_000_000 // max(hands, 1))
         for begin in range(0, len(sequences), step):
             part = slice(begin, begin + step)
-            places = self.plan.position[sequences[part], None] + np.arange(hands)
+            places = self.places.position[sequences[part], None] + np.arange(hands)
             self.below[places] += stakes[part, None] * sums
 
     def add_constants(self, constant: Constants) -> None:
@@ -235,7 +238,7 @@ class _Coupling:
         flat = np.concatenate([*values, np.zeros(0)])
         widths = np.array([len(v) for v in values], np.int64)
         for_player = constant.player == self.player
-        position = (self.plan if for_player else self.other).position
+        position = (self.places if for_player else self.other).position
         places = np.repeat(position[constant.sequences], widths) + ranges(0, widths)
         if for_player:
             self._add(ConstantRows(typed(flat)), np.asarray(constant.sequences), widths)
@@ -248,12 +251,12 @@ class _Coupling:
     def build(self) -> treeplex.Treeplex:
         """Return the player's levels with the leaf values that were added."""
         root, sources = self._sources()
-        scales = _infoset_scales(self.plan, self.below)
+        scales = _infoset_scales(self.places, self.below)
         levels = [
-            _level(self.plan, number, sources, self.size, scales)
-            for number in range(len(self.plan.levels))
+            _level(self.places, number, sources, self.size, scales)
+            for number in range(len(self.places.levels))
         ]
-        widest = max([1, *(len(parent) for parent in self.plan.parents)])
+        widest = max([1, *(len(parent) for parent in self.places.parents)])
         return treeplex.Treeplex(
             tuple(levels),
             tuple(self.parts),
@@ -280,14 +283,14 @@ class _Coupling:
         sources = []
         for r in range(int(rank[~at_root].max(initial=-1)) + 1):
             chosen = ~at_root & (rank == r)
-            source = np.full(len(self.plan.position), -1, np.int64)
+            source = np.full(len(self.places.position), -1, np.int64)
             source[rows[chosen]] = starts[chosen]
             sources.append(source)
         return root, sources
 
 
 def _level(
-    plan: Places,
+    places: PlayerPlaces,
     number: int,
     sources: Sequence[np.ndarray],
     zero: int,
@@ -296,18 +299,18 @@ def _level(
     """Build the arrays of one level.
 
     Args:
-      plan: Positions of the player's decisions.
+      places: Positions of the player's decisions.
       number: Number of the level.
       sources: One or more int64 [public sequences], positions of leaf values; -1 if a
         sequence has none.
       zero: Position of the first of the zeros after the leaf values.
       scales: Result of `_infoset_scales`, for each level and block float64 [N].
     """
-    side, first = plan.side, plan.side.decisions.first_sequence
+    side, first = places.side, places.side.decisions.first_sequence
     source, uniform, tolerance = [], [], []
     into: list[list[Slices]] = [[] for _ in sources[1:]]
     taken: list[list[Slices]] = [[] for _ in sources[1:]]
-    for block, scale in zip(plan.levels[number], scales[number], strict=True):
+    for block, scale in zip(places.levels[number], scales[number], strict=True):
         members, hands = block.members, block.hands
         n = len(members)
         actions = np.arange(block.num_actions)[:, None]
@@ -336,7 +339,7 @@ def _level(
         for a, b in zip(join_slices(to), join_slices(come), strict=True)
         if len(a)
     ]
-    parent = [some for block in plan.levels[number] for some in block.parent]
+    parent = [some for block in places.levels[number] for some in block.parent]
     return treeplex.Level(
         parent=join_slices(parent),
         source=join_slices(source),
@@ -347,7 +350,7 @@ def _level(
 
 
 def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
-    """Return float64 [H], sums of absolute entries of one player's rows of a matrix.
+    """Return sums of absolute entries of one player's rows of a matrix, float64 [H].
 
     For matrices of hands the result is an upper bound, because it includes pairs that
     tie or that share a card.
@@ -365,33 +368,33 @@ def absolute_row_sums(matrix: PayoffMatrix, player: int) -> np.ndarray:
     total = np.bincount(opponent_hands.board, opponent_hands.weight, minlength=boards)
     # All hands of the board, compatible or not: an upper bound suffices.
     sums = np.bincount(
-        hands.signal,
+        hands.private_state,
         hands.weight * total[hands.board],
         minlength=matrix.shape[player],
     )
     return sums
 
 
-def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
+def _infoset_scales(places: PlayerPlaces, below: np.ndarray) -> list[list[np.ndarray]]:
     """Return the sum of absolute payoffs below each infoset.
 
     Args:
-      plan: Positions of the player's decisions.
-      below: float64 [positions], absolute payoffs at each sequence; modified in place.
+      places: Positions of the player's decisions.
+      below: Absolute payoffs at each sequence, float64 [positions]; modified in place.
 
     Returns:
       For each level and block float64 [N].
     """
     scales: list[list[np.ndarray]] = []
-    end = plan.size
+    end = places.size
     starts = [1]
-    for blocks in plan.levels:
+    for blocks in places.levels:
         sizes = [b.num_actions * len(b.members) * b.hands for b in blocks]
         starts.append(starts[-1] + sum(sizes))
-    for number in range(len(plan.levels) - 1, -1, -1):
+    for number in range(len(places.levels) - 1, -1, -1):
         begin = starts[number]
         level_scales = []
-        for block in plan.levels[number]:
+        for block in places.levels[number]:
             width = len(block.members) * block.hands
             start = begin + block.start
             size = block.num_actions * width
@@ -401,9 +404,9 @@ def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
                 above = below[starts[number - 1] : begin]
                 done = 0
                 for some in block.parent:
-                    places = np.asarray(some.starts)[:, None] + np.arange(some.width)
+                    positions = np.asarray(some.starts)[:, None] + np.arange(some.width)
                     part = scale[done : done + len(some)]
-                    np.add.at(above, places.reshape(-1), part)
+                    np.add.at(above, positions.reshape(-1), part)
                     done += len(some)
         scales.append(level_scales)
         end = begin

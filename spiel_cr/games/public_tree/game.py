@@ -31,9 +31,9 @@ from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 from spiel_cr.games.public_tree.public_nodes import (
     Betting,
     Finder,
+    LeafTerms,
+    PrivateStateReader,
     PublicDecisions,
-    Reader,
-    Terms,
     ancestors,
 )
 from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
@@ -66,8 +66,8 @@ class PublicTreeGame:
     betting: Betting
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
     payoff_matrices: tuple[PayoffMatrix, ...]
-    terms: Terms
-    reader: Reader
+    terms: LeafTerms
+    reader: PrivateStateReader
 
     @property
     def num_rounds(self) -> int:
@@ -160,7 +160,7 @@ class PublicTreeGame:
             )
         decisions = self.public_decisions[player]
         first = int(decisions.first_infoset[decisions.place(node)])
-        return player, first + self.reader.signal(state, player)
+        return player, first + self.reader.private_state(state, player)
 
     @functools.cached_property
     def game_id(self) -> str:
@@ -184,8 +184,8 @@ class PublicTreeGame:
         _feed(digest, self.parents)
         for player in range(2):
             for round, count in enumerate(self.num_private_states(player)):
-                for signal in range(0, count, 1 + count // _NAMES):
-                    name = self.reader.name(player, round, signal)
+                for private_state in range(0, count, 1 + count // _NAMES):
+                    name = self.reader.name(player, round, private_state)
                     digest.update(f"{name}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
@@ -233,7 +233,7 @@ class PublicTreeGame:
 
         The parts are not compared with the OpenSpiel game.
         """
-        for problems in (self._public_problems, self._signal_problems):
+        for problems in (self._public_problems, self._private_state_problems):
             for problem, is_wrong in problems():
                 if is_wrong:
                     raise InvalidGameError(
@@ -262,7 +262,7 @@ class PublicTreeGame:
         yield "a round ends before it begins", (rounds[1:] < rounds[above]).any()
         yield "a node's round has no private states", _outside(rounds, self.num_rounds)
 
-    def _signal_problems(self) -> Iterator[tuple[str, bool]]:
+    def _private_state_problems(self) -> Iterator[tuple[str, bool]]:
         """Yield possible faults of private states, payoff matrices and terms."""
         betting, terms = self.betting, self.terms
         for player in range(2):
@@ -280,7 +280,7 @@ class PublicTreeGame:
             problem = f"{name} does not match the private states of its round"
             yield problem, tuple(matrix.shape) != shape
             if isinstance(matrix, HandMatrix):
-                numbers = [side.signal for side in matrix.hands]
+                numbers = [side.private_state for side in matrix.hands]
                 values = [side.weight for side in matrix.hands]
             else:
                 rows, columns, entries = matrix.coordinates()

@@ -40,11 +40,12 @@ from spiel_cr.games.public_tree.block_operators import (
     columns,
     number_within,
 )
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
+from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.games.sequence_form.packing import groups
 
-# Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
-# are not all full. Measured on rivers, neither 32 nor 128 was faster on any.
+# Possible numbers of hands in one block of a showdown. The one with the least cost is
+# used: if many hands tie, some blocks are not full. On the rivers that were measured,
+# 32 and 128 were never faster.
 _BLOCKS = (48, 64, 96)
 
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.
@@ -65,7 +66,7 @@ class PublicTreeSums(NamedTuple):
       slots: One int32 [w, r] for each number w of hands: the slots of private states
         that have w hands, padded by the zero after all slots; empty if every private
         state has one hand.
-      place: int32 [H], place of each private state's sum: among those of `slots` and
+      place: Place of each private state's sum, int32 [H]: among those of `slots` and
         one zero, or among the slots themselves; None: private states and slots are the
         same.
     """
@@ -74,7 +75,7 @@ class PublicTreeSums(NamedTuple):
     place: jax.Array | None
 
     def apply(self, values: jax.Array) -> jax.Array:
-        """Return float [L, H], the sums of float [L, slots]."""
+        """Return the sums of values [L, slots], float [L, H]."""
         if self.place is None:
             return values
         zero = jnp.zeros((len(values), 1), values.dtype)
@@ -93,7 +94,7 @@ class PublicTreeSums(NamedTuple):
         """Return the largest sum, computed with numpy.
 
         Args:
-          values: float64 [slots], at least 0.
+          values: Value of each slot, at least 0, float64 [slots].
         """
         values = np.append(values, 0.0)
         sums = [values[np.asarray(slots)].sum(axis=0) for slots in self.slots]
@@ -104,9 +105,9 @@ class Placed(NamedTuple):
     """One player's hands, arranged in k boards or blocks.
 
     Attributes:
-      weight: float [k, b], 0 at padding.
-      card: int8 [k, b, c], the place of each card among those of its board, from 1.
-      strength: int32 [k, b], rank of each hand in the order of all strengths.
+      weight: Weight of each hand, float [k, b]; 0 at padding.
+      card: The place of each card among those of its board, from 1, int8 [k, b, c].
+      strength: Rank of each hand in the order of all strengths, int32 [k, b].
     """
 
     weight: jax.Array
@@ -120,19 +121,20 @@ class Folds(MatrixOperator):
     """Operator of compatible hands with weights, for folds; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, b'], the opponent's private state of each hand; 0 at padding.
+      private_state: The opponent's private state of each hand, int32 [K, b']; 0 at
+        padding.
       opponent_placed: The opponent's hands.
       player_placed: The player's hands, with signed weights.
-      twin: int32 [K, b], the opponent's private state with the same two cards, which
-        were subtracted twice; None if a player's hands are single cards.
-      twin_weight: float [K, b], the player's own utility against it; 0 if it does not
+      twin: The opponent's private state with the same two cards, which were subtracted
+        twice, int32 [K, b]; None if a player's hands are single cards.
+      twin_weight: The player's own utility against it, float [K, b]; 0 if it does not
         exist.
       sums: Sums over the hands of a private state.
       count: C.
       kept: Result of `_matrices`; None if it is computed in each call.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     opponent_placed: Placed
     player_placed: Placed
     twin: jax.Array | None
@@ -146,11 +148,11 @@ class Folds(MatrixOperator):
         x = jnp.asarray(x)
         if self.kept is None:
             on_board = functools.partial(_folds_on_board, x, self.count)
-            parts = self.signal, self.opponent_placed, self.player_placed
+            parts = self.private_state, self.opponent_placed, self.player_placed
             values = lax.map(on_board, parts, batch_size=_TOGETHER)
         else:
             into, back = self.kept
-            hands = columns(x, self.signal).transpose(1, 2, 0)
+            hands = columns(x, self.private_state).transpose(1, 2, 0)
             by_card = jnp.einsum("kil,kic->klc", hands, into)
             values = jnp.einsum("klc,kcj->klj", by_card, back)
         values = values.transpose(1, 0, 2)
@@ -161,7 +163,7 @@ class Folds(MatrixOperator):
     def largest(self) -> float:
         """Return a bound on the absolute entries; see `MatrixOperator`."""
         return _bound(
-            self.signal,
+            self.private_state,
             self.opponent_placed.weight,
             self.player_placed.weight,
             self.sums,
@@ -174,17 +176,18 @@ class Showdowns(MatrixOperator):
     """Operator of showdowns with weights; see `MatrixOperator`.
 
     Attributes:
-      signal: int32 [K, n, b'], the opponent's private state of each hand; 0 at padding.
+      private_state: The opponent's private state of each hand, int32 [K, n, b']; 0 at
+        padding.
       opponent_placed: The opponent's hands, [K, n, ...].
       player_placed: The player's hands, in the same arrangement.
-      sign: float [K, n, n'], 1 if the player's hands beat those of the opponent's
-        block, -1 if they lose, 0 within a block and if all tie.
+      sign: 1 if the player's hands beat those of the opponent's block, -1 if they lose,
+        0 within a block and if all tie, float [K, n, n'].
       sums: Sums over the hands of a private state.
       count: C.
       kept: Result of `_matrices`; None if it is computed in each call.
     """
 
-    signal: jax.Array
+    private_state: jax.Array
     opponent_placed: Placed
     player_placed: Placed
     sign: jax.Array
@@ -196,7 +199,7 @@ class Showdowns(MatrixOperator):
         """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
         parts = (
-            self.signal,
+            self.private_state,
             self.opponent_placed,
             self.player_placed,
             self.kept,
@@ -210,30 +213,30 @@ class Showdowns(MatrixOperator):
 
     def largest(self) -> float:
         """Return a bound on the absolute entries; see `MatrixOperator`."""
-        signal, opponent_placed, player_placed = (
+        private_state, opponent_placed, player_placed = (
             np.asarray(array).reshape(len(self.sign), -1)
             for array in (
-                self.signal,
+                self.private_state,
                 self.opponent_placed.weight,
                 self.player_placed.weight,
             )
         )
-        return _bound(signal, opponent_placed, player_placed, self.sums)
+        return _bound(private_state, opponent_placed, player_placed, self.sums)
 
 
 def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """Return float [L, b], values of the hands of a board at folds."""
-    signal, opponent_placed, player_placed = parts
+    """Return values of the hands of a board at folds, float [L, b]."""
+    private_state, opponent_placed, player_placed = parts
     into, back = _matrices(opponent_placed, player_placed, count)
-    by_card = jnp.einsum("li,ic->lc", columns(x, signal), into)
+    by_card = jnp.einsum("li,ic->lc", columns(x, private_state), into)
     return jnp.einsum("lc,cj->lj", by_card, back)
 
 
 def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """Return float [n, L, b], values of the hands of a board at showdowns."""
-    signal, opponent_placed, player_placed, kept, sign = parts
+    """Return values of the hands of a board at showdowns, float [n, L, b]."""
+    private_state, opponent_placed, player_placed, kept, sign = parts
     into, back = kept or _matrices(opponent_placed, player_placed, count, showdown=True)
-    hands = columns(x, signal).transpose(1, 0, 2)
+    hands = columns(x, private_state).transpose(1, 0, 2)
     by_card = jnp.einsum("nli,nic->nlc", hands, into)
     below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
     both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
@@ -259,7 +262,7 @@ def ready(arrays: Any) -> Any:
         )
         showdown = isinstance(part, Showdowns)
         numbers = part.count * (wide + high) + showdown * wide * high
-        if part.signal.size // wide * numbers > KEPT:
+        if part.private_state.size // wide * numbers > KEPT:
             return part
         kept = _matrices(
             part.opponent_placed, part.player_placed, part.count, showdown=showdown
@@ -393,15 +396,17 @@ def hands_cost(matrix: HandMatrix, player: int) -> int:
     return boards * product + GATHER * gathered
 
 
-def _on_shared_boards(player_hands: Hands, opponent: Hands) -> tuple[Hands, Hands]:
+def _on_shared_boards(
+    player_hands: BoardHands, opponent: BoardHands
+) -> tuple[BoardHands, BoardHands]:
     """Return hands with weight on boards that both players have, with new numbers."""
     player_hands, opponent = (
-        Hands(*(np.asarray(field)[hands.weight != 0] for field in hands))
+        BoardHands(*(np.asarray(field)[hands.weight != 0] for field in hands))
         for hands in (player_hands, opponent)
     )
     shared = np.intersect1d(player_hands.board, opponent.board)
     player_hands, opponent = (
-        Hands(*(field[np.isin(hands.board, shared)] for field in hands))
+        BoardHands(*(field[np.isin(hands.board, shared)] for field in hands))
         for hands in (player_hands, opponent)
     )
     return (
@@ -410,12 +415,12 @@ def _on_shared_boards(player_hands: Hands, opponent: Hands) -> tuple[Hands, Hand
     )
 
 
-def _of_two_cards(hands: Hands, opponent: Hands) -> bool:
+def _of_two_cards(hands: BoardHands, opponent: BoardHands) -> bool:
     """Return whether two hands can share two cards, which are then subtracted twice."""
     return hands.cards.shape[1] == opponent.cards.shape[1] == 2
 
 
-def _keys(player_hands: Hands, opponent: Hands) -> list[np.ndarray] | None:
+def _keys(player_hands: BoardHands, opponent: BoardHands) -> list[np.ndarray] | None:
     """Return for each player int64 [hands], a number for each board and set of cards.
 
     None if a hand holds a card twice, or a hand of two cards is listed twice.
@@ -434,15 +439,15 @@ def _keys(player_hands: Hands, opponent: Hands) -> list[np.ndarray] | None:
     return keys
 
 
-def _agree(hands: Hands, opponent: Hands, keys: list[np.ndarray]) -> bool:
+def _agree(hands: BoardHands, opponent: BoardHands, keys: list[np.ndarray]) -> bool:
     """Return whether the same cards are equally strong in both players' hands."""
     _, i, j = np.intersect1d(keys[0], keys[1], True, True)
     return bool((hands.strength[i] == opponent.strength[j]).all())
 
 
 def _folds(
-    hands: Hands,
-    opponent: Hands,
+    hands: BoardHands,
+    opponent: BoardHands,
     keys: list[np.ndarray],
     num_private_states: int,
     sign: float,
@@ -455,31 +460,33 @@ def _folds(
     player_placed = _placed(weighted, card[0], hands.board, slot, (boards, width))
     shape = boards, other_width
     opponent_placed = _placed(opponent, card[1], opponent.board, other_slot, shape)
-    signal = np.zeros(shape, np.int32)
-    signal[opponent.board, other_slot] = opponent.signal
+    private_state = np.zeros(shape, np.int32)
+    private_state[opponent.board, other_slot] = opponent.private_state
     twin = twin_weight = None
     if _of_two_cards(hands, opponent):
         twin = np.zeros((boards, width), np.int32)
         twin_weight = np.zeros((boards, width))
         _, i, j = np.intersect1d(keys[0], keys[1], True, True)
-        twin[hands.board[i], slot[i]] = opponent.signal[j]
+        twin[hands.board[i], slot[i]] = opponent.private_state[j]
         twin_weight[hands.board[i], slot[i]] = (
             sign * hands.weight[i] * opponent.weight[j]
         )
     return Folds(
-        typed(signal),
+        typed(private_state),
         opponent_placed,
         player_placed,
         None if twin is None else typed(twin),
         None if twin_weight is None else typed(twin_weight),
-        _signal_sums(
+        _private_state_sums(
             hands, hands.board * width + slot, boards * width, num_private_states
         ),
         count,
     )
 
 
-def _showdowns(hands: Hands, opponent: Hands, num_private_states: int) -> Showdowns:
+def _showdowns(
+    hands: BoardHands, opponent: BoardHands, num_private_states: int
+) -> Showdowns:
     boards = 1 + int(hands.board.max())
     card, count = _card_places(hands, opponent, boards)
 
@@ -500,21 +507,23 @@ def _showdowns(hands: Hands, opponent: Hands, num_private_states: int) -> Showdo
         hands, card[0], block[0], rank[0], (boards, per_board, high)
     )
     opponent_placed = _placed(opponent, card[1], block[1], rank[1], shape)
-    signal = np.zeros((size, wide), np.int32)
-    signal[block[1], rank[1]] = opponent.signal
+    private_state = np.zeros((size, wide), np.int32)
+    private_state[block[1], rank[1]] = opponent.private_state
     sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
     return Showdowns(
-        typed(signal.reshape(shape)),
+        typed(private_state.reshape(shape)),
         opponent_placed,
         player_placed,
         typed(sign),
-        _signal_sums(hands, block[0] * high + rank[0], size * high, num_private_states),
+        _private_state_sums(
+            hands, block[0] * high + rank[0], size * high, num_private_states
+        ),
         count,
     )
 
 
 def _placed(
-    hands: Hands,
+    hands: BoardHands,
     card: np.ndarray,
     block: np.ndarray,
     slot: np.ndarray,
@@ -535,7 +544,7 @@ def _placed(
 
 
 def _card_places(
-    player_hands: Hands, opponent: Hands, boards: int
+    player_hands: BoardHands, opponent: BoardHands, boards: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], int]:
     """Number the cards of each board from 1.
 
@@ -565,7 +574,7 @@ def _round_up(size: int) -> int:
 
 
 def _strength_blocks(
-    player_hands: Hands, opponent: Hands, boards: int, room: int
+    player_hands: BoardHands, opponent: BoardHands, boards: int, room: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
     """Divide the hands of each board into blocks of neighbouring strengths.
 
@@ -622,22 +631,22 @@ def _strength_blocks(
     return (blocks[0], blocks[1]), level, most
 
 
-def _board_strength(hands: Hands) -> np.ndarray:
-    """Return int64 [hands], ranks in the order of boards, then of strengths."""
+def _board_strength(hands: BoardHands) -> np.ndarray:
+    """Return ranks in the order of boards, then of strengths, int64 [hands]."""
     return hands.board.astype(np.int64) << 32 | (
         hands.strength.astype(np.int64) + (1 << 31)
     )
 
 
-def _signal_sums(
-    hands: Hands, slot: np.ndarray, num_slots: int, num_private_states: int
+def _private_state_sums(
+    hands: BoardHands, slot: np.ndarray, num_slots: int, num_private_states: int
 ) -> PublicTreeSums:
     """Make the sums that turn values of slots into values of private states."""
-    order = np.argsort(hands.signal, kind="stable")
-    counts = np.bincount(hands.signal, minlength=num_private_states)
+    order = np.argsort(hands.private_state, kind="stable")
+    counts = np.bincount(hands.private_state, minlength=num_private_states)
     if counts.max() <= 1:
         place = np.full(num_private_states, num_slots, np.int32)
-        place[hands.signal] = slot
+        place[hands.private_state] = slot
         same = num_private_states == num_slots and (place == np.arange(num_slots)).all()
         return PublicTreeSums((), None if same else typed(place))
     begins = np.cumsum(counts) - counts
@@ -646,17 +655,17 @@ def _signal_sums(
     place = np.full(num_private_states, np.count_nonzero(counts), np.int32)
     sums, size = [], 0
     for members, width in groups(counts[by_count], 0.0):
-        signals = by_count[members]
-        entry = begins[signals] + np.arange(width)[:, None]
-        entry = np.where(np.arange(width)[:, None] < counts[signals], entry, -1)
+        private_states = by_count[members]
+        entry = begins[private_states] + np.arange(width)[:, None]
+        entry = np.where(np.arange(width)[:, None] < counts[private_states], entry, -1)
         sums.append(typed(slot[entry]))
-        place[signals] = size + np.arange(len(signals), dtype=np.int32)
-        size += len(signals)
+        place[private_states] = size + np.arange(len(private_states), dtype=np.int32)
+        size += len(private_states)
     return PublicTreeSums(tuple(sums), typed(place))
 
 
 def _bound(
-    signal: np.ndarray | jax.Array,
+    private_state: np.ndarray | jax.Array,
     weight: np.ndarray | jax.Array,
     player_weight: np.ndarray | jax.Array,
     sums: PublicTreeSums,
@@ -664,15 +673,15 @@ def _bound(
     """Return the largest weight of a pair of private states of both players.
 
     Args:
-      signal: int32 [K, hands'], the opponent's private states.
-      weight: float [K, hands'], weights of the opponent's hands.
-      player_weight: float [K, hands], weights of the player's hands, of either sign.
+      private_state: The opponent's private states, int32 [K, hands'].
+      weight: Weights of the opponent's hands, float [K, hands'].
+      player_weight: Weights of the player's hands, of either sign, float [K, hands].
       sums: Sums over the player's hands.
     """
-    signal, weight = np.asarray(signal), np.abs(np.asarray(weight))
+    private_state, weight = np.asarray(private_state), np.abs(np.asarray(weight))
     heaviest = [
-        np.bincount(signals, weights).max()
-        for signals, weights in zip(signal, weight, strict=True)
+        np.bincount(private_states, weights).max()
+        for private_states, weights in zip(private_state, weight, strict=True)
     ]
     bounds = np.abs(np.asarray(player_weight, np.float64)) * np.array(heaviest)[:, None]
     return sums.largest(bounds.reshape(-1))

@@ -12,21 +12,25 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands, SparseMatrix
+from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
+    HandMatrix,
+    SparseMatrix,
+)
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Number of pairs of hands that are compared at once.
 _PAIRS = 2_000_000
 
 
-class _Board(NamedTuple):
+class _BoardEntries(NamedTuple):
     """Some entries of a board.
 
     Attributes:
-      rows: integers [n0], player 0's private states.
-      columns: integers [n1], player 1's private states.
-      values: numbers [n0, n1].
-      weight: float64 [n0], weights of the rows.
+      rows: Private states of player 0, integers [n0].
+      columns: Private states of player 1, integers [n1].
+      values: Matrix entries for these pairs, numbers [n0, n1].
+      weight: Weights of the rows, float64 [n0].
     """
 
     rows: np.ndarray
@@ -73,7 +77,7 @@ def summed(matrix: HandMatrix, labels: tuple[np.ndarray, np.ndarray]) -> SparseM
     return SparseMatrix(matrix.round, shape, entries)
 
 
-def _boards(matrix: HandMatrix) -> Iterator[_Board]:
+def _boards(matrix: HandMatrix) -> Iterator[_BoardEntries]:
     """Yield the boards of a matrix, large ones in several parts."""
     orders = [np.argsort(hands.board, kind="stable") for hands in matrix.hands]
     count = 1 + max(int(hands.board.max(initial=-1)) for hands in matrix.hands)
@@ -86,20 +90,22 @@ def _boards(matrix: HandMatrix) -> Iterator[_Board]:
             _taken(hands, order[begin[board] : begin[board + 1]])
             for hands, order, begin in zip(matrix.hands, orders, places, strict=True)
         )
-        step = max(1, _PAIRS // max(1, len(second.signal)))
-        for row in range(0, len(first.signal), step):
+        step = max(1, _PAIRS // max(1, len(second.private_state)))
+        for row in range(0, len(first.private_state), step):
             some = _taken(first, slice(row, row + step))
-            values = _compared(some, second, matrix.showdown)
-            yield _Board(some.signal, second.signal, values, some.weight)
+            values = _compare_hands(some, second, matrix.showdown)
+            yield _BoardEntries(
+                some.private_state, second.private_state, values, some.weight
+            )
 
 
-def _compared(first: Hands, second: Hands, showdown: bool) -> np.ndarray:
-    """Return float64 [n, n'], results of hands times weights of the second ones.
+def _compare_hands(first: BoardHands, second: BoardHands, showdown: bool) -> np.ndarray:
+    """Return results of hands times weights of the second ones, float64 [n, n'].
 
     The result of compatible hands is the sign of the showdown, or 1 if there is no
     showdown; that of other hands is 0.
     """
-    disjoint = np.ones((len(first.signal), len(second.signal)), bool)
+    disjoint = np.ones((len(first.private_state), len(second.private_state)), bool)
     for cards in first.cards.T:
         for others in second.cards.T:
             disjoint &= cards[:, None] != others
@@ -111,5 +117,5 @@ def _compared(first: Hands, second: Hands, showdown: bool) -> np.ndarray:
     return values
 
 
-def _taken(hands: Hands, chosen: np.ndarray | slice) -> Hands:
-    return Hands(*(part[chosen] for part in hands))
+def _taken(hands: BoardHands, chosen: np.ndarray | slice) -> BoardHands:
+    return BoardHands(*(part[chosen] for part in hands))

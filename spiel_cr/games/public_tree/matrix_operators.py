@@ -82,20 +82,26 @@ def _listed_cost(matrix: HandMatrix, player: int) -> float:
     Infinite if there would be too many entries.
     """
     hands, opponent = matrix.hands[player], matrix.hands[1 - player]
-    signals = matrix.shape[player], matrix.shape[1 - player]
+    private_states = matrix.shape[player], matrix.shape[1 - player]
     boards = 1 + max(
         int(hands.board.max(initial=0)), int(opponent.board.max(initial=0))
     )
-    # Signals that share a board, and boards that share a signal, end up in one block.
+    # Signals that share a board, and boards that share a private state, end up in one
+    # block.
     board = np.concatenate([hands.board, opponent.board])
-    ends = np.concatenate([hands.signal, opponent.signal.astype(np.int64) + signals[0]])
-    parts = joint_components(board, ends, (boards, sum(signals)))
+    ends = np.concatenate(
+        [
+            hands.private_state,
+            opponent.private_state.astype(np.int64) + private_states[0],
+        ]
+    )
+    parts = joint_components(board, ends, (boards, sum(private_states)))
     part, count = parts.columns, parts.number
-    heights = np.bincount(part[: signals[0]], minlength=count)
-    widths = np.bincount(part[signals[0] :], minlength=count)
+    heights = np.bincount(part[: private_states[0]], minlength=count)
+    widths = np.bincount(part[private_states[0] :], minlength=count)
     both = (heights > 0) & (widths > 0)
     if (heights[both] * widths[both]).sum() > _MOST_LISTED:
         return math.inf
     if len(both) == 1:  # one matrix, without any gathers
-        return signals[0] * signals[1]
+        return private_states[0] * private_states[1]
     return dense_cost(heights[both], widths[both])

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
-# Pairs of hands that are compared at once, but for those of one board.
+# Number of pairs of hands that are compared at once; one board is never divided.
 _PAIRS = 1_000_000
 
 
@@ -59,19 +59,19 @@ class SparseMatrix:
         return self.entries
 
 
-class Hands(NamedTuple):
+class BoardHands(NamedTuple):
     """One player's hands, board by board, as a `HandMatrix` compares them.
 
     Attributes:
-      signal: int32 [n], private state of each hand. Several hands may belong to one
-        private state: for boards that are still to come, or interchangeable suits.
-      board: int32 [n], board of each hand; hands only meet hands on their own board.
-      cards: int8 [n, c], private cards, by numbers that both players share.
-      strength: int32 [n], strength of each hand; the higher one wins.
-      weight: float64 [n], see `HandMatrix`.
+      private_state: Private state of each hand, int32 [n]. Several hands may belong to
+        one private state: for boards that are still to come, or interchangeable suits.
+      board: Board of each hand, int32 [n]; hands only meet hands on their own board.
+      cards: Private cards, by numbers that both players share, int8 [n, c].
+      strength: Strength of each hand, int32 [n]; the higher one wins.
+      weight: Weight of each hand, see `HandMatrix`, float64 [n].
     """
 
-    signal: np.ndarray
+    private_state: np.ndarray
     board: np.ndarray
     cards: np.ndarray
     strength: np.ndarray
@@ -96,7 +96,7 @@ class HandMatrix:
 
     round: int
     shape: tuple[int, int]
-    hands: tuple[Hands, Hands]
+    hands: tuple[BoardHands, BoardHands]
     showdown: bool
 
     def coordinates(self) -> Payoffs:
@@ -111,7 +111,7 @@ class HandMatrix:
             values = first.weight[i] * second.weight[j]
             if self.showdown:
                 values = values * np.sign(first.strength[i] - second.strength[j])
-            pairs = first.signal[i], second.signal[j]
+            pairs = first.private_state[i], second.private_state[j]
             total = total + sparse.csr_array((values, pairs), shape=self.shape)
         return _entries(total)
 
@@ -124,11 +124,11 @@ def compares(matrix: PayoffMatrix) -> bool:
     return bool((values > 0).any() and (values < 0).any())
 
 
-def _some_boards(*hands: Hands) -> Iterator[tuple[Hands, Hands]]:
+def _some_boards(*hands: BoardHands) -> Iterator[tuple[BoardHands, BoardHands]]:
     """Yield both players' hands on the first boards, on the next ones, and so on."""
     orders = [np.argsort(side.board, kind="stable") for side in hands]
     first, second = (
-        Hands(*(field[order] for field in side))
+        BoardHands(*(field[order] for field in side))
         for side, order in zip(hands, orders, strict=True)
     )
     boards = np.intersect1d(first.board, second.board)
@@ -138,8 +138,12 @@ def _some_boards(*hands: Hands) -> Iterator[tuple[Hands, Hands]]:
     parts = np.flatnonzero(np.diff(pairs // _PAIRS, prepend=-1))
     for start, stop in itertools.pairwise([*parts.tolist(), len(boards)]):
         yield (
-            Hands(*(field[begins[0][start] : ends[0][stop - 1]] for field in first)),
-            Hands(*(field[begins[1][start] : ends[1][stop - 1]] for field in second)),
+            BoardHands(
+                *(field[begins[0][start] : ends[0][stop - 1]] for field in first)
+            ),
+            BoardHands(
+                *(field[begins[1][start] : ends[1][stop - 1]] for field in second)
+            ),
         )
 
 

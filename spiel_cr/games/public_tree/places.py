@@ -34,7 +34,7 @@ class Block(NamedTuple):
     """Public decisions that form one block.
 
     Attributes:
-      members: int64 [n], public decisions.
+      members: Public decisions, int64 [n].
       num_actions: Number of actions of the block; larger than that of some members if
         the block is padded.
       hands: H.
@@ -49,15 +49,15 @@ class Block(NamedTuple):
     start: int
 
 
-class Places(NamedTuple):
+class PlayerPlaces(NamedTuple):
     """Positions of one player's public decisions.
 
     Attributes:
       side: The player's public decisions.
       parents: Parents of the player's private states, for each round.
       levels: The blocks of each level.
-      position: int64 [public sequences], first position of the slice of each sequence.
-      infoset: int64 [J], first position of the slice of each decision's infosets.
+      position: First position of the slice of each sequence, int64 [public sequences].
+      infoset: First position of the slice of each decision's infosets, int64 [J].
       size: Length of vectors over positions.
     """
 
@@ -69,7 +69,7 @@ class Places(NamedTuple):
     size: int
 
 
-def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
+def place(side: PublicSide, parents: Sequence[np.ndarray]) -> PlayerPlaces:
     """Choose levels, blocks and positions."""
     decisions = side.decisions
     depth, first = decisions.levels(), decisions.first_sequence
@@ -122,7 +122,7 @@ def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
             position[sequences] = offset + starts
         levels.append(blocks)
         offset += size
-    return Places(side, parents, levels, position, infoset, offset)
+    return PlayerPlaces(side, parents, levels, position, infoset, offset)
 
 
 def _parent_slices(
@@ -170,31 +170,31 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
     return tuple(result)
 
 
-def layout_of(plan: Places) -> layout.PositionMap:
+def position_map(places: PlayerPlaces) -> layout.PositionMap:
     """Return the positions of logical sequences and infosets."""
-    arrays = functools.partial(_logical_places, plan)
-    if plan.size <= _LARGE:
+    arrays = functools.partial(_logical_places, places)
+    if places.size <= _LARGE:
         arrays = functools.partial(layout.constant, arrays())
-    return layout.PositionMap(arrays, plan.size)
+    return layout.PositionMap(arrays, places.size)
 
 
-def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:
+def _logical_places(places: PlayerPlaces) -> tuple[np.ndarray, np.ndarray]:
     """Return the arrays `sequences` and `infosets` of a `PositionMap`."""
-    side = plan.side
-    sizes = np.array([len(parent) for parent in plan.parents], np.int64)
+    side = places.side
+    sizes = np.array([len(parent) for parent in places.parents], np.int64)
     hands = sizes[side.round]
-    infosets = np.repeat(plan.infoset, hands) + ranges(0, hands)
+    infosets = np.repeat(places.infoset, hands) + ranges(0, hands)
     sequences = np.zeros(1 + int((hands * side.num_actions).sum()), np.int32)
-    starts = logical_starts(side, plan.parents)
+    starts = logical_starts(side, places.parents)
     rounds = side.sequence_rounds
     for round in np.unique(side.round):
         round_sequences = np.flatnonzero(rounds == round)
         count = int(sizes[round])
         step = max(1, 1_000_000 // max(count, 1))
-        signal = np.arange(count)
+        private_state = np.arange(count)
         for begin in range(0, len(round_sequences), step):
             part = round_sequences[begin : begin + step]
             start, stride = starts[part].T
-            logical = start[:, None] + stride[:, None] * signal
-            sequences[logical] = plan.position[part, None] + signal
+            logical = start[:, None] + stride[:, None] * private_state
+            sequences[logical] = places.position[part, None] + private_state
     return sequences, infosets.astype(np.int32)

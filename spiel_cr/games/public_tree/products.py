@@ -25,15 +25,16 @@ class Product:
     Attributes:
       matrix: Operator of the matrix for the player.
       reach: Positions of the opponent's reach at each term.
-      stake: float [T, 1], or [T, H'] if the opponent's reach is weighted.
+      stake: Stake of each term, float [T, 1], or [T, H'] if the opponent's reach is
+        weighted.
       rows: Positions of the row of each term among the leaf values [L, H']; None if
         each term has a separate row.
-      opponent_states: int32 [H of the matrix's round], the opponent's earlier private
-        state, if its last decision is of an earlier round; otherwise None.
-      player_states: int32 [H of the matrix's round], the player's earlier private
-        state; None as above.
-      zeros: float [L · H'], zeros; None if `rows` is None.
-      player_zeros: float [L, H], zeros; None if `player_states` is None.
+      opponent_states: The opponent's earlier private state, if its last decision is of
+        an earlier round, int32 [H of the matrix's round]; otherwise None.
+      player_states: The player's earlier private state, int32 [H of the matrix's
+        round]; None as above.
+      zeros: Zeros, float [L · H']; None if `rows` is None.
+      player_zeros: Zeros, float [L, H]; None if `player_states` is None.
     """
 
     matrix: MatrixOperator
@@ -91,7 +92,7 @@ class _Constants:
     """Payoffs that depend on one player alone; see `treeplex.Coupling`.
 
     Attributes:
-      values: float [r], the player's utility.
+      values: The player's utility, float [r].
     """
 
     values: jax.Array

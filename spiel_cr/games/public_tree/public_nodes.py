@@ -23,12 +23,12 @@ class Betting:
     Deals are not nodes; they separate rounds.
 
     Attributes:
-      player: int8 [P], the acting player, 0 or 1, or TERMINAL.
-      parent: int32 [P], the node above, which has a lower number; -1 at node 0, the
+      player: The acting player, 0 or 1, or TERMINAL, int8 [P].
+      parent: The node above, which has a lower number, int32 [P]; -1 at node 0, the
         root.
-      action: int32 [P], OpenSpiel's action that leads to the node; -1 at the root. The
+      action: OpenSpiel's action that leads to the node, int32 [P]; -1 at the root. The
         children of a node are in ascending order of actions.
-      round: int8 [P], round of the node, from 0, which determines the private states.
+      round: Round of the node, from 0, which determines the private states, int8 [P].
         It is not lower than that of the parent.
     """
 
@@ -68,13 +68,13 @@ class Betting:
         return np.split(np.argsort(depth, kind="stable"), ends)
 
 
-class Terms(NamedTuple):
+class LeafTerms(NamedTuple):
     """Payoffs at leaves: player 0 gets stake · matrix, summed over the terms of a leaf.
 
     Attributes:
-      leaf: int32 [T], a public node that is TERMINAL.
-      matrix: int32 [T], number of the payoff matrix, which has the round of the leaf.
-      stake: float64 [T], stake in the game's units of utility.
+      leaf: A public node that is TERMINAL, int32 [T].
+      matrix: Number of the payoff matrix, which has the round of the leaf, int32 [T].
+      stake: Stake in the game's units of utility, float64 [T].
     """
 
     leaf: np.ndarray
@@ -82,10 +82,10 @@ class Terms(NamedTuple):
     stake: np.ndarray
 
 
-class Reader(Protocol):
+class PrivateStateReader(Protocol):
     """Object that finds private states of OpenSpiel states, and names them."""
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         """Return the player's private state, in the round of the state.
 
         Args:
@@ -93,7 +93,7 @@ class Reader(Protocol):
           player: Player whose private state is returned.
         """
 
-    def name(self, player: int, round: int, signal: int) -> str:
+    def name(self, player: int, round: int, private_state: int) -> str:
         """Return a name of a private state, such as "Kh | 5c 9d".
 
         Public cards follow the bar. If several deals belong to the private state, the
@@ -108,12 +108,12 @@ class PublicDecisions(NamedTuple):
     consecutive: private state by private state, and action by action within each.
 
     Attributes:
-      node: int32 [J], public nodes.
+      node: Public nodes, int32 [J].
       num_actions: int32 [J].
       num_private_states: int32 [J].
-      first_infoset: int64 [J + 1], first infoset of each decision; the last entry is
+      first_infoset: First infoset of each decision, int64 [J + 1]; the last entry is
         the number of infosets.
-      first_sequence: int64 [J + 1], first sequence of each decision; the last entry is
+      first_sequence: First sequence of each decision, int64 [J + 1]; the last entry is
         S.
     """
 
@@ -163,7 +163,7 @@ class Finder:
         self._first = np.concatenate([np.zeros(1, np.int32), ends])
 
     def children(self, node: int) -> np.ndarray:
-        """Return int32 [A], the nodes after each action, by ascending action."""
+        """Return the nodes after each action, by ascending action, int32 [A]."""
         return self._children[self._first[node] : self._first[node + 1]]
 
     def levels(self, tops: np.ndarray) -> list[np.ndarray]:
@@ -211,7 +211,7 @@ class Finder:
 
 
 def infoset_starts(decisions: PublicDecisions, part: slice) -> np.ndarray:
-    """Return int64 [I'], the first sequence of each infoset of some public decisions.
+    """Return the first sequence of each infoset of some public decisions, int64 [I'].
 
     Args:
       decisions: One player's public decisions.
@@ -238,11 +238,11 @@ def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:
 
 
 def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:
-    """Return int32 [H], the earlier private state behind each one of a round.
+    """Return the earlier private state behind each one of a round, int32 [H].
 
     An earlier round of -1 means before all rounds, where there is one private state.
     """
-    signal = np.arange(len(parents[round]), dtype=np.int32)
+    private_state = np.arange(len(parents[round]), dtype=np.int32)
     for r in range(round, above, -1):
-        signal = parents[r][signal].astype(np.int32)
-    return signal
+        private_state = parents[r][private_state].astype(np.int32)
+    return private_state

@@ -16,7 +16,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms, ancestors
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms, ancestors
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 
 # Largest number of entries of a coupling that are listed.
@@ -30,10 +30,10 @@ class PublicSide(NamedTuple):
     """One player's public decisions.
 
     Attributes:
-      parent: int32 [J], the player's previous public sequence; 0 if it is the empty
+      parent: The player's previous public sequence, int32 [J]; 0 if it is the empty
         one.
       num_actions: int32 [J].
-      round: int8 [J], round of the private states at the decision.
+      round: Round of the private states at the decision, int8 [J].
     """
 
     parent: np.ndarray
@@ -58,8 +58,8 @@ class PublicTerms(NamedTuple):
     Attributes:
       sequences: Public sequences, for each player int32 [T]; their rounds are not later
         than that of the matrix.
-      matrix: int32 [T], number of the payoff matrix.
-      stake: float64 [T], player 0's utility.
+      matrix: Number of the payoff matrix, int32 [T].
+      stake: Player 0's utility, float64 [T].
       weights: Factors of a player's reach in the computation of the opponent's values,
         for each player T arrays [H of the sequence's round], or None. The player's
         values are not affected.
@@ -79,7 +79,7 @@ class Constants(NamedTuple):
 
     Attributes:
       player: The player, 0 or 1.
-      sequences: int32 [C], public sequences.
+      sequences: Public sequences, int32 [C].
       values: C arrays float64 [H of the sequence's round], the player's utility.
     """
 
@@ -89,7 +89,7 @@ class Constants(NamedTuple):
 
 
 def public_form(
-    betting: Betting, terms: Terms
+    betting: Betting, terms: LeafTerms
 ) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
     """Return both players' public decisions, and terms by last public sequences."""
     size = len(betting)
@@ -149,16 +149,16 @@ def list_payoffs(
         values = terms.stake[t] * entries[k].values
         for p in range(2):
             public = terms.sequences[p][t]
-            signal = entries[k][p]
+            private_state = entries[k][p]
             above = ancestors(
                 parents[p], payoff_matrices[k].round, int(rounds[p][public])
             )
-            signal = above[signal]
+            private_state = above[private_state]
             start, stride = starts[p][public]
-            parts[p].append((start + signal * stride).astype(np.int32))
+            parts[p].append((start + private_state * stride).astype(np.int32))
             weights = terms.weights[p]
             if weights is not None:
-                values = values * weights[t][signal]
+                values = values * weights[t][private_state]
         parts[2].append(values)
     for constant in constants:
         p = constant.player
@@ -178,8 +178,8 @@ def logical_starts(side: PublicSide, parents: Sequence[np.ndarray]) -> np.ndarra
     """Return the numbers of the logical sequences of each public sequence.
 
     Returns:
-      int64 [public sequences, 2], the logical sequence of private state 0, and the step
-      from one private state to the next.
+      The logical sequence of private state 0, and the step from one private state to
+      the next, int64 [public sequences, 2].
     """
     sizes = np.array([len(parent) for parent in parents], np.int64)
     totals = sizes[side.round] * side.num_actions

@@ -31,7 +31,7 @@ _GAMES = 3
 _HAND, _BLOCK = 120, 64
 
 
-class Size(NamedTuple):
+class PlayerSize(NamedTuple):
     """Numbers of a player's infosets and sequences in public-tree form.
 
     Attributes:
@@ -43,15 +43,15 @@ class Size(NamedTuple):
     sequences: int
 
 
-def size_of(signals: PublicTreeGame, player: int) -> Size:
+def size_of(game: PublicTreeGame, player: int) -> PlayerSize:
     """Return the numbers of a player's infosets and sequences in public-tree form."""
-    decisions = signals.public_decisions[player]
-    return Size(int(decisions.first_infoset[-1]), decisions.num_sequences)
+    decisions = game.public_decisions[player]
+    return PlayerSize(int(decisions.first_infoset[-1]), decisions.num_sequences)
 
 
-def game_bytes(signals: PublicTreeGame) -> int:
+def game_bytes(game: PublicTreeGame) -> int:
     """Return the size of the arrays of a public-tree game, with payoff matrices."""
-    parts = signals.betting, signals.parents, signals.payoff_matrices, signals.terms
+    parts = game.betting, game.parents, game.payoff_matrices, game.terms
     return sum(map(_bytes, parts))
 
 
@@ -65,14 +65,14 @@ def _bytes(part: Any) -> int:
     return sum(map(_bytes, part)) if isinstance(part, tuple) else 0
 
 
-def num_kinds(signals: PublicTreeGame) -> int:
+def num_kinds(game: PublicTreeGame) -> int:
     """Return the number of kinds of public decisions of both players.
 
     Decisions are of one kind if they have the same round, the same number of previous
     decisions of the player, and about the same number of actions (rounded up to a power
     of two).
     """
-    betting, count = signals.betting, 0
+    betting, count = game.betting, 0
     by_depth = betting.by_depth()[1:]
     for player in range(2):
         acts = betting.player == player
@@ -105,25 +105,25 @@ def _hand_bytes(matrix: PayoffMatrix, itemsize: int) -> float:
     return float(_HAND * hands + itemsize * (kept if kept <= 2 * KEPT else 0))
 
 
-def peak_bytes(signals: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
+def peak_bytes(game: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
     """Return the peak memory of solving the game by full-width iterations.
 
     Args:
-      signals: The public-tree game.
+      game: The public-tree game.
       dtype: Floating-point type of the computation.
     """
-    sizes = [size_of(signals, player) for player in range(2)]
+    sizes = [size_of(game, player) for player in range(2)]
     infosets = sum(size.infosets for size in sizes)
     sequences = sum(size.sequences for size in sizes)
     state = 4 * sequences * np.dtype(dtype).itemsize
     host = float(_INFOSET * infosets + _SEQUENCE * sequences)
-    host += _GAMES * game_bytes(signals)
+    host += _GAMES * game_bytes(game)
     itemsize = np.dtype(dtype).itemsize
-    host += sum(_hand_bytes(matrix, itemsize) for matrix in signals.payoff_matrices)
+    host += sum(_hand_bytes(matrix, itemsize) for matrix in game.payoff_matrices)
     vectors = 8 * _VECTORS * sequences
-    return _BASE + program_bytes(signals) + host + _STATES * state + vectors
+    return _BASE + compilation_bytes(game) + host + _STATES * state + vectors
 
 
-def program_bytes(signals: PublicTreeGame) -> float:
+def compilation_bytes(game: PublicTreeGame) -> float:
     """Return the memory that the compilation of full-width iterations requires."""
-    return _KIND * num_kinds(signals)
+    return _KIND * num_kinds(game)

@@ -1,11 +1,11 @@
 """Construction of the public-tree game that is declared for an OpenSpiel game.
 
-A game written in Python may have a method `signal_declaration`. Games that OpenSpiel
-bundles do not have such a method. For them there are entry points of the group
-`spiel_cr.public_tree`, named after the game: functions of the loaded game. Both return
-a declaration, which has the fields of `game.PublicTreeGame`, but may use classes that
-do not depend on this package. If the game cannot be declared, they raise ValueError
-with the reason.
+A game written in Python may have a method `public_tree_declaration`. Games that
+OpenSpiel bundles do not have such a method. For them there are entry points of the
+group `spiel_cr.public_tree`, named after the game: functions of the loaded game. Both
+return a declaration, which has the fields of `game.PublicTreeGame`, but may use classes
+that do not depend on this package. If the game cannot be declared, they raise
+ValueError with the reason.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.public_tree.declaration import declaration
 from spiel_cr.games.public_tree.declaration.public_tree_rules import declares
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
-from spiel_cr.games.public_tree.public_nodes import Betting, Terms
+from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
+from spiel_cr.games.public_tree.public_nodes import Betting, LeafTerms
 
 # Group of the entry points that declare bundled games, by name.
 _GROUP = "spiel_cr.public_tree"
@@ -68,8 +68,9 @@ def public_tree_game(
     if bundled is not None:
         return bundled
     raise ValueError(
-        f"{plain}: the game does not declare private states; add a method `signal` to "
-        f"its batched rules (docs/how-to/representations.md), or build the game tree"
+        f"{plain}: the game does not declare private states; add a method "
+        f"`private_state` to its batched rules (docs/how-to/representations.md), or "
+        f"build the game tree"
     )
 
 
@@ -82,7 +83,7 @@ def declared(opened: Opened) -> bool:
 
 def _declarer(game: pyspiel.Game) -> Callable[[Any], Any] | None:
     """Return the method or entry point that declares a game, if there is one."""
-    method = getattr(type(game), "signal_declaration", None)
+    method = getattr(type(game), "public_tree_declaration", None)
     return method or registered(_GROUP, game.get_type().short_name)
 
 
@@ -123,12 +124,12 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
         betting=betting,
         parents=(tuple(first), tuple(second)),
         payoff_matrices=tuple(map(_matrix, declared.payoff_matrices)),
-        terms=Terms(*declared.terms),
+        terms=LeafTerms(*declared.terms),
         reader=declared.reader,
     )
 
 
 def _matrix(declared: Any) -> HandMatrix:
     first, second = declared.hands
-    hands = Hands(*first), Hands(*second)
+    hands = BoardHands(*first), BoardHands(*second)
     return HandMatrix(declared.round, declared.shape, hands, declared.showdown)

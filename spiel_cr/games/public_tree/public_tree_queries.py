@@ -98,8 +98,8 @@ def _states(
 
     Args:
       reader: The reader of the game.
-      deals: int [H, n], chance outcomes for each private state.
-      bets: int [m, k], actions of the players.
+      deals: Chance outcomes for each private state, int [H, n].
+      bets: Actions of the players, int [m, k].
     """
     for moves in bets:
         for deal in deals:

@@ -19,8 +19,8 @@ class Decisions:
     """One player's decision points, in logical numbers.
 
     Attributes:
-      parent: int32 [I], the player's last sequence before each infoset.
-      num_actions: int32 [I], number of actions, at least 1.
+      parent: The player's last sequence before each infoset, int32 [I].
+      num_actions: Number of actions, at least 1, int32 [I].
     """
 
     __repr__ = short_repr
@@ -49,7 +49,7 @@ class Decisions:
         return np.append(np.int32(-1), np.repeat(infosets, self.num_actions))
 
     def levels(self) -> np.ndarray:
-        """Return int32 [I], the number of the player's decisions before infosets."""
+        """Return the number of the player's decisions before infosets, int32 [I]."""
         # Rounds of pointer doubling: `ancestor` is 1, 2, 4, ... infosets above, and
         # `level` counts the infosets on the way; I stands for "above the root".
         root = len(self)
@@ -84,9 +84,9 @@ class Payoffs(NamedTuple):
     """The payoff coupling A as coordinates, each pair of sequences at most once.
 
     Attributes:
-      rows: int32 [nnz], player 0's sequences.
-      columns: int32 [nnz], player 1's sequences.
-      values: float64 [nnz], player 0's utility times chance, summed over terminals.
+      rows: Player 0's sequences, int32 [nnz].
+      columns: Player 1's sequences, int32 [nnz].
+      values: Player 0's utility times chance, summed over terminals, float64 [nnz].
     """
 
     rows: np.ndarray

@@ -53,7 +53,7 @@ def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
 def _free(decisions: Decisions) -> tuple[Decisions, np.ndarray]:
     """Return one player's part of `Free`."""
     is_forced = decisions.num_actions == 1
-    # What stands for each sequence: itself, or what is before a forced move.
+    # Sequence that represents each one: itself, or that before a forced move.
     stands = np.arange(decisions.num_sequences, dtype=np.int32)
     stands[decisions.first_sequence[is_forced]] = decisions.parent[is_forced]
     is_left = stands == np.arange(len(stands))

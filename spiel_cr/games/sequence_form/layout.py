@@ -52,8 +52,8 @@ class PositionMap:
       arrays: Function that returns `sequences` and `infosets`; large public-tree games
         compute them in each call and do not store them.
       size: Length of vectors over positions; more than S if blocks are padded.
-      forced: int32 [k], sequences that share the position of the sequence before them
-        (see `forced.lay_out`); None if each has a separate position.
+      forced: Sequences that share the position of the sequence before them (see
+        `forced.lay_out`), int32 [k]; None if each has a separate position.
     """
 
     arrays: Callable[[], tuple[np.ndarray, np.ndarray]]
@@ -80,7 +80,7 @@ class PositionMap:
         return self.arrays()[1]
 
     def behaviour(self, by_position: np.ndarray) -> np.ndarray:
-        """Return [S], action probabilities by logical sequence.
+        """Return action probabilities by logical sequence, [S].
 
         Args:
           by_position: Action probabilities by position.
@@ -91,7 +91,7 @@ class PositionMap:
         return played
 
     def by_position(self, values: np.ndarray, padding: float = 0.0) -> np.ndarray:
-        """Return [size], values of sequences [S] by position.
+        """Return values of sequences [S] by position, [size].
 
         If sequences share a position, the value of the first one is used.
         """
@@ -158,7 +158,7 @@ class PaddedShape(NamedTuple):
 
     Attributes:
       levels: Numbers of actions of each level's infosets, int [n], descending.
-      rows: int [r], numbers of payoffs of the sequences that have any, descending.
+      rows: Numbers of payoffs of the sequences that have any, descending, int [r].
     """
 
     levels: tuple[np.ndarray, ...]
@@ -318,7 +318,7 @@ def place(
 
     Args:
       decisions: The player's decision points.
-      below: float64 [S], the sum of absolute payoffs of each sequence; modified in
+      below: The sum of absolute payoffs of each sequence, float64 [S]; modified in
         place.
       capacity: Numbers of actions to which the infosets of each level are padded, or
         one array for all levels of a deep tree. If None, those of the levels.
@@ -395,13 +395,13 @@ def _couple(
     Args:
       levels: Levels from `place`.
       layout: Positions from `place`.
-      sequences: int32 [nnz], positions of the player's sequences in the coupling.
-      other: int32 [nnz], positions of the opponent's sequences.
-      values: float64 [nnz], the player's utility times chance.
-      capacity: int [r], numbers of payoffs to which the sequences are padded.
+      sequences: Positions of the player's sequences in the coupling, int32 [nnz].
+      other: Positions of the opponent's sequences, int32 [nnz].
+      values: The player's utility times chance, float64 [nnz].
+      capacity: Numbers of payoffs to which the sequences are padded, int [r].
     """
     order = order_pairs(sequences, other)
-    # What positions without payoffs read comes last: a payoff of zero.
+    # The last entry is a payoff of zero, for positions without payoffs.
     other = np.append(other[order].astype(np.int32), np.int32(0))
     values = np.append(values[order], 0.0)
     lengths = np.bincount(sequences, minlength=layout.size)
@@ -442,7 +442,7 @@ def sizes_of(
 
 
 def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
-    """Return float64 [I], the sum of absolute payoffs below each infoset.
+    """Return the sum of absolute payoffs below each infoset, float64 [I].
 
     This is an upper bound of counterfactual values, and of rounding errors in units of
     the last place.
@@ -455,7 +455,7 @@ def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
 
 
 def _tolerance(legal: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return float64 [A, n], the size of negligible regrets; infinite at padding."""
+    """Return the size of negligible regrets, float64 [A, n]; infinite at padding."""
     tolerance = np.full(legal.shape, np.inf)
     tolerance[:, : len(scale)] = _ROUNDING * scale
     return np.where(legal, tolerance, np.inf)

@@ -66,7 +66,7 @@ def kept(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> np.nd
 
 
 def infosets(form: layout.SequenceForm, player: int) -> np.ndarray:
-    """Return bool [I], whether each infoset of a player is locked."""
+    """Return whether each infoset of a player is locked, bool [I]."""
     decisions, rows = form.decisions[player], form.locks[player]
     if rows is None:
         return np.zeros(len(decisions), bool)

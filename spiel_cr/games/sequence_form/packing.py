@@ -14,11 +14,11 @@ def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return the largest first, second, third, ... size over all owners.
 
     Args:
-      owner: int [n], owner of each size.
-      sizes: int [n], in any order.
+      owner: Owner of each size, int [n].
+      sizes: Sizes in any order, int [n].
 
     Returns:
-      int64 [m], descending; m is the largest number of sizes of one owner.
+      The sizes, descending, int64 [m]; m is the largest number of sizes of one owner.
     """
     order = np.lexsort((-sizes, owner))
     owner, sizes = owner[order], sizes[order]
@@ -38,7 +38,8 @@ def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     neither padding nor sums.
 
     Args:
-      lengths: int [n], descending; rows of length zero are in no group.
+      lengths: Length of each row, descending, int [n]. Rows of length zero are in no
+        group.
       overhead: Cost of one more group, in padded elements.
 
     Returns:

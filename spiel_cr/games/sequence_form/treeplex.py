@@ -25,7 +25,7 @@ from spiel_cr.common.jax_utils import unfused
 # additions, but reduces the major axis of a dense array one strided element at a time.
 _UNROLLED_ROWS = 16
 
-# Arrays of so many numbers leave the processor's cache.
+# Number of array entries above which an array does not fit in the processor's cache.
 LONG = 1 << 19
 
 # One array [A, n] for each block of each level.
@@ -42,7 +42,7 @@ class Slices:
     slices have one element, so this is an array of indices.
 
     Attributes:
-      starts: int32 [k], first element of each slice.
+      starts: First element of each slice, int32 [k].
       width: Number of elements per slice.
       offset: Remainder of all starts modulo `width`; -1 if they differ, or if it is
         unknown.
@@ -194,7 +194,7 @@ class Coupling(Protocol):
     """Rows of the payoff coupling, which map the opponent's reach to leaf values."""
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
-        """Return float [r], leaf values from the opponent's reach by position."""
+        """Return leaf values from the opponent's reach by position, float [r]."""
 
     def largest(self) -> float:
         """Return the largest absolute payoff; arrays must be numpy arrays."""
@@ -204,19 +204,19 @@ class Coupling(Protocol):
 
     @property
     def num_payoffs(self) -> int:
-        """Number of multiplications of an evaluation."""
+        """Number of multiplications that one call of `leaf_values` performs."""
 
     @property
     def written_out_rows(self) -> int:
-        """Number of rows of arrays that are separate operations of an evaluation."""
+        """Number of array rows that `leaf_values` compiles to separate operations."""
 
 
 class RowGroup(NamedTuple):
     """Rows of the payoff coupling with similar numbers of entries, padded.
 
     Attributes:
-      columns: int32 [w, r], positions of the opponent's sequences.
-      values: float [w, r], the player's utility times chance; 0 at padding.
+      columns: Positions of the opponent's sequences, int32 [w, r].
+      values: The player's utility times chance, float [w, r]; 0 at padding.
     """
 
     columns: jax.Array
@@ -257,9 +257,9 @@ class Treeplex(NamedTuple):
     Attributes:
       levels: Levels from top to bottom.
       coupling: Rows with at least one entry, in groups.
-      root_source: int32 [k], positions in the result of `leaf_values` that add up to
-        the value of the empty sequence.
-      zeros: float [Z], zeros at the end of leaf values, for sequences without payoffs;
+      root_source: Positions in the result of `leaf_values` that add up to the value of
+        the empty sequence, int32 [k].
+      zeros: Zeros at the end of leaf values, for sequences without payoffs, float [Z];
         as many as the widest slice has elements.
       ancestors: Ancestors of the infosets of a deep tree; otherwise empty. A deep tree
         has a single level of all infosets, and `Level.parent` counts all positions.
@@ -294,11 +294,11 @@ def leaf_values(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
 
     Args:
       tree: The player's treeplex.
-      other_reach: float [S'], the opponent's reach by position.
+      other_reach: The opponent's reach by position, float [S'].
 
     Returns:
-      float [R + Z], values of the rows that have payoffs, in the order of
-      `Level.source`, followed by zeros.
+      Values of the rows that have payoffs, in the order of `Level.source`, followed by
+      zeros, float [R + Z].
     """
     parts = [group.leaf_values(other_reach) for group in tree.coupling]
     return join([*parts, tree.zeros], wide=tree.zeros.size > 1)
@@ -312,7 +312,7 @@ def root_value(tree: Treeplex, leaves: jax.Array) -> jax.Array:
 
 
 def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
-    """Return float [m], the leaf values of a level's sequences, from `leaf_values`."""
+    """Return the leaf values of a level's sequences, from `leaf_values`, float [m]."""
     values = take(level.source, leaves)
     for into, source in level.more:
         values = into.add_to(values, source.take(leaves))
@@ -325,10 +325,10 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
     Args:
       tree: The player's treeplex.
       strategy: Behaviour strategy, one [A, n] per block.
-      root: float [1], reach of the empty sequence; None: 1.
+      root: Reach of the empty sequence, float [1]; None: 1.
 
     Returns:
-      float [S], the player's reach of every position; 1 at the empty sequence by
+      The player's reach of every position, float [S]; 1 at the empty sequence by
       default.
     """
     # numpy arrays stay numpy arrays: initial states need no compiled program.
@@ -341,22 +341,24 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
         into = _steps(tree, blocks, above_root=1)
         for ancestor in tree.ancestors:
             into = into * ancestor.take(into)
-        parts.append(_played(level, blocks, root * into[:-1]))
+        parts.append(_level_reach(level, blocks, root * into[:-1]))
         return namespace.concat(parts)
     for level, blocks in zip(tree.levels, strategy, strict=True):
         into = take(level.parent, parts[-1])
-        parts.append(_played(level, blocks, into))
+        parts.append(_level_reach(level, blocks, into))
     wide = namespace is jnp and any(is_wide(level.source) for level in tree.levels)
     return join(parts, wide=True) if wide else namespace.concat(parts)
 
 
-def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.Array:
-    """Return float [m], the player's reach of a level's sequences.
+def _level_reach(
+    level: Level, blocks: Sequence[jax.Array], into: jax.Array
+) -> jax.Array:
+    """Return the player's reach of a level's sequences, float [m].
 
     Args:
       level: The level.
       blocks: Its strategies [A, n].
-      into: float [n], the player's reach of its infosets.
+      into: The player's reach of its infosets, float [n].
     """
     namespace = into.__array_namespace__()
     wide = namespace is jnp and is_wide(level.source)
@@ -372,7 +374,7 @@ def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.A
 def _steps(
     tree: Treeplex, blocks: Sequence[jax.Array], *, above_root: float
 ) -> jax.Array:
-    """Return float [n + 1], the probability of the player's action before each infoset.
+    """Return the probability of the player's action before each infoset, float [n + 1].
 
     Args:
       tree: A deep tree.
@@ -468,7 +470,7 @@ def values_below(
       level: The level.
       leaves: Leaf values from `leaf_values`.
       child: The level below; None at the last one.
-      child_values: float [n of child], values of its infosets.
+      child_values: Values of its infosets, float [n of child].
 
     Returns:
       One float [A, n] for each block of the level; 0 at padding.
@@ -482,9 +484,9 @@ def with_children(
     """Add values of infosets to those of their parent sequences.
 
     Args:
-      values: float [m], values of a level's sequences.
+      values: Values of a level's sequences, float [m].
       child: The level below; None at the last one.
-      child_values: float [n of child], values of its infosets.
+      child_values: Values of its infosets, float [n of child].
     """
     if child is not None and child_values is not None:
         begin = 0

@@ -14,17 +14,17 @@ import numpy as np
 from spiel_cr.games.histories import TERMINAL
 
 
-class Bets(Protocol):
+class BetNodes(Protocol):
     """Nodes of the tree of bets, P of them; children are in ascending order of actions.
 
     Attributes:
-      player: int8 [P], the acting player, 0 or 1, or TERMINAL.
-      parent: int32 [P], an earlier node; -1 at the root, which is the first.
-      action: int32 [P], action of the game that leads to the node; -1 at the root.
-      round: int8 [P], from 0.
-      stake: float64 [P], at terminal nodes player 0's utility if it wins, or if a
-        player has folded.
-      showdown: bool [P], whether the hands are compared.
+      player: The acting player, 0 or 1, or TERMINAL, int8 [P].
+      parent: An earlier node, int32 [P]; -1 at the root, which is the first.
+      action: Action of the game that leads to the node, int32 [P]; -1 at the root.
+      round: Round of the node, from 0, int8 [P].
+      stake: Player 0's utility at terminal nodes if it wins, or if a player has folded,
+        float64 [P].
+      showdown: Whether the hands are compared, bool [P].
     """
 
     player: np.ndarray
@@ -42,10 +42,11 @@ class BoardRules(Protocol):
       bets: All nodes of the tree of bets.
       counts: Number of buckets of each round, or an upper bound.
       sizes: Number of board cards in each round.
-      held: float32 [H, cards], 1 if a hand has a card; each hand has one or two.
+      held: Matrix with 1 if a hand has a card, otherwise 0, float32 [H, cards]; each
+        hand has one or two cards.
     """
 
-    bets: Bets
+    bets: BetNodes
     counts: tuple[int, ...]
     sizes: tuple[int, ...]
     held: np.ndarray
@@ -78,7 +79,7 @@ class Group(NamedTuple):
 
     Attributes:
       player, round: Common values of all decisions.
-      nodes: int64 [n], nodes of the decisions.
+      nodes: Nodes of the decisions, int64 [n].
       below: Slice of the A n places of the nodes after them.
       table: Slice of their A n B entries in a table of B buckets.
       shape: The tuple (A, n, B).
@@ -98,10 +99,10 @@ class BetTree:
     Attributes:
       bets: Nodes of the tree.
       groups: Groups of all decisions, from the root down.
-      place: int64 [P], place of each node; 0 for the root.
-      own: int64 [2, P], the place after each player's last action before a node.
-      folds, shown: int64, terminal nodes after a fold, and with a showdown.
-      children: int64, children of each node, by actions.
+      place: Place of each node, int64 [P]; 0 for the root.
+      own: The place after each player's last action before a node, int64 [2, P].
+      folds, shown: Terminal nodes after a fold, and with a showdown, int64.
+      children: Children of each node, by actions, int64.
     """
 
     def __init__(self, rules: BoardRules) -> None:
@@ -150,9 +151,10 @@ class BetTree:
 
         Args:
           player: Player whose values are computed.
-          reach: float32 [P, h], the other player's reach, by place.
+          reach: The other player's reach, by place, float32 [P, h].
           held, beats: Cards and results of the h hands; see `BoardRules`.
-          value: float32 [P, h], written at the places of terminal nodes.
+          value: Values by place, of which those of terminal nodes are overwritten,
+            float32 [P, h].
         """
         other, stake = self.own[1 - player], self.bets.stake[:, None].astype(np.float32)
         value[self.place[self.shown]] = (

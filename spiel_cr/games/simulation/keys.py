@@ -26,7 +26,7 @@ def of_rows(rows: np.ndarray, player: int) -> np.ndarray:
     """Return the keys of information that is given as rows of integers.
 
     Args:
-      rows: int64 [n, k], information of the player; equal rows are the same
+      rows: Information of the player, int64 [n, k]; equal rows are the same
         information.
       player: The player, 0 or 1.
 
@@ -67,7 +67,7 @@ def of_bytes(texts: Iterable[bytes], player: int) -> np.ndarray:
 
 
 def _mix(numbers: np.ndarray, half: int) -> np.ndarray:
-    """Return uint64 [n], a permutation in which each bit affects all bits."""
+    """Return a permutation in which each bit affects all bits, uint64 [n]."""
     first, second, third = _SHIFTS[half]
     numbers = (numbers ^ numbers >> first) * _MULTIPLY[half][0]
     numbers = (numbers ^ numbers >> second) * _MULTIPLY[half][1]

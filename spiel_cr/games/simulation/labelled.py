@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import arrays
-from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
+from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories
 from spiel_cr.games.simulation.simulator import Listing
 
 
@@ -19,18 +19,18 @@ class Nodes(NamedTuple):
 
     Attributes:
       states: [n, ...], states of the game: objects, or rows of the batched rules.
-      action: int32 [n], the action that leads to the history; -1 at the root.
-      player: int8 [n], the acting player.
-      label: int32 [n], number of the acting player's information, equal exactly if the
-        information is equal; it does not change during the life of the simulator. -1 if
+      action: The action that leads to the history, int32 [n]; -1 at the root.
+      player: The acting player, int8 [n].
+      label: Number of the acting player's information, equal exactly if the information
+        is equal, int32 [n]; it does not change during the life of the simulator. -1 if
         no player acts.
-      observation: int32 [n], the same for the player who does not act; -1 also if the
+      observation: The same for the player who does not act, int32 [n]; -1 also if the
         game does not provide it.
-      factor: float64 [n], probability of the chance outcome that leads to the history,
-        otherwise 1.
-      utility: float64 [n], player 0's utility at terminal histories, otherwise 0.
-      num_actions: int32 [n], number of legal actions, or of outcomes of positive
-        probability; 0 at terminal histories.
+      factor: Probability of the chance outcome that leads to the history, otherwise 1,
+        float64 [n].
+      utility: Player 0's utility at terminal histories, otherwise 0, float64 [n].
+      num_actions: Number of legal actions, or of outcomes of positive probability,
+        int32 [n]; 0 at terminal histories.
     """
 
     states: np.ndarray
@@ -53,13 +53,13 @@ class Labels(dict[Hashable, int]):
     def __missing__(self, key: Hashable) -> int:
         return self.setdefault(key, len(self))
 
-    def forget(self, count: int) -> None:
+    def truncate(self, count: int) -> None:
         """Remove all labels except the first `count`."""
         while len(self) > count:
             self.popitem()
 
     def of_rows(self, keys: np.ndarray) -> np.ndarray:
-        """Return int32 [n], labels of rows [n] or [n, k], or of strings [n]."""
+        """Return labels of rows [n] or [n, k], or of strings [n], int32 [n]."""
         if keys.dtype == object:
             return np.array([self[text] for text in keys.tolist()], np.int32)
         ranks = arrays.ranks([keys])
@@ -118,7 +118,7 @@ class LabelledSimulator:
 
         Args:
           states: [n, ...], states of the histories.
-          player: int8 [n], acting players.
+          player: Acting players, int8 [n].
 
         Returns:
           The children, and int64, the index of the parent of each, ascending.
@@ -131,7 +131,7 @@ class LabelledSimulator:
         """Return information-state strings of a player at some histories."""
         return self.source.strings(states, player)
 
-    def _nodes(self, states: np.ndarray, visit: Visit) -> Nodes:
+    def _nodes(self, states: np.ndarray, visit: VisitedHistories) -> Nodes:
         count, player = len(states), visit.player
         label, observation = np.full((2, count), -1, np.int32)
         for p in range(2):

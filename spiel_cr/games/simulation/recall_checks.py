@@ -43,7 +43,7 @@ def check_source(source: Simulator, *, exact: bool) -> None:
     rows = rows[np.lexsort(rows.T[_KEY])]
     above, below = rows[:-1], rows[1:]
     same = (above[:, _KEY] == below[:, _KEY]).all(axis=1)
-    check_promises(
+    check_recall(
         source,
         same_actions=~same | (above[:, -1] == below[:, -1]),
         same_sequence=not exact
@@ -78,16 +78,16 @@ def _noted(
     return noted
 
 
-def check_promises(
+def check_recall(
     source: Simulator, *, same_actions: np.ndarray, same_sequence: np.ndarray | bool
 ) -> None:
-    """Raise an error for games whose information states are not of perfect recall.
+    """Raise an error if information states contradict perfect recall.
 
     Args:
       source: Simulator of the game.
-      same_actions: bool, whether an information state has as many legal actions as
-        before.
-      same_sequence: bool, whether it follows the same action of the player as before;
+      same_actions: Whether an information state has as many legal actions as when it
+        was first visited, bool [n].
+      same_sequence: Whether it follows the same action of the player as before, bool;
         True for sampled averages, because these do not need the player's history.
 
     Raises:

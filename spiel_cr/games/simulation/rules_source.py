@@ -8,7 +8,7 @@ import pyspiel
 from spiel_cr.common.draws import choose
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import batched_rules
-from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
+from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.simulator import Positions
 
@@ -88,24 +88,24 @@ class RulesSource:
         return self.keys_of(rows, player)[0]
 
     def keys_of(self, rows: np.ndarray, player: int) -> np.ndarray:
-        """Return uint64 [n, 2], keys of a player's information at some states."""
+        """Return keys of a player's information at some states, uint64 [n, 2]."""
         information = self.rules.information_state(rows, player)
         return keys.of_rows(information.reshape(len(rows), -1), player)
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial state; see `Listing`."""
         visits = batched_rules.visits(self.game, self.rules, observations=observations)
         return self.rules.new_initial_states(), next(visits)
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
-    ) -> tuple[np.ndarray, Visit]:
+    ) -> tuple[np.ndarray, VisitedHistories]:
         """Return the children of histories; see `Listing`."""
         return batched_rules.below(
             self.game, self.rules, states, player, observations=observations
         )
 
-    def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
+    def num_actions(self, states: np.ndarray, visit: VisitedHistories) -> np.ndarray:
         """Return numbers of legal actions or outcomes; see `Listing`."""
         counts = np.zeros(len(states), np.int32)
         goes_on = np.flatnonzero(visit.player != TERMINAL)
@@ -203,7 +203,7 @@ class RulesSource:
         return rows, player
 
     def _draw(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """Return int64 [n], random chance outcomes by their probabilities."""
+        """Return random chance outcomes by their probabilities, int64 [n]."""
         return choose(
             self._checked.chance_probabilities(rows), random.random(len(rows))
         )

@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
+from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories
 
 
 class Positions(NamedTuple):
@@ -22,11 +22,11 @@ class Positions(NamedTuple):
 
     Attributes:
       states: Opaque states; `states[index]` with int64 [m] returns m of them.
-      player: int8 [n], the acting player, 0 or 1, or `TERMINAL`; never chance.
-      key: uint64 [n, 2], key of the acting player's information (see `keys.py`);
+      player: The acting player, 0 or 1, or `TERMINAL`, int8 [n]; never chance.
+      key: Key of the acting player's information (see `keys.py`), uint64 [n, 2];
         undefined at terminal states.
-      num_actions: int32 [n], number of legal actions; 0 at terminal states.
-      utility: float64 [n], player 0's utility at terminal states, otherwise 0.
+      num_actions: Number of legal actions, int32 [n]; 0 at terminal states.
+      utility: Player 0's utility at terminal states, otherwise 0, float64 [n].
     """
 
     states: Any
@@ -67,8 +67,8 @@ class Simulator(Protocol):
         Args:
           states: States of m decisions, indexed from `Positions.states`; they are not
             modified, and may repeat.
-          action: int64 [m], index of each action among the legal ones in ascending
-            order.
+          action: Index of each action among the legal ones in ascending order, int64
+            [m].
           random: Random generator for chance.
 
         Returns:
@@ -76,7 +76,7 @@ class Simulator(Protocol):
         """
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """Return uint64 [2], the key of the acting player's information at a state.
+        """Return the key of the acting player's information at a state, uint64 [2].
 
         Args:
           state: Decision of the game.
@@ -100,25 +100,25 @@ class Listing(Protocol):
     def rules(self) -> BatchedRules | pyspiel.Game:
         """Owner of the states: the game's batched rules, or the game."""
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial history, in the form of `below`."""
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
-    ) -> tuple[np.ndarray, Visit]:
+    ) -> tuple[np.ndarray, VisitedHistories]:
         """Return the children of non-terminal histories, in the order of actions.
 
         Args:
           states: [n, ...], states of the histories.
-          player: int8 [n], acting players.
+          player: Acting players, int8 [n].
           observations: Whether to include observations of the player who does not act.
 
         Returns:
           The children, siblings together, and their properties; `parent` is ascending.
         """
 
-    def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
-        """Return int32 [n], numbers of legal actions or outcomes; 0 at the end.
+    def num_actions(self, states: np.ndarray, visit: VisitedHistories) -> np.ndarray:
+        """Return numbers of legal actions or outcomes, int32 [n]; 0 at the end.
 
         Raises:
           InvalidGameError: If a history that is not terminal has none.
@@ -138,11 +138,11 @@ class FixedPlayer(Protocol):
 
         Args:
           positions: Positions of the simulator.
-          places: int64 [m], indices of decisions, all of one player.
+          places: Indices of decisions, all of one player, int64 [m].
           random: Random generator.
 
         Returns:
-          int64 [m], indices among the legal actions in ascending order.
+          Indices among the legal actions in ascending order, int64 [m].
         """
 
 
@@ -163,7 +163,7 @@ def play(
         stop all matches.
 
     Returns:
-      float64 [count], player 0's utility; 0 in matches that were stopped.
+      Player 0's utility, float64 [count]; 0 in matches that were stopped.
     """
     positions = simulator.start(count, random)
     match, utility = np.arange(count), np.zeros(count)

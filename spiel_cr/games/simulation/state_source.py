@@ -12,7 +12,7 @@ import pyspiel
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.batched_rules import Visit
+from spiel_cr.games.opening.batched_rules import VisitedHistories
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.simulator import Positions
 
@@ -45,7 +45,7 @@ class Decision(NamedTuple):
 
 
 def key_of(state: pyspiel.State) -> np.ndarray:
-    """Return uint64 [2], the key of the acting player's information state."""
+    """Return the key of the acting player's information state, uint64 [2]."""
     player = state.current_player()
     return keys.of_bytes([_information(state, player)], player)[0]
 
@@ -87,14 +87,14 @@ class StateSource:
         """The game, to which the states belong."""
         return self.game
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, VisitedHistories]:
         """Return the initial state; see `Listing`."""
         state = self.game.new_initial_state()
         return _visited([state], [-1], [1.0], np.full(1, -1), observations)
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
-    ) -> tuple[np.ndarray, Visit]:
+    ) -> tuple[np.ndarray, VisitedHistories]:
         """Return the children of histories; see `Listing`."""
         children: list[pyspiel.State] = []
         actions: list[int] = []
@@ -117,7 +117,7 @@ class StateSource:
         parent = np.repeat(np.arange(len(states)), counts)
         return _visited(children, actions, probabilities, parent, observations)
 
-    def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
+    def num_actions(self, states: np.ndarray, visit: VisitedHistories) -> np.ndarray:
         """Return numbers of legal actions or outcomes; see `Listing`."""
         counts = np.zeros(len(states), np.int32)
         for place, acts in enumerate(visit.player.tolist()):
@@ -138,7 +138,7 @@ class StateSource:
 
 
 def draws(game: pyspiel.Game, count: int, random: np.random.Generator) -> np.ndarray:
-    """Return uint64 [count], a seed of chance per history; zeros without chance.
+    """Return a seed of chance per history, uint64 [count]; zeros without chance.
 
     All seeds are drawn here, so that results do not depend on the number of workers.
 
@@ -159,7 +159,7 @@ def first(
 
     Args:
       game: Sequential game.
-      drawn: uint64 [n], seeds; see `draws`.
+      drawn: Seeds, uint64 [n]; see `draws`.
     """
     root = game.new_initial_state()
     return _settled([root.clone() for _ in range(len(drawn))], drawn)
@@ -172,8 +172,8 @@ def after(
 
     Args:
       before: The m decisions before the actions.
-      action: int64 [m], indices among their actions.
-      drawn: uint64 [m], seeds; see `draws`.
+      action: Indices among their actions, int64 [m].
+      drawn: Seeds, uint64 [m]; see `draws`.
 
     Returns:
       m decisions, None where the game is over, and `FACTS` [m].
@@ -284,7 +284,7 @@ def _visited(
     probabilities: list[float],
     parent: np.ndarray,
     observations: bool,
-) -> tuple[np.ndarray, Visit]:
+) -> tuple[np.ndarray, VisitedHistories]:
     """Return states as an array of objects, and their properties.
 
     Information consists of strings, in arrays of objects.
@@ -305,7 +305,7 @@ def _visited(
             seen = [_texts(rows[player == 1 - acts], acts) for acts in range(2)]
         except pyspiel.SpielError:  # the game has no observations
             pass
-    visit = Visit(
+    visit = VisitedHistories(
         depth=0,
         parent=parent,
         action=np.array(actions),

@@ -24,7 +24,7 @@ from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.simulation.state_source import FACTS, Decision
 
 
-class _Level:
+class _StoredLevel:
     """Decisions that workers store under one number, until this object is deleted."""
 
     def __init__(self, number: int, dropped: list[int]) -> None:
@@ -41,13 +41,15 @@ class HeldStates:
     The workers delete the states after the last reference to these locations.
     """
 
-    def __init__(self, level: _Level, worker: np.ndarray, place: np.ndarray) -> None:
+    def __init__(
+        self, level: _StoredLevel, worker: np.ndarray, place: np.ndarray
+    ) -> None:
         """Store the locations.
 
         Args:
           level: Level of all states.
-          worker: int64 [n], worker of each state.
-          place: int64 [n], index within the worker's part of the level.
+          worker: Worker of each state, int64 [n].
+          place: Index within the worker's part of the level, int64 [n].
         """
         self.level, self.worker, self.place = level, worker, place
 
@@ -99,7 +101,7 @@ class Workers:
         setup = str(self.game), sorted({kind.__module__ for kind in kinds})
         try:
             for _ in range(count):
-                self._workers.append(processes.start(_Steps, setup))
+                self._workers.append(processes.start(_WorkerFunction, setup))
                 self._workers[-1].send(None)
             for worker in self._workers:
                 worker.receive()
@@ -143,12 +145,12 @@ class Workers:
 
         Args:
           level: Number of the previous level; -1: histories begin.
-          worker: int64 [m], worker of each state.
-          place: int64 [m], index in the worker's part of the previous level.
-          action: int64 [m], indices among the legal actions.
-          drawn: uint64 [m], seeds of chance.
+          worker: Worker of each state, int64 [m].
+          place: Index in the worker's part of the previous level, int64 [m].
+          action: Indices among the legal actions, int64 [m].
+          drawn: Seeds of chance, uint64 [m].
         """
-        new = _Level(next(self._numbers), self._dropped)
+        new = _StoredLevel(next(self._numbers), self._dropped)
         # One at a time: levels may be dropped meanwhile.
         dropped = [self._dropped.pop() for _ in range(len(self._dropped))]
         parts = [np.flatnonzero(worker == n) for n in range(len(self._workers))]
@@ -164,7 +166,7 @@ class Workers:
         return state_source.as_positions(held, facts)
 
 
-class _Steps:
+class _WorkerFunction:
     """Function object of a worker, which computes levels and stores states."""
 
     def __init__(self, game: str, modules: Sequence[str]) -> None:

@@ -4,8 +4,8 @@ from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.histories import Histories
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.games.tree.compiler import as_tree, build_tree
 from spiel_cr.games.tree.tree import GameTree, Infosets
+from spiel_cr.games.tree.tree_builder import as_tree, build_tree
 
 __all__ = [
     "GameTree",

@@ -14,7 +14,7 @@ from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.messages import one_line
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 
 # Number of states whose tensors are compared, because OpenSpiel makes slow lists.
 _TENSORS = 100
@@ -91,7 +91,8 @@ def _compare(game: pyspiel.Game, name: str, actual: Any, expected: Any) -> None:
         )
     if not same:
         raise ValueError(
-            f"{one_line(game)}: {name} by the batched rules is not that of its states"
+            f"{one_line(game)}: {name} of the tree built by the batched rules differs "
+            f"from that built by states; correct the rules or the states"
         )
 
 
@@ -117,8 +118,8 @@ def check_rollouts(
     game, rules = opened.game, opened.rules
     if rules is None:
         raise ValueError(
-            f"{one_line(game)} is not vectorised; give its class a method "
-            f"`batched_rules`"
+            f"{one_line(game)}: the game has no batched rules; give its class a method "
+            f"`batched_rules` (docs/how-to/batched-rules.md)"
         )
     comparison = _Comparison(game, rules)
     rows = np.repeat(rules.new_initial_states(), rollouts, axis=0)
@@ -224,18 +225,18 @@ class _Comparison:
         actual, wanted = make(rows, player), np.array(tensors, np.float32)
         if actual.dtype not in (bool, np.float32) or actual.shape != wanted.shape:
             raise ValueError(
-                f"{self._game}: information_state_tensor of the batched rules gives "
-                f"{actual.dtype} {list(actual.shape)}, where float32 or bool "
-                f"{list(wanted.shape)} is right"
+                f"{self._game}: information_state_tensor of the batched rules returns "
+                f"{actual.dtype} {list(actual.shape)}; it must return float32 or bool "
+                f"{list(wanted.shape)}"
             )
         wrong = np.argwhere(actual != wanted)
         if len(wrong):
             row, place = wrong[0].tolist()
             raise ValueError(
                 f"{self._game}: after actions {states[row].history()} "
-                f"information_state_tensor of the batched rules gives "
-                f"{float(actual[row, place])} at place {place}, where "
-                f"{wanted[row, place]} is right"
+                f"information_state_tensor of the batched rules has "
+                f"{float(actual[row, place])} at index {place}, but the state has "
+                f"{wanted[row, place]}; correct one of them"
             )
 
     def _same(
@@ -246,5 +247,6 @@ class _Comparison:
             if answer != wanted:
                 raise ValueError(
                     f"{self._game}: after actions {state.history()} {method} of the "
-                    f"batched rules gives {answer}, where {wanted} is right"
+                    f"batched rules returns {answer}, but that of the state {wanted}; "
+                    f"correct one of them"
                 )

@@ -8,7 +8,7 @@ import pyspiel
 from spiel_cr.common.arrays import ranks, smallest_dtype
 from spiel_cr.common.errors import too_many_histories
 from spiel_cr.games.histories import Histories
-from spiel_cr.games.opening.batched_rules import BatchedRules, Visit, visits
+from spiel_cr.games.opening.batched_rules import BatchedRules, VisitedHistories, visits
 from spiel_cr.games.tree.tree import MAX_HISTORIES
 
 
@@ -57,7 +57,7 @@ class _Kept:
         self._others: tuple[list[np.ndarray], ...] = ([], [])
         self._dropped = [np.zeros(0, np.int64)]
 
-    def add(self, visit: Visit) -> None:
+    def add(self, visit: VisitedHistories) -> None:
         """Add the next histories."""
         if visit.depth == len(self.sizes):
             self.sizes.append(0)
@@ -102,7 +102,7 @@ class _Kept:
 
 
 def _ones(count: int) -> np.ndarray:
-    """Return float64 [count], a view of a single 1."""
+    """Return a view of a single 1, float64 [count]."""
     return np.broadcast_to(1.0, count)
 
 
@@ -116,7 +116,7 @@ def _join(blocks: list[np.ndarray]) -> np.ndarray:
 def _labels(
     player: np.ndarray, keys: tuple[list[np.ndarray], ...], actors: tuple[int, int]
 ) -> np.ndarray:
-    """Return int32 [N], numbers of players' information where `actors[player]` acts."""
+    """Return numbers of players' information where `actors[player]` acts, int32 [N]."""
     labels = np.full(len(player), -1, np.int32)
     for player_keys, actor in zip(keys, actors, strict=True):
         if player_keys:

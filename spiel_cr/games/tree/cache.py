@@ -102,7 +102,7 @@ def identify(
         "batched_rules": rules is not None,
         "versions": {package: versions[package] for package in _PACKAGES},
         "sources": _hash_files(files),
-        "compiler": _hash_files(
+        "builder": _hash_files(
             str(file) for name in _COMPILER for file in (_SOURCES / name).glob("*.py")
         ),
     }

@@ -51,10 +51,10 @@ class Strings(Sequence[str]):
         return result
 
     @classmethod
-    def of_utf8(cls, text: np.ndarray, ends: np.ndarray) -> "Strings":
+    def of_utf8(cls, text: np.ndarray, stops: np.ndarray) -> "Strings":
         """Return the strings of a result of `utf8`."""
-        result = cls(len(ends), _nothing, tuple)
-        result._text, result._ends = text.tobytes(), ends
+        result = cls(len(stops), _nothing, tuple)
+        result._text, result._ends = text.tobytes(), stops
         return result
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -127,7 +127,7 @@ def lazy_strings(
       game: Game whose states provide the strings if the batched rules do not.
       rules: Batched rules.
       histories: All histories.
-      first: int32 [I], first history of each of the player's infosets.
+      first: First history of each of the player's infosets, int32 [I].
       player: Player whose strings they are, 0 or 1.
     """
 

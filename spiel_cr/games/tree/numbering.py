@@ -63,9 +63,9 @@ class _Numbering:
     Attributes:
       walked: All histories as a walk returns them.
       game: OpenSpiel game, for messages.
-      begin: int32 [N + 1], the children of history h are `begin[h]:begin[h + 1]`.
-      preorder: int32 [N], position of each history in a depth-first walk.
-      infoset: int32 [N], infosets as in `Histories`.
+      begin: The children of history h are `begin[h]:begin[h + 1]`, int32 [N + 1].
+      preorder: Position of each history in a depth-first walk, int32 [N].
+      infoset: Infosets as in `Histories`, int32 [N].
     """
 
     walked: Histories
@@ -118,7 +118,7 @@ class _Numbering:
         levels = range(len(level_start) - 2)
 
         def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
-            """Sizes of the subtrees to the left in a level; where families begin."""
+            """Return subtree sizes to the left in a level; and starts of families."""
             low, high, end = level_start[level : level + 3].tolist()
             left = np.zeros(end - high + 1, np.int32)
             np.cumsum(size[high:end], out=left[1:], dtype=np.int32)
@@ -161,7 +161,7 @@ class _Numbering:
         return infosets, order
 
     def _num_decisions(self, player: int) -> np.ndarray:
-        """Return int32 [N], the player's decisions before each history."""
+        """Return the player's decisions before each history, int32 [N]."""
         walked, begin = self.walked, self.begin
         count = np.zeros(len(walked), np.int32)
         for level in range(len(walked.level_start) - 2):
@@ -171,7 +171,7 @@ class _Numbering:
         return count
 
     def _sequences(self, infosets: tuple[Infosets, Infosets]) -> np.ndarray:
-        """Return int32 [2, N], each player's last sequence at every history."""
+        """Return each player's last sequence at every history, int32 [2, N]."""
         walked, begin = self.walked, self.begin
         sequence = np.zeros((2, len(walked)), np.int32)
         first = [
@@ -250,7 +250,7 @@ class _Numbering:
 
 
 def _earliest(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return int32 [labels], the smallest place of each label."""
+    """Return the smallest place of each label, int32 [labels]."""
     first = np.full(int(labels.max(initial=-1)) + 1, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(first, labels, places)
     return first

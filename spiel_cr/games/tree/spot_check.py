@@ -46,7 +46,7 @@ def check(
         look.follow(_path(walked, int(terminal)))
 
 
-class _Step(NamedTuple):
+class _RecordedStep(NamedTuple):
     """Values that a walk recorded for a history on the path to a terminal history.
 
     Attributes:
@@ -62,7 +62,7 @@ class _Step(NamedTuple):
     probability: float
 
 
-def _path(walked: Histories, terminal: int) -> list[_Step]:
+def _path(walked: Histories, terminal: int) -> list[_RecordedStep]:
     """Return the steps from the root to a terminal history."""
     nodes = [terminal]
     while nodes[-1]:
@@ -75,7 +75,9 @@ def _path(walked: Histories, terminal: int) -> list[_Step]:
             probability = float(walked.chance[below] / walked.chance[node])
         player, label = int(walked.player[node]), int(walked.infoset[node])
         steps.append(
-            _Step(player, label, float(walked.utility[node]), action, probability)
+            _RecordedStep(
+                player, label, float(walked.utility[node]), action, probability
+            )
         )
         below = node
     return steps[::-1]
@@ -95,7 +97,7 @@ class _Look:
     strings: Sequence[Sequence[str]] | None
     state: pyspiel.State
 
-    def follow(self, path: list[_Step]) -> None:
+    def follow(self, path: list[_RecordedStep]) -> None:
         """Play to a terminal history and compare all values on the path."""
         state = self.state
         for step in path:
@@ -121,7 +123,7 @@ class _Look:
         if abs(utility - was) > game_checks.sum_tolerance(self.game, utility, was):
             raise self._differs("the utility, histories.utility", utility, was)
 
-    def _compare_chance(self, step: _Step) -> None:
+    def _compare_chance(self, step: _RecordedStep) -> None:
         probability = dict(game_checks.chance_outcomes(self.state)).get(
             step.action, 0.0
         )
@@ -132,7 +134,7 @@ class _Look:
                 step.probability,
             )
 
-    def _compare_decision(self, step: _Step) -> None:
+    def _compare_decision(self, step: _RecordedStep) -> None:
         legal = self.state.legal_actions()
         if step.action not in legal:
             raise self._differs("legal_actions", legal, f"with {step.action} in it")
@@ -148,7 +150,7 @@ class _Look:
                 f"{property_name} by the batched rules is {was!r}, and {now!r} by the "
                 f"states",
                 "both must play the same game; compare them with "
-                "spiel_cr.games.tree.batched_check, or compile by states "
+                "spiel_cr.games.tree.batched_check, or build the tree by states "
                 "(batched_rules=False)",
             )
         return game_checks.invalid(

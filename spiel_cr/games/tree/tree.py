@@ -46,8 +46,8 @@ class Infosets:
       keys: I information-state strings. If the game has batched rules, they are
         computed on first use.
       decisions: Parent sequence and number of actions of every infoset.
-      actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.
-      history: int32 [I], first history of each infoset.
+      actions: OpenSpiel's action of sequence s at index s - 1, int32 [S - 1].
+      history: First history of each infoset, int32 [I].
     """
 
     __repr__ = short_repr
@@ -82,8 +82,8 @@ class GameTree:
       game: The (sequential) OpenSpiel game.
       histories: All N histories.
       infosets: Infosets of each player.
-      frontier: bool [N], histories at which a lookahead tree ends although the game
-        continues: TERMINAL in these arrays, with a leaf value as utility (see
+      frontier: Histories at which a lookahead tree ends although the game continues,
+        bool [N]: TERMINAL in these arrays, with a leaf value as utility (see
         `resolving.lookahead.lookahead_tree`); None if the tree is complete.
     """
 

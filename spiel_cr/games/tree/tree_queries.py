@@ -72,8 +72,8 @@ def _batches(
     Args:
       tree: The game tree.
       player: The player whose infosets they are.
-      numbers: int64 [n], infosets.
-      chosen: int [n], a history of each.
+      numbers: Infosets, int64 [n].
+      chosen: A history of each, int [n].
       repeated: Whether the first history of each infoset was queried before.
     """
     infosets, decisions = tree.infosets[player], tree.infosets[player].decisions

@@ -66,9 +66,9 @@ def effective_size(weights: np.ndarray) -> float:
     return float(1 / np.square(weights).sum()) if len(weights) else 0.0
 
 
-# A history, its weight, and its place in the view.
+# A history, its weight, and its index among the information states that were seen.
 _Placed = tuple[pyspiel.State, float, int]
-# A place among histories, a move of chance or the opponent, and its weight.
+# Index of a history, a move of chance or of the opponent there, and its weight.
 _Continuation = tuple[int, int, float]
 
 
@@ -173,33 +173,33 @@ class ParticleFilter:
           TooManyStatesError: If there are more than `limit` histories.
         """
         most, complete, looked = self._particles, belief.complete, 0
-        front: list[_Placed] = []
+        frontier: list[_Placed] = []
         for state, weight in zip(belief.states, belief.weights.tolist(), strict=True):
             child = state.clone() if action is None else state.child(action)
-            front += self._fitting(child, weight, seen, -1)
+            frontier += self._fitting(child, weight, seen, -1)
         at_decision: list[_Placed] = []
-        while front:
-            looked += len(front)
-            moved = self._split(front, at_decision, seen)
+        while frontier:
+            looked += len(frontier)
+            moved = self._split(frontier, at_decision, seen)
             continuations: Iterable[_Continuation] = self._continuations(moved)
             if random is not None:
                 continuations = list(continuations)
                 if len(continuations) > _TRIED * most:
                     complete = False
                     continuations = self._tried(moved, continuations, seen, random)
-            front = []
+            frontier = []
             for place, move, weight in continuations:
                 state, _, above = moved[place]
-                front += self._fitting(state.child(move), weight, seen, above)
-                if len(front) + (looked if counts_all else len(at_decision)) > limit:
+                frontier += self._fitting(state.child(move), weight, seen, above)
+                if len(frontier) + (looked if counts_all else len(at_decision)) > limit:
                     raise TooManyStatesError(
                         f"max_histories={limit}: player {self._player} of "
                         f"{self._game} cannot distinguish more histories than that; "
                         f"raise max_histories, or give particles"
                     )
             if random is not None:
-                complete = complete and max(len(front), len(at_decision)) <= most
-                front = _kept(front, most, random)
+                complete = complete and max(len(frontier), len(at_decision)) <= most
+                frontier = _kept(frontier, most, random)
                 at_decision = _kept(at_decision, most, random)
         weights = np.array([weight for _, weight, _ in at_decision])
         states = [state for state, *_ in at_decision]
@@ -214,11 +214,11 @@ class ParticleFilter:
                 yield place, move, weight * probability
 
     def _split(
-        self, front: list[_Placed], at_decision: list[_Placed], seen: tuple[str, ...]
+        self, frontier: list[_Placed], at_decision: list[_Placed], seen: tuple[str, ...]
     ) -> list[_Placed]:
         """Return histories at which others move; append those that fit a decision."""
         moved = []
-        for entry in front:
+        for entry in frontier:
             mover = entry[0].current_player()
             if mover == self._player:
                 if self._has_seen(entry, seen):
@@ -287,7 +287,18 @@ class ParticleFilter:
     def _fitting(
         self, state: pyspiel.State, weight: float, seen: tuple[str, ...], above: int
     ) -> list[_Placed]:
-        """Return the history with its place in the view; empty if it does not fit."""
+        """Return a history if it is consistent with the player's observations.
+
+        Args:
+          state: The history.
+          weight: Weight of the history.
+          seen: Information states that the player has observed in this match.
+          above: Index in `seen` that the history's parent has reached.
+
+        Returns:
+          The history with its weight and its index in `seen`, in a list that is empty
+          if the history is not consistent.
+        """
         if not self._between:
             return [(state, weight, above)]
         if state.current_player() == TERMINAL:

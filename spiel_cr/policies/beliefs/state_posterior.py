@@ -67,7 +67,7 @@ class StatePosterior:
 
     Attributes:
       states: The histories, which must not be changed; empty only if no particle fits.
-      weights: float64 [len(states)], probabilities of the histories; they sum to 1.
+      weights: Probabilities of the histories, float64 [len(states)]; they sum to 1.
       log_reach: Logarithm of the reach, see `Belief`; that of a uniform opponent if
         `surprised`.
       surprised: Whether the opponent's policy cannot lead to the view, or no particle

@@ -28,12 +28,12 @@ def check_opponent(
 
 
 def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """Return float64 [N], the reach of each history by chance and the opponent.
+    """Return the reach of each history by chance and the opponent, float64 [N].
 
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
     """
     decisions = tree.infosets[1 - player].decisions
     reach = conversions.reach_from_behaviour(decisions, other_behaviour)
@@ -42,7 +42,7 @@ def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
 
 
 def reached(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """Return bool [I], the responder's infosets that the others can reach.
+    """Return the responder's infosets that the others can reach, bool [I].
 
     An infoset counts if chance and the opponent lead to it with positive probability.
     """
@@ -61,11 +61,11 @@ def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
 
     Returns:
-      float64 [N], at the responder's decisions the probability of the history given its
-      infoset, 0 elsewhere. If the opponent's policy cannot lead to an infoset, the
+      At the responder's decisions the probability of the history given its infoset, 0
+      elsewhere, float64 [N]. If the opponent's policy cannot lead to an infoset, the
       posterior assumes that the opponent played uniformly before.
     """
     histories = tree.histories
@@ -85,14 +85,14 @@ def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndar
 
 
 def transitions(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
-    """Return float64 [N], the probability of the move into each history.
+    """Return the probability of the move into each history, float64 [N].
 
     It is 1 at the root and after the responder's own moves.
 
     Args:
       tree: The game tree.
       player: The responder.
-      other_behaviour: float64 [S'], the opponent's action probabilities.
+      other_behaviour: The opponent's action probabilities, float64 [S'].
     """
     # The responder's own moves count for 1.
     ones = np.ones(tree.infosets[player].decisions.num_sequences)

@@ -1,4 +1,4 @@
-"""Values where a lookahead ends."""
+"""Values of histories at which a depth-limited lookahead ends."""
 
 from spiel_cr.resolving.leaves.continuations import Continuations
 

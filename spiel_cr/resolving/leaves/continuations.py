@@ -1,22 +1,23 @@
-"""Multi-valued states: at the end of a lookahead the opponent chooses how it goes on.
+"""Multi-valued states: the opponent chooses a continuation strategy at each leaf.
 
-One number per history says what a history is worth if both players go on as somebody
-once planned, and the solver above then plays as if nobody could do anything else. Here
-the opponent o of the resolving player i has k *continuation strategies* for the rest of
-the game, and chooses one at each of its augmented infosets at the cut, from all that it
-knows there, while i follows its blueprint (Brown, Sandholm & Amos 2018, "Depth-limited
-solving for imperfect-information games"; Kubíček, Burch & Lisý 2024, "Look-ahead search
-on top of policy networks in imperfect information games"). To a solver these are one
-more decision of o and payoffs; no ranges are needed.
+If a leaf has one fixed value, that value assumes that both players continue by given
+strategies. The solver above then plays as if neither player could deviate from them.
+Here the opponent o of the re-solving player i has k *continuation strategies* for the
+rest of the game. At each of its augmented infosets at the depth limit, o chooses one of
+them, using all its information there, while i follows its blueprint (Brown, Sandholm &
+Amos 2018, "Depth-limited solving for imperfect-information games"; Kubíček, Burch &
+Lisý 2024, "Look-ahead search on top of policy networks in imperfect information
+games"). A solver sees only one more decision of o, with payoffs; it needs no ranges.
 
-What k strategies hold of o's possibilities decides how good that is. Here they are o's
-best responses in fictitious play that begins with the blueprint (Brown 1951). Each is
-the best answer to the mean of how i has played so far, and i then answers the mean of
-all these: so they come from where i would go if o had only the ones before. Games that
-are not compiled have biased blueprints instead, see `rollout_values.Rollouts`.
+The quality of the result depends on how well the k strategies represent o's options.
+Here they are o's best responses in fictitious play that starts from the blueprint
+(Brown 1951): each is a best response to the average of i's strategies so far, and i
+then responds to the average of o's. Each new continuation therefore exploits what i
+would do if o had only the earlier ones. Games whose tree is not built use biased
+versions of the blueprint instead, see `rollout_values.Rollouts`.
 
-They are deterministic and fixed before anything is solved. They depend neither on the
-cut nor on how the result is judged.
+Continuation strategies are deterministic and are computed before anything is solved.
+They depend neither on the depth limit nor on how the result is evaluated.
 """
 
 from typing import TypeAlias
@@ -41,8 +42,9 @@ from spiel_cr.policies.queries import query
 Behaviour = tuple[np.ndarray, np.ndarray]
 Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str
 
-# Share of uniform play in what is responded to: responses would be arbitrary without it
-# where the other player never goes.
+# Share of uniform play that is mixed into a strategy before the response to it is
+# computed. Without it, responses would be arbitrary at infosets that the other player
+# never reaches.
 _EVERYWHERE = 1e-3
 
 
@@ -68,23 +70,24 @@ def blueprint_behaviour(blueprint: Strategies, tree: GameTree) -> Behaviour:
 
 
 class Continuations(HistoryValues):
-    """Values by the blueprint of one player and k continuations of the other.
+    """Leaf values: i follows its blueprint, and o one of k continuation strategies.
 
     Attributes:
-      k: how many continuations each player has. The first is the blueprint; those of a
-        smaller k are the first ones of a larger k.
+      k: Number of continuation strategies of each player. The first is the blueprint.
+        The strategies for a smaller k are the first ones of those for a larger k.
     """
 
     def __init__(self, path: Strategies, k: int = 4) -> None:
-        """Takes a blueprint of both players.
+        """Store the blueprint; values are computed when they are first needed.
 
         Args:
-          path: of a policy file; or the blueprint itself, an OpenSpiel policy or each
-            player's action probabilities, float64 [S].
-          k: continuations, at least 1; 1: the blueprint alone.
+          path: Path of a policy file with the blueprint of both players; or the
+            blueprint itself, as an OpenSpiel policy or as action probabilities of each
+            player, float64 [S].
+          k: Number of continuation strategies, at least 1; 1 is the blueprint alone.
 
         Raises:
-          ValueError: a bad k.
+          ValueError: If k is not a positive integer.
         """
         self.k = check_iterations(k, name="k")
         self._blueprint = path
@@ -117,7 +120,7 @@ class Continuations(HistoryValues):
         return continuations(tree, self.behaviour(tree), player, self.k)
 
     def _values(self, tree: GameTree, behaviour: Behaviour, player: int) -> np.ndarray:
-        """Return float64 [N, k], utilities of player 0 if `player` re-solves."""
+        """Return utilities of player 0 if `player` re-solves, float64 [N, k]."""
         columns = []
         for chosen in continuations(tree, behaviour, 1 - player, self.k):
             pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])

@@ -1,9 +1,9 @@
-"""Where a lookahead ends, as configuration: its depth, and leaf values as strings.
+"""Depth limits and leaf values as configuration: parsing and validation.
 
-Leaf values are of two kinds (docs/explanation/depth-limits.md). *Multi-valued* ones are
-several numbers per history, among which the opponent chooses by its information:
-`continuations`. *Fixed* ones are one number per history: `uniform`; no lookahead that
-ends in them is sound.
+There are two kinds of leaf values (docs/explanation/depth-limits.md). *Multi-valued*
+leaves have several numbers per history, among which the opponent chooses by its
+information: `continuations`. *Fixed* leaves have one number per history: `uniform` and
+`rollouts`. A lookahead with fixed leaf values is not sound.
 """
 
 from typing import Any, Literal, get_args
@@ -17,11 +17,12 @@ from spiel_cr.resolving.leaves.playout_values import PlayoutValue
 
 DepthUnit = Literal["moves", "rounds"]
 
-# What a lookahead ends in where only its depth is given.
+# Leaf values of a lookahead for which only a depth is given.
 DEFAULT = "uniform"
 
 
-# Leaf values by name: their class, and the types of parameters. A path must be given.
+# Leaf values by name: the class, and the type of each parameter. `continuations`
+# requires a path.
 KINDS: dict[str, tuple[type[HistoryValues], dict[str, Any]]] = {
     "continuations": (Continuations, {"path": str, "k": int}),
     "uniform": (UniformValue, {}),
@@ -31,15 +32,15 @@ LEAVES = ("continuations(path=FILE,k=4)", "uniform", "rollouts(n=100)")
 
 
 def parse_leaf(leaf: object) -> HistoryValues:
-    """Reads a leaf value; files are checked.
+    """Parse a leaf value, and check the file that it names.
 
     Args:
-      leaf: one of `LEAVES`; a function `value(game, histories)`, see `HistoryValues`; a
-        leaf value itself, which is returned; None: `DEFAULT`.
+      leaf: One of `LEAVES`; a function `value(game, histories)`, see `HistoryValues`;
+        or a leaf value, which is returned. None: `DEFAULT`.
 
     Raises:
-      ValueError: none of these, or a bad parameter.
-      OSError, CorruptFileError: a file is not there, or not what it must be.
+      ValueError: If `leaf` is not a leaf value, or has an invalid parameter.
+      OSError, CorruptFileError: If a policy file cannot be read.
     """
     leaf = DEFAULT if leaf is None else leaf
     if isinstance(leaf, str):
@@ -63,16 +64,16 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
 
 def is_fixed(leaf: object) -> bool:
-    """Whether a leaf, or what its string says, is one number per history."""
+    """Return whether a leaf value or leaf string has one number per history."""
     kind = KINDS[parse(leaf, "leaf").name][0] if isinstance(leaf, str) else type(leaf)
     return not issubclass(kind, Continuations)
 
 
 def leaf_files(leaf: str) -> tuple[str, ...]:
-    """The files that a leaf's string names.
+    """Return the paths of the files that a leaf string names.
 
     Raises:
-      ValueError: it cannot be read.
+      ValueError: If the string cannot be parsed.
     """
     parameters = parse(leaf, "leaf").values
     return (parameters["path"],) if "path" in parameters else ()
@@ -81,16 +82,17 @@ def leaf_files(leaf: str) -> tuple[str, ...]:
 def check_lookahead(
     depth: int | None, depth_unit: DepthUnit, leaf: str | HistoryValues | None
 ) -> None:
-    """Refuses a lookahead that no game makes right, before any work.
+    """Check settings of a depth-limited lookahead that are invalid for every game.
 
     Args:
-      depth: where it ends; None: at the end of the game.
-      depth_unit: what depth counts.
-      leaf: what the game is worth there; None: `DEFAULT`.
+      depth: Depth limit. None: the lookahead extends to the end of the game.
+      depth_unit: Unit of `depth`.
+      leaf: Leaf values at the depth limit. None: `DEFAULT`.
 
     Raises:
-      ValueError: a bad depth or unit, or a unit or leaf without a depth.
-      OSError, CorruptFileError: as `parse_leaf`.
+      ValueError: If the depth or the unit is invalid, or a unit or leaf values are
+        given without a depth.
+      OSError, CorruptFileError: As for `parse_leaf`.
     """
     check_choice(depth_unit, "depth_unit", get_args(DepthUnit))
     parse_leaf(leaf)

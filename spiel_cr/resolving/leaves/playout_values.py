@@ -18,10 +18,10 @@ from spiel_cr.resolving.leaves.continuations import Strategies, blueprint_behavi
 
 
 class PlayoutValue(HistoryValues):
-    """Means of the utility of playouts that start at a history; game trees only.
+    """Mean utility of playouts that start at each history; for game trees only.
 
-    Playouts of one history are independent, and so are those of histories of which none
-    follows another, such as all leaves of a lookahead.
+    Playouts of one history are independent of each other. Playouts of two histories are
+    independent if neither follows the other, as with all leaves of a lookahead.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PlayoutValue(HistoryValues):
         return self._cache[1][histories]
 
     def _means(self, tree: GameTree) -> np.ndarray:
-        """Return float64 [N], player 0's mean utility of playouts from each history."""
+        """Return player 0's mean utility of playouts from each history, float64 [N]."""
         if self._path is None:
             behaviour = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         else:
@@ -67,13 +67,13 @@ class PlayoutValue(HistoryValues):
 def _playout(
     tree: GameTree, step: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Return float64 [N], the utility of one playout from each history.
+    """Return the utility of one playout from each history, float64 [N].
 
     At every history one move is drawn, so that each history leads to one end.
 
     Args:
       tree: The game tree.
-      step: float64 [N - 1], probability of the move into each history but the root.
+      step: Probability of the move into each history except the root, float64 [N - 1].
       random: Source of random numbers; one number is drawn for each history.
     """
     histories = tree.histories

@@ -1,10 +1,12 @@
-"""Values of continuations by rollouts, of games that are not compiled.
+"""Leaf values of continuation strategies by rollouts, for games that are not built.
 
-In a rollout chance moves as it does, i as its blueprint says, and o as one of its
-biased continuations. The rollouts of a history go different ways, and all of them where
-these are few (`policies.rollouts.rollout_means`). They use the same random numbers
-for all continuations, so that their differences are less noisy than they are. The noise
-that is left favours the opponent: it chooses what looks best.
+In a rollout chance follows its probabilities, the re-solving player i follows its
+blueprint, and the opponent o follows one of its continuation strategies: versions of
+the blueprint that are biased towards one action. The rollouts of one history are spread
+over different paths; if there are few paths, all of them are visited
+(`policies.rollouts.rollout_means`). All continuation strategies use the same random
+numbers, which reduces the noise of their differences. The remaining noise favours the
+opponent, because it chooses the largest estimate.
 """
 
 import functools
@@ -24,59 +26,65 @@ from spiel_cr.policies.queries import LineQueries
 from spiel_cr.policies.rollouts import rollout_mean, rollout_means
 from spiel_cr.resolving.clock import Cost
 
-# What is added to a biased action's probability before they are normalised, and after
-# all actions had their turn the square of it, and so on. Brown et al. multiply by 5 or
-# 10; that leaves out what a blueprint, near an equilibrium, hardly ever does: measured
-# on 4-card II-goofspiel (docs/explanation/depth-limits.md).
+# Bonus that is added to the preferred action's probability before normalisation. If
+# there are more continuation strategies than actions, the second one for an action has
+# the square of it, and so on. Brown et al. multiply the probability by 5 or 10 instead.
+# A product hardly changes actions that a blueprint near an equilibrium almost never
+# plays (results on 4-card II-goofspiel: docs/explanation/depth-limits.md).
 BIAS = 10.0
-# Rollouts of arrays that are played at a time, about.
+# Approximate number of rollouts that one batch on batched rules plays.
 _AT_ONCE = 1 << 16
 
 
 def bias_of(number: int, most: int) -> tuple[int, float]:
-    """Which action the j-th biased strategy prefers, from 0, and what it adds to it.
+    """Return the action that a biased continuation strategy prefers, and its bonus.
 
     Args:
-      number: j, from 1.
-      most: the most actions that a game has.
+      number: Number j of the continuation strategy, from 1; 0 is the blueprint.
+      most: Largest number of actions of any infoset.
+
+    Returns:
+      The index of the action among the legal ones, from 0, and the number that is added
+      to its probability before the probabilities are normalised.
     """
     power, action = divmod(number - 1, most)
     return action, BIAS ** (1 + power)
 
 
 class _OutOfTime(Exception):
-    """Rollouts side by side have not come to their end in time."""
+    """Error: a batch of rollouts cannot be finished by its deadline."""
 
 
 class Rollouts(HistoryValues):
-    """Plays the rest of a game by a blueprint and its biased versions.
+    """Leaf values by rollouts of a blueprint and its biased versions.
 
     Attributes:
-      k: continuations; the first is the blueprint.
+      k: Number of continuation strategies; the first is the blueprint.
     """
 
     def __init__(
         self, policy: openspiel_policy.Policy, k: int, n: int, seed: int
     ) -> None:
-        """Prepares.
+        """Store the blueprint and the settings.
 
         Args:
-          policy: the blueprint of both players. To play on arrays of states it must be
-            a `TabularPolicy`, of rules that give information-state strings, or have a
-            method `array_probabilities(rules, states, player)`, float64 [L, A].
-          k: continuations, at least 1.
-          n: rollouts per history and continuation.
-          seed: of one stream of random numbers, which goes on from call to call.
+          policy: Blueprint of both players. For use with batched rules it must be a
+            `TabularPolicy`, with rules that compute information-state strings, or have
+            a method `array_probabilities(rules, states, player)` that returns float64
+            [L, A].
+          k: Number of continuation strategies, at least 1.
+          n: Number of rollouts per history and continuation strategy, at least 1.
+          seed: Seed of the random numbers; each call continues the same stream.
         """
         self._policy = policy
         self.k, self._n = check_iterations(k, name="k"), check_iterations(n, name="n")
         self._seed, self._random = seed, np.random.default_rng(seed)
         self._most = int(policy.game.num_distinct_actions())
-        # Of a history that is played state by state, or of a move of many on arrays.
+        # Duration per history with OpenSpiel states, per move of a batch with rules.
         self._cost = Cost()
 
     def draw_from(self, number: int, /) -> None:
-        """Begins random numbers anew from the seed and a number from 0 up."""
+        """Restart the random numbers from the seed and a non-negative number."""
         self._random = np.random.default_rng([self._seed, number])
 
     def __call__(
@@ -98,15 +106,24 @@ class Rollouts(HistoryValues):
         group: np.ndarray,
         deadline: float | None = None,
     ) -> np.ndarray:
-        """As `__call__`, all at once, with random numbers that histories share.
+        """Compute values like `__call__`, in one batch, with random numbers by group.
 
         Args:
-          game, histories, player: as of `HistoryValues`.
-          group: int64 [L], ascending from 0; those of a group have the same numbers.
-          deadline: by `time.perf_counter`; None: none, and nothing is measured.
-            Histories that there will be no time for, by what was measured, are worth
-            NaN: the last ones, or on arrays all of them. So where rollouts differ in
-            length, short ones end in time more often.
+          game: Batched rules, or OpenSpiel's game.
+          histories: States of the histories, [L, ...], see `HistoryValues`.
+          player: The re-solving player; the opponent has the continuation strategies.
+          group: Group of each history, int64 [L], ascending from 0. Histories of a
+            group use the same random numbers.
+          deadline: Deadline by `time.perf_counter`. None: none, and no time is
+            measured.
+
+        Returns:
+          Player 0's mean utility, float64 [L, k]. Histories for which the measured
+          speed
+          leaves no time have NaN: with OpenSpiel states the last ones, with batched
+            rules
+          all of them. If rollouts differ in length, short ones are therefore more
+          likely to be finished.
         """
         assert not isinstance(game, GameTree)
         if isinstance(game, pyspiel.Game):
@@ -124,7 +141,11 @@ class Rollouts(HistoryValues):
         group: np.ndarray,
         deadline: float | None,
     ) -> np.ndarray:
-        """float64 [L, k], player 0's mean utility."""
+        """Play on batched rules; return player 0's mean utility, float64 [L, k].
+
+        Raises:
+          _OutOfTime: If the measured speed leaves no time for the next move.
+        """
         count, k = len(histories), self.k
         last: tuple[int, float] | None = None
         fixed, each = (0.0, 0.0) if deadline is None else self._cost.line
@@ -163,7 +184,12 @@ class Rollouts(HistoryValues):
         return rollout_means(rules, states, self._n, draw, weigh).reshape(count, k)
 
     def _biases(self, numbers: np.ndarray, legal: np.ndarray) -> np.ndarray:
-        """float64 [n, A], what continuations add to actions' probabilities."""
+        """Return the bonuses of actions under continuation strategies, float64 [n, A].
+
+        Args:
+          numbers: Number of the continuation strategy of each row, int64 [n].
+          legal: Whether each action is legal, bool [n, A].
+        """
         biases = np.zeros(legal.shape)
         place = np.cumsum(legal, axis=1) - 1
         for j in range(1, self.k):
@@ -180,7 +206,7 @@ class Rollouts(HistoryValues):
         group: np.ndarray,
         deadline: float | None,
     ) -> np.ndarray:
-        """float64 [L, k], player 0's mean utility."""
+        """Play on OpenSpiel states; return player 0's mean utility, float64 [L, k]."""
         utility = np.full((len(histories), self.k), np.nan)
         begins = np.diff(group, prepend=-1) > 0
         for row, state in enumerate(histories):
@@ -201,7 +227,13 @@ class Rollouts(HistoryValues):
     def _weights(
         self, state: pyspiel.State, *, player: int, number: int
     ) -> Mapping[int, float]:
-        """How likely actions are where o plays one of its continuations."""
+        """Return unnormalised probabilities of the legal actions or chance outcomes.
+
+        Args:
+          state: A non-terminal state.
+          player: The re-solving player, which follows the blueprint.
+          number: Number of the opponent's continuation strategy.
+        """
         if state.is_chance_node():
             return dict(game_checks.chance_outcomes(state))
         listed = self._policy.action_probabilities(state)

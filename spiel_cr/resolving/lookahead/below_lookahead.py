@@ -95,7 +95,7 @@ def walk_below(
         )
     finally:
         for labels, count in zip(simulator.acting_labels, counts, strict=True):
-            labels.forget(count)
+            labels.truncate(count)
 
 
 def _walk(

@@ -1,7 +1,8 @@
-"""Blueprints from files, and how they play at histories of games not compiled.
+"""Blueprints of lookahead players: loading, sampling, and queries at many histories.
 
-A lookahead player follows its blueprint wherever it has solved nothing, and its trees
-grow where the blueprint leads. A player without a blueprint samples one, tree-free.
+A lookahead player follows its blueprint wherever it has no accepted solution, and its
+trees grow first where the blueprint leads. If no blueprint is given, it is computed by
+Monte Carlo CFR on a simulator, without building the game tree.
 """
 
 import dataclasses
@@ -21,7 +22,7 @@ from spiel_cr.solvers.representation import GameOptions
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve
 
-# Of blueprints that players make themselves.
+# The algorithm that computes a blueprint if none is given.
 _SAMPLER = "os-mccfr(batch=1024)"
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import TERMINAL
 
-# An infoset where the opponent chooses has the label _FIRST - (3 x + kind): x is the
-# number of what it knows there.
+# An infoset at which the opponent chooses a continuation strategy has the label
+# _FIRST - (3 x + kind), where x is the number of the opponent's information there.
 _FIRST = -2
 _ACTING, _WAITING, _LAST_STEP = range(3)
 
@@ -23,11 +23,13 @@ class TreeRows(NamedTuple):
     """Histories in any order, from which a snapshot is made.
 
     Attributes:
-      id: Permanent ids, int64 [n]; negative for histories that no table holds.
-      parent: Parent rows, int32 [n]; -1 at the root.
-      first, num_children: First child and number of children, int64 [n]; 0: none.
-      action, player, label, observation, chance, utility: As in `NodeTable`; TERMINAL
-        at the end of the tree.
+      id: Permanent ids, int64 [n]; negative for histories that are not in a
+        `NodeTable`.
+      parent: Row of the parent, int32 [n]; -1 at the root.
+      first: Row of the first child, int64 [n]; undefined without children.
+      num_children: Number of children, int64 [n].
+      action, player, label, observation, chance, utility: Columns of `NodeTable`, [n];
+        `player` is TERMINAL at the end of the tree, and `utility` is player 0's.
       frontier: Whether the tree ends there before the game does, bool [n].
     """
 
@@ -93,7 +95,8 @@ def with_choices(
     rows.first[leaves], rows.num_children[leaves] = begins, k
     labels = rows.label.astype(np.int64)
     labels[leaves] = _FIRST - (3 * information + kind)
-    # What the other one knows there as who acts, apart from what it knows as who waits.
+    # The re-solving player's information: its own label where it would act in the game,
+    # in a range of numbers that is separate from the observations where it waits.
     seen = rows.observation.astype(np.int64)
     seen[leaves] = np.where(acts, seen[leaves], _FIRST - label)
     parent = np.repeat(leaves, k)

@@ -18,7 +18,7 @@ from spiel_cr.games.simulation.labelled import LabelledSimulator
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
 from spiel_cr.resolving.lookahead.node_table import NodeTable
 
-# Of the room that is left, this share is given away at a time.
+# Share of the remaining capacity that one round of expansions may use.
 _SHARE = 0.25
 
 
@@ -58,7 +58,8 @@ def grow(
     share, taken = _SHARE, 0
     while True:
         if not _complete(table, expand, most):
-            # Too much has to come with what was expanded last.
+            # The expansions that the last round requires do not fit: undo the round,
+            # and try a smaller one.
             table.truncate(table.marks[-1])
             share /= 4
             if taken <= 1:
@@ -66,7 +67,7 @@ def grow(
         elif table.used > table.marks[-1]:
             table.marks.append(table.used)
         left, frontier = most - table.used, table.frontier()
-        if is_late(deadline) or not len(frontier) or left <= 0:
+        if has_passed(deadline) or not len(frontier) or left <= 0:
             return
         rows, taken = _choose(table, frontier, left, int(share * left))
         if not taken:
@@ -74,7 +75,7 @@ def grow(
         expand(rows)
 
 
-def is_late(deadline: float | None) -> bool:
+def has_passed(deadline: float | None) -> bool:
     """Return whether a deadline by `time.perf_counter` has passed; None: never."""
     return deadline is not None and time.perf_counter() > deadline
 

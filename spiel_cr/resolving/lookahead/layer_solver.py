@@ -1,6 +1,6 @@
 """Growing, building and solving a layer of a lookahead tree within a time limit.
 
-Gadget games are built in padded shapes that are learnt before the first match
+Gadget games are built in padded shapes that are learned before the first match
 (`capacity.py`), so that nothing is compiled during a match.
 """
 
@@ -24,19 +24,20 @@ from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS, Solver
 
-# A subgame that fits no program's shapes keeps this share of its histories and is tried
-# again, at most this often.
+# A subgame that fits no compiled function's shapes is truncated to this share of its
+# histories and built again, at most this often.
 _SHRINK = 0.7
 _MOST_SHRINKS = 12
 # A tree has at least this many histories, however little time is left, if N allows.
 _LEAST = 100
 # Share of a move's time for growing its tree; the rest is for solving it.
 _EXPANSION_SHARE = 0.7
-# The start is solved once, and is the plan until something is better: it gets so many
-# times the iterations of other solves.
+# Factor for the number of iterations at the start of the game. Its solution is
+# computed once, and is the incumbent strategy until a better one is accepted.
 _START_ITERATIONS = 10
 
-# A tree with the player's plan; None: it cannot be resolved.
+# Function from a tree to the tree with the player's incumbent strategy, or to None if
+# the tree cannot be re-solved.
 LayOut: TypeAlias = Callable[[LookaheadTree], SolvedLookahead | None]
 
 
@@ -44,7 +45,8 @@ class LayerSolver:
     """Growth of lookahead trees and solves of their next layer, within given limits.
 
     Attributes:
-      shrunk: How often a tree was truncated to fit a compiled function's shapes.
+      truncations: Number of times that a tree was truncated to fit a compiled
+        function's shapes.
       most_histories: Size of the largest tree.
     """
 
@@ -62,16 +64,18 @@ class LayerSolver:
         self._player, self._config, self._most = player, config, max_histories
         self._clock = clock
         self._algorithm = find(config.solver, families=(CFR,)).config
-        # By who updates first, to whose order a program belongs.
+        # One set of shapes for each player that may update first: the order of updates
+        # is part of a compiled function.
         self._capacities = Capacities(), Capacities()
-        # For `close`, the last game of either.
+        # The last game for each player that updates first; used by `close`.
         self._last_games: dict[int, Forest] = {}
         self._closed = False
-        # To expand histories, to value leaves, and to lay all out; and to make a solver
-        # for so many places of padded shapes.
+        # Durations as a function of the number of histories: expansion, leaf values,
+        # construction of the gadget game; and, as a function of the number of entries
+        # in the padded shapes, construction of a solver.
         self._expanding, self._valuing, self._building = Cost(), Cost(), Cost()
         self._making = Cost()
-        self.shrunk = self.most_histories = 0
+        self.truncations = self.most_histories = 0
 
     def affordable(self, deadline: float | None, existing: int = 0) -> int:
         """Return how many histories fit into time and memory; 0 if even few do not.
@@ -157,7 +161,7 @@ class LayerSolver:
                 iterations = min(_START_ITERATIONS * iterations, MOST_ITERATIONS)
         for _ in range(_MOST_SHRINKS):
             if roots is not None and not tree.is_expanded(roots):
-                if hurry is not None:  # there may be time for more than is thought
+                if hurry is not None:  # the cost estimates may be too high
                     self._expanding.fade()
                     self._building.fade()
                 return None
@@ -168,15 +172,16 @@ class LayerSolver:
             started = time.perf_counter()
             solved, free = prepare(tree), None
             game = None if solved is None else solved.forest(self._config.gadget)
-            # Before the first match all shapes are learnt, and programs compiled.
+            # With a time limit, shapes are learned and functions are compiled before
+            # the first match.
             learns = self._config.move_ms is not None and not self._closed
             if solved is not None and game is not None and (solved.exact or learns):
                 free = forced.leave_out(game.decisions, game.payoffs)
-            # What comes to nothing takes its time, too.
+            # The time counts even if there is no game to solve.
             self._building.add(len(tree), time.perf_counter() - started)
             if solved is None or game is None:
                 return None
-            first = self._player ^ game.front.other_first
+            first = self._player ^ game.gadget_infosets.other_first
             if learns:
                 self._last_games[first] = game
             if free is None:
@@ -191,7 +196,7 @@ class LayerSolver:
                     with self._clock.solve(solver, deadline, iterations):
                         solved.accept_if_safe(game, solver)
                 return solved
-            self.shrunk += 1
+            self.truncations += 1
             if deadline is not None and time.perf_counter() > deadline:
                 return None
             tree.truncate(int(_SHRINK * len(tree)))
@@ -216,7 +221,7 @@ class LayerSolver:
         first: int,
         deadline: float | None,
     ) -> Solver | None:
-        """Return a solver in learnt shapes, or None if there is not enough time.
+        """Return a solver in learned shapes, or None if there is not enough time.
 
         Before the first match with a time limit, the solver of a new shape is made
         twice, and the first one runs: JAX repeats some work when it sees a shape for
@@ -225,9 +230,9 @@ class LayerSolver:
         size = size_of(shapes)
         if not _is_time(self._making, size, deadline):
             return None
-        started, programs = time.perf_counter(), cfr.programs()
+        started, compilations = time.perf_counter(), cfr.compilations()
         solver = self._make_solver(game, free, shapes, first)
-        if cfr.programs() != programs:
+        if cfr.compilations() != compilations:
             if self._config.move_ms is None or self._closed:
                 return solver
             solver.run(1)
@@ -246,7 +251,16 @@ class LayerSolver:
 
 
 def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:
-    """Return whether work on so many histories or entries ends by a deadline."""
+    """Return whether work on `count` histories or array entries ends by a deadline.
+
+    If it does not, the cost estimate is reduced a little, so that one slow measurement
+    does not prevent the work for ever.
+
+    Args:
+      cost: Estimate of the duration of this kind of work.
+      count: Number of histories or array entries.
+      deadline: Deadline by `time.perf_counter`. None: none.
+    """
     fixed, each = cost.line
     left = math.inf if deadline is None else deadline - time.perf_counter()
     in_time = fixed + count * each <= left

@@ -14,20 +14,20 @@ class LookaheadConfig:
     """Settings of the lookahead trees that follow a match.
 
     Attributes:
-      max_histories: N, the maximum number of histories of a tree.
+      max_histories: Maximum number of histories of a tree, N.
       blueprint: Strategy of both players for the complete game, used wherever no
         accepted solution exists: an OpenSpiel policy or the path of a policy file.
         None: the player samples a blueprint at construction, without building the game
         tree.
-      blueprint_iterations: Batches of that sampling. With a time limit, half of the
-        time before the first match is used instead.
+      blueprint_iterations: Number of batches of trajectories for sampling a blueprint.
+        With a time limit, half of the time before the first match is used instead.
       k: Number of continuation strategies among which the opponent chooses at the
-        leaves of a tree. None: the blueprint, and one for each action, at most 16 of
-        these.
-      rollouts: Rollouts per history and continuation strategy. None: 100, or 10 with a
-        time limit.
-      warmup_matches: Matches played at construction, to learn the shapes of subgames
-        and how long they take.
+        leaves of a tree. None: the blueprint, and one for each action, but at most 16
+        in addition to the blueprint.
+      rollouts: Number of rollouts per history and continuation strategy. None: 100, or
+        10 with a time limit.
+      warmup_matches: Number of matches played at construction, which measure the shapes
+        of subgames and the duration of solves.
     """
 
     max_histories: int

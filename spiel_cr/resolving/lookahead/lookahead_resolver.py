@@ -36,35 +36,37 @@ from spiel_cr.resolving.lookahead.solved_lookahead import SolvedLookahead
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
 
-# So many times a move's time is there while a player warms up, up to so many
-# milliseconds: it learns what subgames cost that there is no time for yet.
+# Factor for the time per move during warm-up matches, and the longest such time in
+# milliseconds. The player can thereby measure subgames that are too large at first.
 _WARMUP_STRETCH, _WARMUP_MS = 4.0, 1000.0
-# Labels of infosets that are known after a match, at most; else all are forgotten.
+# Maximum number of infoset labels after a match; if there are more, all are dropped.
 _MOST_LABELS = 1 << 20
-# Of the time before the first match, for a blueprint.
+# Share of the time before the first match for sampling a blueprint.
 _BLUEPRINT_SHARE = 0.5
-# Continuations at the ends of trees, besides the blueprint itself.
+# Default maximum number of continuation strategies at leaves, without the blueprint.
 _MOST_BIASED = 16
-# Rollouts without a clock, and under one.
+# Default number of rollouts without a time limit, and with one.
 _ROLLOUTS = 100, 10
-# Histories that are walked beyond a tree for each one that it may have, without a clock
-# and under one: to grow and lay out a tree costs two to ten times as much per history.
+# Maximum number of histories visited below a tree, per history that the tree may have,
+# without a time limit and with one. Growing a tree and building its gadget game costs
+# two to ten times as much per history.
 _WALK = 10, 2
-# Histories in all solutions that are kept from match to match (6 kB each), and in the
-# trees that lead to them.
+# Maximum number of histories (6 kB each) in all solutions that are kept from match to
+# match and in the trees that lead to them.
 _MOST_KEPT = 1 << 17
 
 
 @dataclasses.dataclass
 class LookaheadStatistics:
-    """How many decisions used which strategy, in addition to `clock.Statistics`.
+    """Counts of decisions by their strategy, in addition to `clock.Statistics`.
 
     Attributes:
       resolved: Decisions by an accepted solution of the decision's subgame.
       incumbent: Decisions by an earlier accepted solution.
       blueprint: Decisions by the blueprint.
       exact: Subgames whose best responses extended to the end of the game.
-      shrunk: How often a tree was truncated to fit a compiled function's shapes.
+      truncations: Number of times that a tree was truncated to fit a compiled
+        function's shapes.
       most_histories: Size of the largest tree.
     """
 
@@ -72,7 +74,7 @@ class LookaheadStatistics:
     incumbent: int = 0
     blueprint: int = 0
     exact: int = 0
-    shrunk: int = 0
+    truncations: int = 0
     most_histories: int = 0
 
 
@@ -104,7 +106,7 @@ class LookaheadResolver:
       player: The player.
       config: Settings of the solves.
       settings: Settings of the lookahead trees.
-      counts: How many decisions used which strategy.
+      counts: Counts of decisions by their strategy.
       blueprint: The strategy wherever no accepted solution exists.
       solved: Tree of the current match, with the incumbent strategy.
     """
@@ -159,7 +161,7 @@ class LookaheadResolver:
         self.blueprint = Blueprint(policy, tree.simulator)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
         self._root = ReachedState(-1, tree, tree.table.id[:1].copy())
-        # Of all solutions, and of the trees that lead to them.
+        # Number of histories in all kept solutions, and in the trees that lead to them.
         self._kept_histories = 0
         announce(f"player {player}: the start")
         self.solved = self._start = self._solve_start(end)
@@ -172,7 +174,7 @@ class LookaheadResolver:
             announce(f"player {player}: warm-up match {number + 1}")
             self._play_warmup(tree.game, np.random.default_rng([seed, number]))
         self._clock.stretch = 1.0
-        if config.move_ms is not None:  # otherwise there is time to compile
+        if config.move_ms is not None:  # without a limit, functions may compile later
             self._layers.close()
         self._forget_all()
         self._clock.restart_statistics()
@@ -181,7 +183,7 @@ class LookaheadResolver:
 
     @property
     def statistics(self) -> Statistics:
-        """What it did since it was made."""
+        """Counts and times since construction, without warm-up matches."""
         return self._clock.statistics
 
     def restart(self) -> None:
@@ -191,7 +193,7 @@ class LookaheadResolver:
         if not kept or labels - sum(self._label_counts) > _MOST_LABELS:
             self._forget_all()
         self.solved, self._state = self._start, self._root
-        # What was seen and done at decisions that were solved.
+        # The player's information and actions at the decisions handled so far.
         self._stages: list[Stage] = []
 
     def strategy(self, stages: Sequence[Stage]) -> tuple[list[int], np.ndarray] | None:
@@ -205,7 +207,7 @@ class LookaheadResolver:
         Returns:
           Actions and probabilities, float64 [A]. None: use the blueprint.
         """
-        programs = cfr.programs()
+        compilations = cfr.compilations()
         with self._clock.move():
             if not continues(self._stages, stages):
                 self.restart()
@@ -223,8 +225,8 @@ class LookaheadResolver:
                 resolved = solved.accepted and solved.is_solved(infoset)
                 self.counts.resolved += resolved
                 self.counts.incumbent += not resolved
-        self.statistics.compilations += cfr.programs() - programs
-        self.counts.shrunk = self._layers.shrunk
+        self.statistics.compilations += cfr.compilations() - compilations
+        self.counts.truncations = self._layers.truncations
         self.counts.most_histories = self._layers.most_histories
         return answer
 
@@ -300,7 +302,7 @@ class LookaheadResolver:
             self.solved = solved
             if self._may_keep(len(solved.lookahead)):
                 after[number] = solved
-        elif deadline is None:  # under one a larger tree may be checked another time
+        elif deadline is None:  # with a deadline, a later attempt may succeed
             after[number] = None
 
     def _may_keep(self, histories: int) -> bool:
@@ -312,7 +314,7 @@ class LookaheadResolver:
         self, state: ReachedState, number: int, deadline: float | None
     ) -> SolvedLookahead | None:
         tree = state.tree.focus(state.ids)
-        # What leads to the place is there: it has to be laid out only.
+        # The histories that lead to the subgame exist already: they cost no expansion.
         if not (most := self._layers.affordable(deadline, len(tree))):
             return None
         self._leaf.draw_from(self._number(number))
@@ -353,12 +355,12 @@ class LookaheadResolver:
 
     def _forget_all(self) -> None:
         """Drop all solutions, and the labels of infosets that were visited for them."""
-        self._start.forget()
+        self._start.reset()
         self._root.after.clear()
         self._kept_histories = 0
         labels = self._root.tree.simulator.labels
         for player_labels, count in zip(labels, self._label_counts, strict=True):
-            player_labels.forget(count)
+            player_labels.truncate(count)
 
     def _number(self, key: object) -> int:
         """Return 64 bits that depend on the seed and on a key."""

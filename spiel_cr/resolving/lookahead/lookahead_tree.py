@@ -26,7 +26,7 @@ from spiel_cr.resolving.lookahead.frontier import TreeRows, breadth_first, with_
 from spiel_cr.resolving.lookahead.node_table import Ids, NodeTable
 from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot, snapshot_of
 
-# An odd number whose bits look random, of the golden ratio.
+# Multiplier of a hash function: 2^64 divided by the golden ratio, rounded to odd.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -177,7 +177,7 @@ class LookaheadTree:
             decisions, rows = tree._split(rows)
         while len(rows):
             full = table.used + int(table.num_actions[rows].sum()) > most
-            if full or growth.is_late(deadline):
+            if full or growth.has_passed(deadline):
                 return None
             table.expand_rows(self.simulator, rows)
             more, rows = tree._split(table.children(rows))
@@ -250,7 +250,7 @@ class LookaheadTree:
         siblings = np.append(False, above[parent[1:]])
         kept = np.flatnonzero(within | above | siblings)
         table = self.table.take(kept)
-        # Terminals stay what they are, whatever leads to them.
+        # Terminal histories keep their utility, even after a dropped move.
         goes_on = table.num_actions[: len(kept)] > 0
         stubs = np.flatnonzero(~(within | above)[kept] & goes_on)
         table.stub[stubs] = True

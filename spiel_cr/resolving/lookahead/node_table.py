@@ -1,4 +1,4 @@
-"""The histories of a lookahead tree in columns, and how they are expanded."""
+"""The histories of a lookahead tree, stored in columns, and their expansion."""
 
 import copy
 
@@ -10,56 +10,61 @@ from spiel_cr.games.opening.batched_rules import BrokenRulesError
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.lookahead.frontier import TreeRows
 
-# Length of the columns at first; it doubles as they fill.
+# Initial length of the columns; it doubles whenever they are full.
 _FIRST_LENGTH = 1 << 10
 
 
 class Ids:
-    """Numbers for histories, shared by trees that are made of each other."""
+    """Source of unique ids for histories, shared by trees made from each other."""
 
     def __init__(self) -> None:
         self._next = 0
 
     def take(self, count: int) -> np.ndarray:
-        """int64 [count], numbers that no history has yet."""
+        """Return ids that no history has yet, int64 [count]."""
         self._next += count
         return np.arange(self._next - count, self._next)
 
 
 class NodeTable:
-    """Histories in the order in which they were found: parents before children.
+    """Histories of a lookahead tree in the order of expansion: parents before children.
 
-    The children of a history are contiguous. Columns hold `used` histories, at most
-    `capacity`, and are longer than that.
+    A history is a row. The children of a history are contiguous rows. The columns are
+    arrays whose first `used` entries are valid; they are enlarged when they are full. n
+    is the number of entries.
 
     Attributes:
-      capacity: the most histories.
-      used: how many there are.
-      ids: where their numbers come from.
-      marks: numbers of histories, ascending, at which all infosets were whole on each
-        level; the first is what the table began with.
-      id: int64, numbers that stay when other histories are dropped; ascending.
-      parent: int32, -1 at the root.
-      depth: int32, moves from the root.
-      first: int32, the first child; -1: not expanded.
-      chance: float64, probability of the chance moves from the root.
+      capacity: Maximum number of histories.
+      used: Number of histories.
+      ids: Source of the ids.
+      marks: Ascending numbers of histories, one after each round of expansions, at
+        which all or none of an infoset's histories on one level are expanded. The first
+        is the number of histories with which the table was made; `truncate` returns to
+        one of these numbers.
+      id: Ids, int64 [n], ascending. A history keeps its id when others are dropped.
+      parent: Row of the parent, int32 [n]; -1 at the root.
+      depth: Number of moves from the root, int32 [n].
+      first: Row of the first child, int32 [n]; -1 if the history is not expanded.
+      chance: Probability of the chance moves from the root, float64 [n].
       player_reach: Each player's reach probability, float64 [n, 2], by the blueprint,
         or by uniform play without one (`growth.py`).
-      spread: float64, how uncertain the leaf value is, as far as that was asked for;
-        else that of the parent.
-      value: float64 [n, k], leaf values as far as they were asked for, else NaN.
-      stub: bool, what a dropped move leads to.
-      states, action, player, label, observation, utility, num_actions: as in `Nodes`;
-        stubs have no actions.
+      spread: Weight of an expansion, float64 [n]: the difference between the largest
+        and the smallest leaf value of a history. Until several leaf values of a history
+        are computed, it is the weight of the parent; 1 at the root.
+      value: Leaf values, player 0's utility, float64 [n, k]; NaN until they are
+        computed.
+      stub: Whether the history follows a move that was dropped, bool [n].
+      states, action, player, label, observation, utility, num_actions: Columns with the
+        meaning of the fields of `Nodes`; `num_actions` is 0 at stubs.
     """
 
     def __init__(self, capacity: int, ids: Ids, nodes: Nodes) -> None:
-        """A root.
+        """Make a table that consists of a root.
 
         Args:
-          capacity: the most histories.
-          ids: where their numbers come from.
-          nodes: the root alone.
+          capacity: Maximum number of histories.
+          ids: Source of the ids.
+          nodes: The root, as a batch of one history.
         """
         length = min(capacity, _FIRST_LENGTH)
         self.capacity = capacity
@@ -87,7 +92,7 @@ class NodeTable:
         self.marks.append(1)
 
     def nodes(self, rows: np.ndarray) -> Nodes:
-        """Some histories; stubs look like terminals."""
+        """Return the histories in some rows; stubs look like terminal histories."""
         columns = [
             np.ones(len(rows)) if name == "factor" else getattr(self, name)[rows]
             for name in Nodes._fields
@@ -97,12 +102,12 @@ class NodeTable:
     def add_children(
         self, parents: np.ndarray, nodes: Nodes, which: np.ndarray
     ) -> None:
-        """Adds the children of some histories.
+        """Append the children of some histories.
 
         Args:
-          parents: int64 [p], rows that are not expanded.
-          nodes: n children, those of one parent together.
-          which: int64 [n], ascending, the index in `parents` of the parent of each.
+          parents: Rows that are not expanded, int64 [p].
+          nodes: All n children, grouped by parent in the order of `parents`.
+          which: Index into `parents` of each child's parent, int64 [n], ascending.
         """
         counts = np.bincount(which, minlength=len(parents))
         self.first[parents] = self.used + np.cumsum(counts) - counts
@@ -117,7 +122,15 @@ class NodeTable:
         self.spread[new] = self.spread[parent]
 
     def _append(self, nodes: Nodes, parent: np.ndarray) -> slice:
-        """Fills in what does not depend on the parents' columns."""
+        """Append rows and fill the columns that do not depend on the parents' entries.
+
+        Args:
+          nodes: The n histories to append.
+          parent: Row of each parent, [n]; -1 for a root.
+
+        Returns:
+          The new rows.
+        """
         count = len(parent)
         if self.used + count > self.capacity:
             raise AssertionError("more children than there are legal actions")
@@ -135,9 +148,11 @@ class NodeTable:
         return new
 
     def take(self, kept: np.ndarray) -> "NodeTable":
-        """A copy of some rows, ascending, with their parents and all siblings.
+        """Return a table that contains copies of some rows only.
 
-        Of the children of a history all are kept, or none.
+        Args:
+          kept: Ascending rows, with the root and the parent of each other row, and for
+            each history all of its children or none.
         """
         table, count = copy.copy(self), len(kept)
         for name, column in vars(self).items():
@@ -151,9 +166,10 @@ class NodeTable:
         return table
 
     def truncate(self, most: int) -> None:
-        """Takes the last expansions back until at most `most` rows are left.
+        """Undo the last rounds of expansions until at most `most` rows are left.
 
-        Infosets stay whole, and what the table began with stays.
+        All or none of an infoset's histories on one level stay expanded. The rows with
+        which the table was made are never removed, even if there are more than `most`.
         """
         while len(self.marks) > 1 and self.marks[-1] > most:
             self.marks.pop()
@@ -165,20 +181,20 @@ class NodeTable:
         first[first >= left] = -1
 
     def frontier(self) -> np.ndarray:
-        """int64, rows that can be expanded."""
+        """Return the rows that can be expanded, int64."""
         used = self.used
         return np.flatnonzero((self.num_actions[:used] > 0) & (self.first[:used] < 0))
 
     def path_to(self, row: int) -> list[int]:
-        """Actions from the root to a row, chance included."""
+        """Return the actions from the root to a row, including chance outcomes."""
         return actions_to(self.parent, self.action, row)
 
     def children(self, rows: np.ndarray) -> np.ndarray:
-        """int64, the children of expanded rows."""
+        """Return the rows of the children of some expanded rows, int64."""
         return ranges(self.first[rows], self.num_actions[rows])
 
     def rows(self) -> TreeRows:
-        """All histories, ending at the frontier and at stubs; leaves are worth 0."""
+        """Return all histories; the frontier and stubs are terminals with utility 0."""
         used = self.used
         leaf = self.first[:used] < 0
         ends = leaf & ((self.num_actions[:used] > 0) | self.stub[:used])
@@ -197,7 +213,16 @@ class NodeTable:
         )
 
     def expand_rows(self, simulator: LabelledSimulator, rows: np.ndarray) -> None:
-        """Expands some histories of the frontier."""
+        """Expand some histories of the frontier.
+
+        Args:
+          simulator: Simulator of the game.
+          rows: Rows of the frontier, int64 [n].
+
+        Raises:
+          BrokenRulesError: If the batched rules contradict the game; `history` is the
+            row.
+        """
         try:
             children = simulator.children(self.states[rows], self.player[rows])
         except BrokenRulesError as error:
@@ -206,12 +231,15 @@ class NodeTable:
         self.add_children(rows, *children)
 
     def infosets(self, rows: np.ndarray) -> np.ndarray:
-        """int64 [n], equal exactly within infosets; each chance node stands alone."""
+        """Return a number for each row, int64 [n], equal exactly within an infoset.
+
+        The number of a chance node is different from all others.
+        """
         code = self.label[rows].astype(np.int64) * 2 + self.player[rows]
         return np.where(self.player[rows] == CHANCE, -1 - rows, code)
 
     def _lengthen(self, count: int) -> None:
-        """Makes columns long enough for `count` rows."""
+        """Enlarge the columns, if necessary, to hold at least `count` rows."""
         length = len(self.id)
         if count <= length:
             return

@@ -20,8 +20,8 @@ class TreeSnapshot(NamedTuple):
     Attributes:
       tree: The game; `tree.frontier` marks where it ends before the original game does.
       ids: Id of each history, int64 [N], unique among all trees made from one tree.
-      labels: For each player a number for each infoset, int32 [I], which does not
-        change during the lifetime of the lookahead tree and all trees made from it.
+      labels: Label of each infoset, int32 [I], for each player. It does not change
+        during the lifetime of the lookahead tree and all trees made from it.
     """
 
     tree: GameTree

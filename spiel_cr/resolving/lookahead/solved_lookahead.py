@@ -12,7 +12,7 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
-from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.gadget_infosets import Gadget
 from spiel_cr.resolving.lookahead.below_lookahead import walk_below
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
@@ -78,7 +78,7 @@ class SolvedLookahead:
 
         Args:
           lookahead: The tree.
-          player: i.
+          player: The re-solving player i, 0 or 1.
           incumbent: Incumbent strategy of the player.
           roots: Ids of the player's decisions in one public state, whose subgame will
             be solved, int64 [n]. None: the complete tree.
@@ -135,10 +135,10 @@ class SolvedLookahead:
             played[~actions] = self.incumbent.play(nodes.select(~inside), player)
         return played
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop all later solutions, which refer to this one, to free memory."""
         for solved in filter(None, self.after.values()):
-            solved.forget()
+            solved.reset()
         self.after.clear()
 
     @functools.cached_property
@@ -177,7 +177,7 @@ class SolvedLookahead:
         d, new = self.decomposition, self.behaviour.copy()
         new[self._sequences(game.infosets)] = solver.average_behaviour(self.player)[1:]
         reach = reach_from_behaviour(d.decisions, self.behaviour)
-        # In the complete game there are no augmented infosets, and all is reached.
+        # In the complete game there are no augmented infosets; every root is reached.
         reached = reach[d.decisions.parent[game.infosets]].any()
         self.accepted = bool(reached) and self.responses.are_satisfied(
             self.constraints, new, game.augmented
@@ -190,7 +190,7 @@ class SolvedLookahead:
 
 
 def _sequences(d: Decomposition, infosets: np.ndarray) -> np.ndarray:
-    """int64, the sequences of some of the player's infosets."""
+    """Return the sequences of some of the player's infosets, int64 [sum of actions]."""
     first, counts = d.decisions.first_sequence, d.decisions.num_actions
     return ranges(first[infosets], counts[infosets])
 

@@ -95,7 +95,8 @@ def _of_mapping(tree: GameTree, buckets: Any, player: int) -> np.ndarray:
     if unknown := set(buckets) - set(keys):
         raise ValueError(
             f"buckets[{player}]: {min(unknown)!r} is not an information state string "
-            f"of player {player} in {tree.game}"
+            f"of player {player} in {tree.game}; use those of "
+            f"`tree.infosets[{player}].keys`"
         )
     # Tuples, so that no bucket has the name of an infoset that is left out.
     return _number((0, buckets[key]) if key in buckets else (1, key) for key in keys)

@@ -19,9 +19,15 @@ from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.solvers.cfr import regret_matching, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
-from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
-from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver, Start, jitted_loop
+from spiel_cr.solvers.cfr.solver import (
+    PlayerState,
+    Solver,
+    SolverFunctions,
+    Start,
+    jitted_loop,
+)
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # Shared regrets of each player; None: infosets do not share regrets.
@@ -50,7 +56,7 @@ class CFRState(NamedTuple):
       players: State of each player, in the order of updates.
       iteration: Number of iterations completed, int scalar.
       weight: Sum of the averaging weights of all iterations, in units of the last
-        weight, float scalar.
+        weight, float scalar; see `averaging`.
     """
 
     players: tuple[PlayerState, PlayerState]
@@ -118,15 +124,32 @@ def step(
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
-    # Weights t^gamma relative to the last one: their sum cannot overflow.
-    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
-    update = functools.partial(
-        update_player, config.rule, iteration=t, share=1 / weight
-    )
+    weight, share = averaging(config, state.weight, t)
+    update = functools.partial(update_player, config.rule, iteration=t, share=share)
     first = update(trees[0], shared[0], state.players[0], state.players[1].reach)
     seen = first.reach if config.alternating else state.players[0].reach
     second = update(trees[1], shared[1], state.players[1], seen)
     return CFRState((first, second), iteration, weight)
+
+
+def averaging(
+    config: CFRConfig | MCCFRConfig, weight: jax.Array, t: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the sum of averaging weights, and the share of an iteration in it.
+
+    Args:
+      config: Settings of the algorithm.
+      weight: Sum of the weights of all iterations before, float scalar: in units of the
+        last weight; absolute if the weights are a function of the user.
+      t: Number of the iteration, from 1, float scalar.
+    """
+    if config.weights is None:
+        # Weights t^gamma relative to the last one: their sum cannot overflow.
+        weight = 1 + weight * ((t - 1) / t) ** config.gamma
+        return weight, 1 / weight
+    last = jnp.asarray(config.weights.call(t), weight.dtype)
+    weight = weight + last
+    return weight, jnp.where(weight > 0, last / jnp.where(weight > 0, weight, 1), 1)
 
 
 def update_player(
@@ -247,7 +270,7 @@ def _quick_run(how: Compile) -> Any:
     return _run if options is None else _loop(options=options)
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions were compiled for full-width solvers so far."""
     return sum(run._cache_size() for run in {*_all_runs(), on_device})
 
@@ -336,7 +359,7 @@ def make_solver(
         form,
         problem,
         state,
-        Program(
+        SolverFunctions(
             optimised if compile == "optimised" else _quick_run(compile),
             config,
             dtype,

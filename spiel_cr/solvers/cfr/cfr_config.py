@@ -2,9 +2,12 @@
 
 import dataclasses
 import math
+from typing import Any
+
+import numpy as np
 
 from spiel_cr.common.checks import Wanted, check_settings
-from spiel_cr.solvers.cfr.regret_matching import Rule
+from spiel_cr.solvers.cfr.regret_matching import Rule, UserFunction
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,17 +22,41 @@ class CFRConfig:
         1 linear averaging.
       alternating: Whether player 1 responds to player 0's update of the same iteration
         (as in OpenSpiel's solvers); otherwise both respond to the previous iteration.
+      weights: Averaging weights in place of t^gamma: a function from the number t of
+        the iteration, a float scalar from 1, to its weight, which is at least 0; or its
+        name, "module:function", in a module that was imported with --import. While all
+        weights are 0, the average is the last strategy.
     """
 
     name: str = dataclasses.field(compare=False)
     rule: Rule = Rule()
     gamma: float = 0.0
     alternating: bool = True
+    weights: Any = None
 
     def __post_init__(self) -> None:
         check_settings(self, {"gamma": "[0, inf)"})
+        _read_functions(self, "weights")
 
 
+def _read_functions(config: Any, *names: str) -> None:
+    """Replace settings of a frozen dataclass by user's functions, and check weights."""
+    for name in names:
+        function = UserFunction.read(getattr(config, name), name)
+        object.__setattr__(config, name, function)
+    if config.weights is None:
+        return
+    for t in (1, 2, 1000):
+        weight = np.asarray(config.weights.call(np.float64(t)))
+        if weight.shape or not 0 <= weight < np.inf:
+            raise ValueError(
+                f"weights={config.weights!r}: the weight of iteration {t} is {weight}; "
+                f"return a finite number that is at least 0"
+            )
+
+
+# Settings that are functions of a user.
+USER_FUNCTIONS = ("weights", "sampling", "learning")
 # Valid values of the settings of Monte Carlo CFR.
 _WANTED: Wanted = {
     "scheme": ("outcome", "external", "average"),
@@ -81,6 +108,18 @@ class MCCFRConfig:
       delta: Share of targeted trajectories, if there is a target.
       threshold, bonus: tau and beta of average-strategy sampling; by default the
         paper's, with which no action is left out before many iterations.
+      weights: Averaging weights in place of t^gamma, as in `CFRConfig`.
+      sampling: Sampling scheme in place of `epsilon` and `explore`: a function of the
+        current strategy and the uniform strategy, float [A, n] each, at the infosets
+        where the updating player acts. It returns the probability with which each
+        action is sampled, float [A, n], positive wherever the current strategy is; or
+        its name, as for `weights`. Only for outcome sampling.
+      learning: Update of an "average" baseline in place of `decay`: a function
+        (old, mean, count) of the old baseline, the mean of the values sampled in this
+        iteration (player 0's utility) and their number, float [T] each, over all
+        infoset-action pairs and outcomes of chance. It returns the new baseline,
+        float [T]; or its name, as for `weights`. Where the count is 0, the old
+        baseline is kept.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -98,9 +137,28 @@ class MCCFRConfig:
     delta: float = 0.9
     threshold: float = 1000.0
     bonus: float = 1e6
+    weights: Any = None
+    sampling: Any = None
+    learning: Any = None
 
     def __post_init__(self) -> None:
         check_settings(self, _WANTED)
+        _read_functions(self, *USER_FUNCTIONS)
+        if self.sampling is not None and self.scheme != "outcome":
+            raise ValueError(
+                f"sampling={self.sampling!r}: scheme={self.scheme!r} has no sampling "
+                f"probabilities of the updating player; use scheme='outcome'"
+            )
+        if self.learning is not None and self.baseline != "average":
+            raise ValueError(
+                f"learning={self.learning!r}: baseline={self.baseline!r} is not "
+                f"learned from means; use baseline='average'"
+            )
+
+    @property
+    def user_functions(self) -> list[str]:
+        """Names of the settings that are functions of a user."""
+        return [name for name in USER_FUNCTIONS if getattr(self, name) is not None]
 
     @property
     def simulated_only(self) -> list[str]:

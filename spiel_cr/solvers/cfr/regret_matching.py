@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from spiel_cr.common import plugins
 from spiel_cr.common.checks import check_number
 from spiel_cr.games.sequence_form import treeplex
 
@@ -47,14 +48,12 @@ class CustomRule(NamedTuple):
 
     def __repr__(self) -> str:
         """Return the name and a digest of the code, without captured values."""
-        codes = [_code_text(getattr(part, "__code__", None)) for part in self]
-        digest = hashlib.sha256(repr(codes).encode()).hexdigest()[:16]
-        return f"{self.name}:{digest}"
+        return _fingerprint(self)
 
     @property
     def name(self) -> str:
         """Name of the function, for messages."""
-        return getattr(self.update, "__name__", type(self.update).__name__)
+        return _function_name(self.update)
 
     def first(self, uniform: Any) -> Any:
         """Return the first state of a block."""
@@ -83,6 +82,47 @@ class CustomRule(NamedTuple):
         state, weights = self.update(state, gains, uniform, iteration)
         legal = jnp.where(uniform > 0, weights, 0)
         return state, match(_PLAIN, legal, uniform)
+
+
+class UserFunction(NamedTuple):
+    """A user's function in the settings of an algorithm, such as averaging weights.
+
+    Attributes:
+      call: The function, which JAX traces.
+    """
+
+    call: Callable[..., Any]
+
+    def __repr__(self) -> str:
+        """Return the name and a digest of the code, without captured values."""
+        return _fingerprint(self)
+
+    @classmethod
+    def read(cls, setting: Any, name: str) -> "UserFunction | None":
+        """Read a setting: a function, its "module:name" in an imported module, or None.
+
+        Raises:
+          ValueError: If it is something else.
+        """
+        if setting is None or isinstance(setting, UserFunction):
+            return setting
+        label = f"{name}={setting!r}"
+        if isinstance(setting, str):
+            setting = plugins.named_object(setting, label)
+        if not callable(setting):
+            raise ValueError(f"{label}: not a function; use one that JAX can trace")
+        return cls(setting)
+
+
+def _fingerprint(functions: Sequence[Any]) -> str:
+    """Return the first function's name and a digest of the code of all functions."""
+    codes = [_code_text(getattr(part, "__code__", None)) for part in functions]
+    digest = hashlib.sha256(repr(codes).encode()).hexdigest()[:16]
+    return f"{_function_name(functions[0])}:{digest}"
+
+
+def _function_name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _code_text(code: Any) -> Any:
@@ -152,6 +192,7 @@ class Rule:
             "alpha": self.alpha != math.inf,
             "beta": not math.isinf(self.beta),
             "predictive": self.predictive,
+            "custom": self.custom is not None,
         }
         return tuple(
             f"{name}={str(getattr(self, name)).lower()}"
@@ -172,7 +213,7 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
       uniform: Uniform strategy, float [A, n], 0 at padding.
 
     Returns:
-      float [A, n], a distribution in each column (Hart & Mas-Colell 2000).
+      A distribution in each column (Hart & Mas-Colell 2000), float [A, n].
     """
     # On CPUs, the code that XLA compiles for jnp.maximum is slower by up to a half.
     positive = jnp.where(regrets > 0, regrets, 0)
@@ -269,7 +310,7 @@ def discount(exponent: float | jax.Array, iteration: Any) -> Any:
 
     Args:
       exponent: A number, inf or -inf; a traced array must be finite.
-      iteration: float scalar, a NumPy number or a JAX array, from 1.
+      iteration: Number of the iteration, from 1, as a float scalar of NumPy or JAX.
 
     Returns:
       float scalar of the type of `iteration`, in [0, 1].

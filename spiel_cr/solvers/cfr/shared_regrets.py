@@ -109,7 +109,7 @@ def update(
     tree: treeplex.Treeplex,
     shared: SharedRegrets,
     regrets: treeplex.Blocks,
-    gains: Sequence[Sequence[jax.Array]],
+    instantaneous: Sequence[Sequence[jax.Array]],
     iteration: jax.Array,
 ) -> tuple[treeplex.Blocks, treeplex.Blocks]:
     """Sum regrets by bucket and match them.
@@ -122,7 +122,7 @@ def update(
       tree: Treeplex of the player; only its blocks are used.
       shared: Shared regrets of the player.
       regrets: Cumulative regrets, a tuple of one [A, B] per block of buckets.
-      gains: Regrets of this iteration, [A, n] per block of infosets, by level.
+      instantaneous: Regrets of this iteration, [A, n] per block of infosets, by level.
       iteration: Number of the iteration, from 1, float scalar.
 
     Returns:
@@ -131,7 +131,7 @@ def update(
     """
     size = sum(uniform.size for uniform in shared.uniform)
     gained = jnp.zeros(size + 1, shared.uniform[0].dtype)
-    for into, blocks in reversed(list(zip(shared.into, gains, strict=True))):
+    for into, blocks in reversed(list(zip(shared.into, instantaneous, strict=True))):
         flat = treeplex.join([block.reshape(-1) for block in blocks])
         gained = gained.at[into].add(flat)
     new_regrets, matched = regret_matching.update_blocks(

@@ -60,7 +60,7 @@ class PlayerState(NamedTuple):
     values: jax.Array | None
 
 
-class State(Protocol):
+class SolverState(Protocol):
     """Interface of every solver's state, which is a NamedTuple of arrays."""
 
     @property
@@ -71,15 +71,15 @@ class Start(NamedTuple):
     """Function that creates the first state of a large game on the device.
 
     Attributes:
-      program: Jitted function.
+      function: Jitted function.
       problem: Argument of the function, arrays on the device.
     """
 
-    program: Any
+    function: Any
     problem: Any
 
 
-class Reader(Protocol):
+class StrategyReader(Protocol):
     """Reader of strategies from a state that has no `players`."""
 
     def average(self, state: Any, player: int) -> np.ndarray:
@@ -93,14 +93,14 @@ class Reader(Protocol):
 
 
 @runtime_checkable
-class PositionReader(Reader, Protocol):
+class PositionReader(StrategyReader, Protocol):
     """Reader of states that hold reach by position; used to evaluate large games."""
 
     def positions(self, state: Any, player: int) -> np.ndarray:
         """Return reach up to a factor per infoset, float [positions]."""
 
 
-class Program(NamedTuple):
+class SolverFunctions(NamedTuple):
     """Compiled function that advances a solver's state, and how to read that state.
 
     Attributes:
@@ -120,7 +120,7 @@ class Program(NamedTuple):
     dtype: np.dtype
     exponent: int = 0
     first: int = 0
-    reader: Reader | None = None
+    reader: StrategyReader | None = None
     consumes: bool = False
 
 
@@ -133,7 +133,7 @@ def jitted_loop(
     static: tuple[str, ...] = ("config",),
     options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return a jitted function that does a number of iterations, see `Program.advance`.
+    """Return a jitted function for `SolverFunctions.advance`.
 
     Args:
       step: One iteration: from a problem, a state and static settings, by name, to the
@@ -169,7 +169,7 @@ def jitted_loop(
     )
 
 
-def _check_state(state: Any, reader: Reader | None) -> None:
+def _check_state(state: Any, reader: StrategyReader | None) -> None:
     """Raise ValueError if a state of numpy arrays has values that no run produces."""
     if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
         raise ValueError("the state contains values that are not finite")
@@ -219,8 +219,8 @@ class Solver(IterativeSolver):
         self,
         form: layout.SequenceForm,
         problem: Any,
-        state: State | Start,
-        program: Program,
+        state: SolverState | Start,
+        functions: SolverFunctions,
         *,
         buckets: Labels = (None, None),
         compile_seconds: float = 0.0,
@@ -233,27 +233,27 @@ class Solver(IterativeSolver):
           problem: The game as the compiled function needs it, numpy arrays.
           state: Initial state, numpy arrays; or, for large games, a function that
             creates the state on the device, after the memory of the compiler was freed.
-          program: Function to compile, and how to read its state.
+          functions: Function to compile, and how to read its state.
           buckets: Bucket of each infoset for each player, int32 [I], or None.
           compile_seconds: Compile time of functions that made the problem or the state.
           put: Function that puts arrays on the device.
         """
-        self._program = program
-        self._reader = program.reader
+        self._functions = functions
+        self._reader = functions.reader
         self.buckets = buckets
         self.form = form
-        self.config, self.dtype = program.config, program.dtype
-        self.exponent = program.exponent
+        self.config, self.dtype = functions.config, functions.dtype
+        self.exponent = functions.exponent
         self.seconds = 0.0
         # Maximum number of iterations of the next chunk, and a first guess of the
         # seconds per iteration.
         self._chunk, self._pace = 1, 1e-9
         self.compile_seconds = compile_seconds
-        with precision(program.dtype):
+        with precision(functions.dtype):
             self.problem = put(problem)
             if isinstance(state, Start):
                 self.compile_seconds += self._compile(state)
-                state = state.program(state.problem)
+                state = state.function(state.problem)
                 memory.trim()
             self._state = put(state)
         # The device may use numpy arrays without a copy, so these must be copied before
@@ -304,7 +304,9 @@ class Solver(IterativeSolver):
         _check_state(jax.tree.unflatten(structure, leaves), self._reader)
         with precision(self.dtype):
             # A function that overwrites its arguments must not overwrite `arrays`.
-            device_leaves = jax.device_put(leaves, may_alias=not self._program.consumes)
+            device_leaves = jax.device_put(
+                leaves, may_alias=not self._functions.consumes
+            )
         self._state = jax.tree.unflatten(structure, device_leaves)
         self._lent = False
         self.seconds = seconds
@@ -339,7 +341,7 @@ class Solver(IterativeSolver):
             self.seconds += elapsed
             done += chunk
             self._pace = elapsed / chunk
-            large = self._program.consumes
+            large = self._functions.consumes
             wanted = _CHUNK_SECONDS_LARGE if large else _CHUNK_SECONDS
             self._chunk = max(1, int(chunk * min(8.0, wanted / elapsed)))
             if after_chunk is not None and after_chunk(chunk):
@@ -442,7 +444,7 @@ class Solver(IterativeSolver):
 
     def _nash_conv(self, form: layout.SequenceForm) -> float:
         """Compute NashConv in a form that may have other locks than the solver's."""
-        if self._program.consumes:
+        if self._functions.consumes:
             memory.trim()  # return the working memory of iterations on a large game
         shared = any(labels is not None for labels in self.buckets)
         if self._reader is None and not shared:
@@ -491,7 +493,7 @@ class Solver(IterativeSolver):
         return by_position[self.form.layouts[player].infosets]
 
     def _player(self, player: int) -> PlayerState:
-        return self._state.players[player ^ self._program.first]
+        return self._state.players[player ^ self._functions.first]
 
     def _sequences(self, player: int) -> np.ndarray:
         if self._reader is not None:
@@ -520,9 +522,9 @@ class Solver(IterativeSolver):
     def _compile(self, start: Start) -> float:
         """Compile the function for states like the first; return the seconds."""
         started = time.perf_counter()
-        like = start.program.eval_shape(start.problem)
+        like = start.function.eval_shape(start.problem)
         count = np.zeros((), np.int32)
-        advance = self._program.advance
+        advance = self._functions.advance
         lowered = advance.lower(self.problem, like, count, config=self.config)
         lowered.compile()
         memory.trim()
@@ -534,12 +536,12 @@ class Solver(IterativeSolver):
         count = np.asarray(iterations, np.int32)
         with precision(self.dtype):
             state = self._state
-            if self._program.consumes and self._lent:
+            if self._functions.consumes and self._lent:
                 state = jax.tree.map(jnp.copy, state)
             # The function deletes the arrays that it consumes, so it must not be
             # interrupted before its result has replaced them.
             with interrupts.Steps() as steps, steps.step():
-                self._state = self._program.advance(
+                self._state = self._functions.advance(
                     self.problem, state, count, config=self.config
                 )
                 self._lent = False

@@ -31,7 +31,7 @@ from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep import reservoirs
 from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import ActingInfosets, Knowledge
 from spiel_cr.solvers.deep.outputs import regret_matching
 
 
@@ -65,7 +65,7 @@ class Advantages:
         self.newest: Approximator | None = None
         if config.predictive and config.memory == "reservoir":
             self.newest = self._approximator(seed + 1)
-        self.memory: reservoirs.Reservoir | reservoirs.Sums | None = None
+        self.memory: reservoirs.Reservoir | reservoirs.InfosetSums | None = None
         if config.memory == "exact" or config.accumulate == "mean":
             self.memory = reservoirs.make_memory(knowledge, player, config)
         # Weights of the visits that the network represents, by infoset: those before
@@ -77,7 +77,7 @@ class Advantages:
         self.fitted, self.loss = False, math.nan
         self._iteration = 0
 
-    def strategy(self, seen: Seen) -> np.ndarray:
+    def strategy(self, seen: ActingInfosets) -> np.ndarray:
         """Return the current strategy, float64 [m, A].
 
         Args:
@@ -128,13 +128,13 @@ class Advantages:
         self._iteration = iteration
         if config.restart:
             self.approximator = self._approximator(self._seed + 2 * iteration)
-        plan = FitSchedule(config.steps, config.batch, config.learning_rate)
+        schedule = FitSchedule(config.steps, config.batch, config.learning_rate)
         targets = self._balanced(targets)
-        self.loss = self.approximator.fit(targets, plan, random)
+        self.loss = self.approximator.fit(targets, schedule, random)
         self.fitted = True
 
     def _exact(
-        self, memory: reservoirs.Sums, visits: Targets, iteration: int
+        self, memory: reservoirs.InfosetSums, visits: Targets, iteration: int
     ) -> Targets:
         """Return the means per infoset after the visits of an iteration."""
         if self._config.accumulate == "cumulative":
@@ -142,7 +142,7 @@ class Advantages:
         memory.add(visits)
         targets = memory.targets()
         if self._config.predictive:
-            coming, legal = reservoirs.Sums(memory.legal), memory.legal
+            coming, legal = reservoirs.InfosetSums(memory.legal), memory.legal
             coming.add(visits)
             after = self._discount(iteration + 1)
             coming.total += np.where(legal, np.maximum(memory.total, 0), 0) * after
@@ -155,10 +155,10 @@ class Advantages:
     ) -> Targets:
         """Return visits whose targets contain earlier advantages."""
         config = self._config
-        plan = FitSchedule(config.steps, config.batch, config.learning_rate)
+        schedule = FitSchedule(config.steps, config.batch, config.learning_rate)
         visits = reservoirs.per_infoset(visits, self._legal)
         if self.newest is not None:
-            self.newest.fit(self._balanced(visits), plan, random)
+            self.newest.fit(self._balanced(visits), schedule, random)
         before = np.zeros(visits.target.shape)
         if self.fitted:
             before = self.approximator.outputs(visits.rows)

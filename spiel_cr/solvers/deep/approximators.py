@@ -6,7 +6,7 @@ from spiel_cr.common import network_fits, networks
 from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge
-from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.outputs import PerceptronShape
 from spiel_cr.solvers.deep.reservoirs import sums_by_row
 
 # Except for bad actions, advantages are small compared with the range of utilities, and
@@ -43,7 +43,9 @@ class Perceptron:
         """
         self._knowledge, self._player, self._scale = knowledge, player, scale
         wide = knowledge.num_features * (2 if player is None else 1)
-        self.shape = Shape(wide, knowledge.num_actions, config.hidden, config.layers)
+        self.shape = PerceptronShape(
+            wide, knowledge.num_actions, config.hidden, config.layers
+        )
         self._parameters = networks.make(self.shape.widths, seed)
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
@@ -54,7 +56,7 @@ class Perceptron:
     def fit(
         self,
         targets: Targets,
-        plan: FitSchedule,
+        schedule: FitSchedule,
         random: np.random.Generator,
         *,
         ordered: bool = False,
@@ -63,7 +65,7 @@ class Perceptron:
 
         Args:
           targets: Targets of its outputs.
-          plan: Schedule of steps, and kind of loss.
+          schedule: Schedule of steps, and kind of loss.
           random: Random number generator, which is advanced.
           ordered: Order of the rows as in `network_fits.fit`.
         """
@@ -71,7 +73,7 @@ class Perceptron:
             self._parameters,
             self._knowledge.table(self._player),
             targets,
-            plan,
+            schedule,
             random,
             scale=self._scale,
             ordered=ordered,
@@ -92,7 +94,7 @@ class Perceptron:
         self._parameters = networks.assembled(leaves)
 
 
-class Table:
+class LookupTable:
     """Table of numbers by infoset or joint information, used like a `Perceptron`.
 
     Its fit minimises the squared loss exactly: the result is the weighted mean target.
@@ -118,7 +120,7 @@ class Table:
     def fit(
         self,
         targets: Targets,
-        plan: FitSchedule,
+        schedule: FitSchedule,
         random: np.random.Generator,
         *,
         ordered: bool = False,
@@ -143,7 +145,7 @@ class Table:
         self.values = leaves[0].astype(np.float64)
 
 
-Approximator = Perceptron | Table
+Approximator = Perceptron | LookupTable
 
 
 def make_approximator(
@@ -160,6 +162,6 @@ def make_approximator(
     if config.network == "table":
         rows = knowledge.deciders if player is None else knowledge.legal[player]
         assert rows is not None  # `DeepConfig.needs_tree` ensures it.
-        return Table(len(rows), knowledge.num_actions)
+        return LookupTable(len(rows), knowledge.num_actions)
     scale = knowledge.scale * (1 if player is None else _UNIT)
     return Perceptron(knowledge, player, config, scale=scale, seed=seed)

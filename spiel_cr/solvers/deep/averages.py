@@ -16,7 +16,7 @@ from spiel_cr.policies.conversions import (
     reach_from_behaviour,
     uniform_behaviour,
 )
-from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.outputs import PerceptronShape
 
 # Rule of networks that were fitted to strategies. Iterates have a fallback instead.
 SOFTMAX = "softmax"
@@ -44,7 +44,7 @@ class Networks:
       weights: Weights of the networks, float64 [T] for each player.
     """
 
-    shape: Shape | None
+    shape: PerceptronShape | None
     features: str
     rule: str
     leaves: tuple[list[np.ndarray], list[np.ndarray]]
@@ -52,7 +52,7 @@ class Networks:
 
     @classmethod
     def single(
-        cls, shape: Shape, features: str, leaves: Sequence[list[np.ndarray]]
+        cls, shape: PerceptronShape, features: str, leaves: Sequence[list[np.ndarray]]
     ) -> "Networks":
         """Return one network of each player, played with softmax, from its arrays."""
         first, second = (

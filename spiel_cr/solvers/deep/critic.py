@@ -12,7 +12,7 @@ import numpy as np
 
 from spiel_cr.common.network_fits import FitSchedule, Targets
 from spiel_cr.solvers.deep.approximators import Approximator
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import ActingInfosets, Knowledge
 from spiel_cr.solvers.deep.reservoirs import Replay, Transitions
 from spiel_cr.solvers.deep.traversal import Strategy
 
@@ -47,25 +47,25 @@ class Critic:
         return self.values.outputs(joint)
 
     def fit(
-        self, strategy: Strategy, plan: FitSchedule, random: np.random.Generator
+        self, strategy: Strategy, schedule: FitSchedule, random: np.random.Generator
     ) -> float:
         """Fit Q to moves drawn from the buffer; return the loss.
 
         Args:
           strategy: Current strategy of both players.
-          plan: Schedule of steps, and moves per step.
+          schedule: Schedule of steps, and moves per step.
           random: Random number generator, which is advanced.
         """
         if not len(self.replay):  # no match has had a move so far
             return math.nan
-        drawn = random.integers(len(self.replay), size=plan.steps * plan.batch)
+        drawn = random.integers(len(self.replay), size=schedule.steps * schedule.batch)
         moves = self.replay.at(drawn)
         count, actions = len(drawn), self._knowledge.num_actions
         target = np.zeros((count, actions), np.float32)
         taken = np.arange(actions) == moves.action[:, None]
         target[taken] = self.targets(strategy, moves)
         targets = Targets(moves.rows, taken, target, np.ones(count))
-        return self.values.fit(targets, plan, random, ordered=True)
+        return self.values.fit(targets, schedule, random, ordered=True)
 
     def targets(self, strategy: Strategy, moves: Transitions) -> np.ndarray:
         """Return the target of Q for each move: player 0's utility, float64 [n].
@@ -81,7 +81,7 @@ class Critic:
                 continue
             rows, legal = moves.next_rows[continues], moves.next_legal[continues]
             sigma = strategy(
-                player, Seen(self._knowledge.player_rows(rows, player), legal)
+                player, ActingInfosets(self._knowledge.player_rows(rows, player), legal)
             )
             guess = np.where(legal, self(rows), 0)
             target[continues] = (sigma * guess).sum(axis=1)

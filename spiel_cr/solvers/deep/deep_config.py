@@ -5,7 +5,7 @@ import math
 
 from spiel_cr.common import checks
 
-AVERAGING = ("network", "bank", "exact")
+AVERAGING = ("network", "ensemble", "exact")
 NETWORK = ("mlp", "table")
 FEATURES = ("information_state", "observation")
 FALLBACK = ("argmax", "uniform")
@@ -30,7 +30,7 @@ _WANTED: checks.Wanted = {
     "layers": range(1, MOST_LAYERS + 1),
     "traversals steps batch capacity average_steps": range(1, 2**31),
     "critic_steps critic_batch": range(1, 2**31),
-    "bank": range(2**31),
+    "ensemble": range(2**31),
 }
 
 
@@ -70,10 +70,11 @@ class DeepConfig:
       capacity: Maximum number of visits in a reservoir of each player, separately for
         advantages and for strategies.
       averaging: Average strategy: "network", a network fitted to sampled strategies;
-        "bank", an ensemble of all iterates, mixed by their reach (SD-CFR); "exact", the
-        running mean of reach, only for game trees. Several may be joined by "+"; the
-        first is the result.
-      bank: Maximum number of iterates in the ensemble, a uniform sample; 0: no limit.
+        "ensemble", an ensemble of all iterates, mixed by their reach (SD-CFR); "exact",
+        the running mean of reach, only for game trees. Several may be joined by "+";
+        the first is the result.
+      ensemble: Maximum number of iterates in the ensemble, a uniform sample; 0: no
+        limit.
       network: Kind of approximator: "mlp", a perceptron; "table", one row for each
         infoset, only for game trees.
       features: Input of a perceptron: the information state tensor, or the observation
@@ -110,7 +111,7 @@ class DeepConfig:
     memory: str = "reservoir"
     capacity: int = 1_000_000
     averaging: str = "network"
-    bank: int = 0
+    ensemble: int = 0
     network: str = "mlp"
     features: str = "information_state"
     fallback: str = "argmax"
@@ -149,7 +150,11 @@ class DeepConfig:
 
         if self.predictive and self.accumulate == "mean":
             raise error("predictive", "accumulate", "choose accumulate=cumulative")
-        if self.predictive and self.memory == "reservoir" and "bank" in self.averages:
+        if (
+            self.predictive
+            and self.memory == "reservoir"
+            and "ensemble" in self.averages
+        ):
             raise error("predictive", "averaging", "choose network, or memory=exact")
         if self.sampling == "external" and self.values == "critic":
             raise error("sampling", "values", "choose sampling=outcome")
@@ -175,12 +180,12 @@ PRESETS: dict[str, DeepConfig] = {
     preset.name: preset
     for preset in (
         DeepConfig("deep-cfr"),
-        DeepConfig("sd-cfr", averaging="bank"),
+        DeepConfig("sd-cfr", averaging="ensemble"),
         DeepConfig(
             "dream",
             sampling="outcome",
             values="corrected",
-            averaging="bank",
+            averaging="ensemble",
             traversals=4000,
         ),
         DeepConfig(

@@ -16,7 +16,7 @@ from spiel_cr.common import memory, networks
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.outputs import PerceptronShape
 from spiel_cr.solvers.deep.self_play.self_play_config import SelfPlayConfig
 from spiel_cr.solvers.deep.tensors import TensorKnowledge
 
@@ -25,7 +25,7 @@ from spiel_cr.solvers.deep.tensors import TensorKnowledge
 _WEIGHT, _FLOAT, _MOVE = 8, 4, 9
 
 
-class Need(NamedTuple):
+class TrainingMemory(NamedTuple):
     """Maximum memory of training in bytes.
 
     Attributes:
@@ -47,7 +47,7 @@ def estimate(
     game: pyspiel.Game,
     knowledge: TensorKnowledge,
     iterations: int | None,
-) -> Need:
+) -> TrainingMemory:
     """Return the maximum memory of training.
 
     Every match is assumed to have the maximum number of moves. Without a number of
@@ -67,7 +67,7 @@ def estimate(
         # Decisions, information of both players, advantages (mostly in double
         # precision), and padded rows for a network.
         each = 5 * row + actions * (1 + 2 * _FLOAT + 6 * _WEIGHT) + 4 * _FLOAT
-        return Need(0.0, 0.0, 0.0, 2.0 * config.episodes * length * each)
+        return TrainingMemory(0.0, 0.0, 0.0, 2.0 * config.episodes * length * each)
     visited_decisions = math.inf
     if iterations is not None and config.sampling == "outcome":
         visited_decisions = float(config.traversals) * length * iterations
@@ -82,12 +82,14 @@ def estimate(
     if config.values != "sampled":
         moves = config.critic_capacity * (4.0 * row + _MOVE + actions)
     iterates = 0.0
-    if "bank" in config.averages:
-        count = min(config.bank or math.inf, iterations or math.inf)
-        shape = Shape(*(knowledge.num_features, actions, config.hidden, config.layers))
+    if "ensemble" in config.averages:
+        count = min(config.ensemble or math.inf, iterations or math.inf)
+        shape = PerceptronShape(
+            *(knowledge.num_features, actions, config.hidden, config.layers)
+        )
         one = networks.num_weights(shape.widths) * _FLOAT
         iterates = 4.0 * one * (count if count < math.inf else 1)
-    return Need(reservoirs, moves, iterates, visits)
+    return TrainingMemory(reservoirs, moves, iterates, visits)
 
 
 def check(
@@ -113,7 +115,7 @@ def check(
     """
     need = estimate(config, game, knowledge, iterations)
     total = memory.BASE_BYTES + sum(need)
-    most = max(Need._fields, key=lambda name: float(getattr(need, name)))
+    most = max(TrainingMemory._fields, key=lambda name: float(getattr(need, name)))
     part = float(getattr(need, most))
     room = memory.parse_limit(limit) - (total - part)
     share = min(1.0, max(0.0, room / part)) if part else 0.0
@@ -165,7 +167,7 @@ def _remedy(
 
     Args:
       config: Settings of the algorithm.
-      most: Name of the largest part in `Need`.
+      most: Name of the largest part in `TrainingMemory`.
       share: Share of the largest part that fits.
       iterations: Number of iterations of the run; None: unknown.
     """
@@ -174,7 +176,7 @@ def _remedy(
     names = {
         "reservoirs": ("capacity", config.capacity),
         "moves": ("critic_capacity", config.critic_capacity),
-        "iterates": ("bank", config.bank or iterations or 1),
+        "iterates": ("ensemble", config.ensemble or iterations or 1),
         "visits": ("traversals", config.traversals),
     }
     name, value = names[most]

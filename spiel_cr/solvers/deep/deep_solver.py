@@ -15,14 +15,18 @@ from spiel_cr.solvers.deep.averages import Networks, RunningReach
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import Seen
-from spiel_cr.solvers.deep.outputs import Shape
-from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_of
-from spiel_cr.solvers.deep.tensors import Stepped
-from spiel_cr.solvers.deep.traversal import Task, in_chunks
+from spiel_cr.solvers.deep.infosets import ActingInfosets
+from spiel_cr.solvers.deep.outputs import PerceptronShape
+from spiel_cr.solvers.deep.strategies import (
+    IterateEnsemble,
+    SampledStrategies,
+    behaviour_of,
+)
+from spiel_cr.solvers.deep.tensors import SimulatedTensors
+from spiel_cr.solvers.deep.traversal import PlayerSampling, in_chunks
 
 # Purposes of random numbers. Each has a separate generator in every iteration.
-_SAMPLES, _FITS, _BANK, _CRITIC = range(4)
+_SAMPLES, _FITS, _ENSEMBLE, _CRITIC = range(4)
 
 
 class DeepSolver(Training):
@@ -44,7 +48,11 @@ class DeepSolver(Training):
     """
 
     def __init__(
-        self, game: GameTree | Stepped, config: DeepConfig | str, *, seed: int = 0
+        self,
+        game: GameTree | SimulatedTensors,
+        config: DeepConfig | str,
+        *,
+        seed: int = 0,
     ) -> None:
         """Create networks and empty memories.
 
@@ -74,12 +82,15 @@ class DeepSolver(Training):
             SampledStrategies(knowledge, p, config, self._number(3 + p))
             for p in range(2 if "network" in kinds else 0)
         ]
-        self._banks = [Bank(config.bank) for _ in range(2 if "bank" in kinds else 0)]
+        self._ensembles = [
+            IterateEnsemble(config.ensemble)
+            for _ in range(2 if "ensemble" in kinds else 0)
+        ]
         self._reaches: list[RunningReach] = []
         if "exact" in kinds and self.tree is not None:
             self._reaches = [RunningReach(self.tree, p) for p in range(2)]
 
-    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+    def strategy(self, player: int, seen: ActingInfosets) -> np.ndarray:
         """Return the current strategy of a player, float64 [m, A].
 
         Args:
@@ -98,11 +109,11 @@ class DeepSolver(Training):
             self._advantages[player].learn(chunks, iteration, random)
         if self._critic is not None:
             config = self.config
-            plan = FitSchedule(
+            schedule = FitSchedule(
                 config.critic_steps, config.critic_batch, config.critic_rate
             )
             random = self._random(iteration, 0, _CRITIC)
-            self._critic.fit(self.strategy, plan, random)
+            self._critic.fit(self.strategy, schedule, random)
         self.iterations = iteration
 
     def _traverse(self, player: int, iteration: int) -> Iterator[Targets]:
@@ -110,7 +121,9 @@ class DeepSolver(Training):
         config, knowledge = self.config, self.knowledge
         random = self._random(iteration, player, _SAMPLES)
         self.episodes += config.traversals
-        task = Task(self.source, knowledge, self.strategy, config, player, self._critic)
+        task = PlayerSampling(
+            self.source, knowledge, self.strategy, config, player, self._critic
+        )
         for traversal in in_chunks(task, config.traversals, random):
             self.nodes += traversal.positions
             if self._strategies:
@@ -125,13 +138,13 @@ class DeepSolver(Training):
         weight = self._weight(iteration)
         if self._reaches:
             self._reaches[player].add(self.current_behaviour(player), weight)
-        if self._banks:
+        if self._ensembles:
             advantages = self._advantages[player]
             leaves = advantages.approximator.leaves()
             if not advantages.fitted:
                 leaves = [np.zeros_like(leaf) for leaf in leaves]
-            random = self._random(iteration, player, _BANK)
-            self._banks[player].add(leaves, weight, random)
+            random = self._random(iteration, player, _ENSEMBLE)
+            self._ensembles[player].add(leaves, weight, random)
 
     def _weight(self, iteration: int) -> float:
         """Return the weight of an iteration's strategies in the average."""
@@ -159,16 +172,19 @@ class DeepSolver(Training):
         """
         kind = self._kind(kind)
         config, first = self.config, self._advantages[0].approximator
-        if kind == "bank":
+        if kind == "ensemble":
             return Networks(
                 first.shape if isinstance(first, Perceptron) else None,
                 config.features,
                 config.fallback,
-                (self._banks[0].stacked(), self._banks[1].stacked()),
-                (np.array(self._banks[0].weights), np.array(self._banks[1].weights)),
+                (self._ensembles[0].stacked(), self._ensembles[1].stacked()),
+                (
+                    np.array(self._ensembles[0].weights),
+                    np.array(self._ensembles[1].weights),
+                ),
             )
         knowledge = self.knowledge
-        shape = Shape(
+        shape = PerceptronShape(
             knowledge.num_features, knowledge.num_actions, config.hidden, config.layers
         )
         fitted = [one.fit() for one in self._strategies]
@@ -240,9 +256,11 @@ class DeepSolver(Training):
             raise ValueError(f"its counts {counts.tolist()} are invalid")
         for name, part in self._parts():
             part.restore(within(arrays, f"{name}."))
-        for advantages, bank in zip(self._advantages, self._banks, strict=False):
+        for advantages, ensemble in zip(
+            self._advantages, self._ensembles, strict=False
+        ):
             shapes = [leaf.shape for leaf in advantages.approximator.leaves()]
-            if any([leaf.shape for leaf in kept] != shapes for kept in bank.leaves):
+            if any([leaf.shape for leaf in kept] != shapes for kept in ensemble.leaves):
                 raise ValueError("its iterates belong to another network")
         for player, reach in enumerate(self._reaches):
             total = arrays[f"reach{player}"]
@@ -260,8 +278,8 @@ class DeepSolver(Training):
             parts.append((f"advantages{player}", advantages))
         for player, kept in enumerate(self._strategies):
             parts.append((f"strategies{player}", kept.memory))
-        for player, bank in enumerate(self._banks):
-            parts.append((f"bank{player}", bank))
+        for player, ensemble in enumerate(self._ensembles):
+            parts.append((f"ensemble{player}", ensemble))
         if self._critic is not None:
             parts.append(("replay", self._critic.replay))
         return parts

@@ -14,13 +14,13 @@ from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers.deep.averages import Networks
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import ActingInfosets, Knowledge, TreeKnowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.deep.tensors import SimulatedTensors
 from spiel_cr.solvers.iterative_solver import IterativeSolver, settings_text
 
 
-def check_stepped(config: Any) -> None:
+def check_simulated(config: Any) -> None:
     """Raise ValueError if a setting needs a game tree.
 
     Args:
@@ -48,7 +48,9 @@ class Training(IterativeSolver):
 
     iterations: int
 
-    def __init__(self, game: GameTree | Stepped, config: Any, seed: int) -> None:
+    def __init__(
+        self, game: GameTree | SimulatedTensors, config: Any, seed: int
+    ) -> None:
         """Prepare the simulator and the information; nothing is sampled yet.
 
         Args:
@@ -68,7 +70,7 @@ class Training(IterativeSolver):
             self.knowledge = TreeKnowledge(game, config.features)
             self.tree = game
         else:
-            check_stepped(config)
+            check_simulated(config)
             self.source, self.knowledge = game
         self.iterations = self.episodes = self.nodes = 0
         # Before the first iteration there is no state to save.
@@ -87,7 +89,7 @@ class Training(IterativeSolver):
         """
 
     @abc.abstractmethod
-    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+    def strategy(self, player: int, seen: ActingInfosets) -> np.ndarray:
         """Return the current strategy of a player, float64 [m, A].
 
         Args:

@@ -25,7 +25,7 @@ from spiel_cr.games.tree.tree import GameTree
 _KEPT = 2
 
 
-class Seen(NamedTuple):
+class ActingInfosets(NamedTuple):
     """Information of the acting players at m decisions of one player.
 
     Attributes:
@@ -70,7 +70,9 @@ class Knowledge(Protocol):
     def scale(self) -> float:
         """Unit of the outputs of networks: half of the range of utilities, or 1."""
 
-    def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
+    def seen(
+        self, positions: Positions, places: np.ndarray, player: int
+    ) -> ActingInfosets:
         """Return the information of a player at its decisions.
 
         Args:
@@ -162,15 +164,17 @@ class TreeKnowledge:
         """
         return feature_count(self.tree.game, self._features)
 
-    def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
+    def seen(
+        self, positions: Positions, places: np.ndarray, player: int
+    ) -> ActingInfosets:
         """Return the information of a player; see `Knowledge`."""
         rows = self.tree.histories.infoset[positions.states[places]].astype(np.int64)
-        return Seen(rows, self.legal[player][rows])
+        return ActingInfosets(rows, self.legal[player][rows])
 
-    def everywhere(self, player: int) -> Seen:
+    def everywhere(self, player: int) -> ActingInfosets:
         """Return the information of a player at all of its infosets, in order."""
         legal = self.legal[player]
-        return Seen(np.arange(len(legal)), legal)
+        return ActingInfosets(np.arange(len(legal)), legal)
 
     def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         """Return rows of joint information; see `Knowledge`."""

@@ -30,11 +30,11 @@ from spiel_cr.policies import behaviour_files
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.solvers.deep import deep_config
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
-from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
+from spiel_cr.solvers.deep.outputs import PerceptronShape, regret_matching, softmax
 
 # Values of the fields `kind` and `average` in files.
 KIND = "deep policy"
-_NETWORK, _BANK = "network", "bank"
+_NETWORK, _ENSEMBLE = "network", "ensemble"
 # Maximum size in bytes of the cache of iterates' strategies, and of that of mixtures.
 _CACHE_BYTES = 64e6
 
@@ -97,7 +97,7 @@ class DeepPolicy(StatePolicy):
         fields = {
             "kind": KIND,
             "game": str(self.game),
-            "average": _NETWORK if single else _BANK,
+            "average": _NETWORK if single else _ENSEMBLE,
             "shape": self._shape._asdict(),
             "features": average.features,
         }
@@ -345,7 +345,7 @@ def load_deep_policy(
     try:
         return DeepPolicy(loaded, average)
     except ValueError as error:
-        raise behaviour_files.damaged(path, error) from error
+        raise behaviour_files.corrupt(path, error) from error
 
 
 def _read(path: atomic.Path) -> tuple[str, Networks]:
@@ -358,17 +358,17 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
             f"networks; use policy(path=...) to play a tabular policy"
         )
     arrays, metadata = storage.load(path)
-    damaged = functools.partial(behaviour_files.damaged, path)
+    corrupt = functools.partial(behaviour_files.corrupt, path)
     named = behaviour_files.text_of(metadata, "game", path)
     features = behaviour_files.text_of(metadata, "features", path)
     kind = behaviour_files.text_of(metadata, "average", path)
-    if features not in deep_config.FEATURES or kind not in (_NETWORK, _BANK):
-        raise damaged(
+    if features not in deep_config.FEATURES or kind not in (_NETWORK, _ENSEMBLE):
+        raise corrupt(
             f"its average has the unknown kind {kind!r} or features {features!r}"
         )
     shape = _shape(metadata.get("shape"))
     if shape is None:
-        raise damaged(
+        raise corrupt(
             f"its networks have the shape {metadata.get('shape')!r}, which is invalid"
         )
     leaves: list[list[np.ndarray]] = []
@@ -380,7 +380,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
                 player_leaves[-1].dtype != np.float32
                 or not np.isfinite(player_leaves[-1]).all()
             ):
-                raise damaged(
+                raise corrupt(
                     f"{name} contains values that are not finite float32 numbers"
                 )
         leaves.append(player_leaves)
@@ -393,7 +393,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     else:
         fallback = behaviour_files.text_of(metadata, "fallback", path)
         if fallback not in deep_config.FALLBACK:
-            raise damaged(f"its fallback is {fallback!r}")
+            raise corrupt(f"its fallback is {fallback!r}")
         weights: list[np.ndarray] = []
         for player, player_leaves in enumerate(leaves):
             weight = arrays.get(f"weights{player}", np.zeros(0))
@@ -405,7 +405,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
                 or not player_leaves
                 or any(len(leaf) != len(weight) for leaf in player_leaves)
             ):
-                raise damaged(
+                raise corrupt(
                     f"weights of player {player}'s iterates are missing or wrong"
                 )
             weights.append(weight)
@@ -417,17 +417,17 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     try:
         average.check()
     except ValueError as error:
-        raise damaged(error) from error
+        raise corrupt(error) from error
     return named, average
 
 
-def _shape(fields: Any) -> Shape | None:
+def _shape(fields: Any) -> PerceptronShape | None:
     """Return a shape from a file, or None if it is invalid."""
-    if not isinstance(fields, dict) or set(fields) != set(Shape._fields):
+    if not isinstance(fields, dict) or set(fields) != set(PerceptronShape._fields):
         return None
-    numbers = [fields[name] for name in Shape._fields]
+    numbers = [fields[name] for name in PerceptronShape._fields]
     if not all(type(number) is int and number > 0 for number in numbers):
         return None
-    shape = Shape(*numbers)
+    shape = PerceptronShape(*numbers)
     fits = max(shape.hidden, shape.actions) <= deep_config.MOST_UNITS
     return shape if fits and shape.layers <= deep_config.MOST_LAYERS else None

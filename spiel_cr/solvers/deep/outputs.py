@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Shape(NamedTuple):
+class PerceptronShape(NamedTuple):
     """Shape of a perceptron.
 
     Attributes:

@@ -108,7 +108,7 @@ class Kept(Generic[Rows]):
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays that `restore` needs."""
         kept = self.targets()._asdict() if self._arrays else {}
-        return {"met": np.array(self.num_seen), **kept}
+        return {"num_seen": np.array(self.num_seen), **kept}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the state that `arrays` returned.
@@ -116,7 +116,7 @@ class Kept(Generic[Rows]):
         Raises:
           ValueError: If the arrays do not belong to such a memory.
         """
-        num_seen = int(arrays["met"])
+        num_seen = int(arrays["num_seen"])
         names = self.kind._fields if num_seen else ()
         size = min(num_seen, self.capacity)
         if num_seen < 0 or any(
@@ -159,7 +159,7 @@ class Reservoir(Kept[Targets]):
         self._put(visits._replace(target=visits.target.astype(np.float32)), place)
 
 
-class Sums:
+class InfosetSums:
     """Sums of weight and of weight · target per infoset of a game tree.
 
     They are sufficient statistics of the squared loss on all visits so far.
@@ -236,7 +236,7 @@ def per_infoset(visits: Targets, legal: np.ndarray | None) -> Targets:
     """
     if legal is None:
         return visits
-    sums = Sums(legal)
+    sums = InfosetSums(legal)
     sums.add(visits)
     return sums.targets()
 
@@ -255,7 +255,7 @@ def balanced(targets: Targets, power: float) -> Targets:
 
 def make_memory(
     knowledge: Knowledge, player: int, config: DeepConfig
-) -> Reservoir | Sums:
+) -> Reservoir | InfosetSums:
     """Return the empty memory of a configuration.
 
     Args:
@@ -266,12 +266,12 @@ def make_memory(
     if config.memory == "exact":
         legal = knowledge.legal[player]
         assert legal is not None  # `DeepConfig.needs_tree` ensures it.
-        return Sums(legal)
+        return InfosetSums(legal)
     return Reservoir(config.capacity)
 
 
 def to_fit(
-    samples: Reservoir | Sums, knowledge: Knowledge, player: int, balance: float
+    samples: Reservoir | InfosetSums, knowledge: Knowledge, player: int, balance: float
 ) -> Targets:
     """Return the targets of a fit: for game trees balanced means per infoset.
 

@@ -9,7 +9,7 @@ from spiel_cr.solvers.deep.averages import SOFTMAX, Networks, RunningReach
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import regret_matching, softmax
-from spiel_cr.solvers.deep.reservoirs import Sums, make_memory, to_fit
+from spiel_cr.solvers.deep.reservoirs import InfosetSums, make_memory, to_fit
 
 
 class SampledStrategies:
@@ -53,18 +53,18 @@ class SampledStrategies:
         network = Perceptron(
             self._knowledge, self._player, config, scale=1.0, seed=self._seed
         )
-        if isinstance(samples, Sums) or len(samples):
+        if isinstance(samples, InfosetSums) or len(samples):
             targets = to_fit(samples, self._knowledge, self._player, config.balance)
             if targets.weight.sum() > 0:
-                plan = FitSchedule(
+                schedule = FitSchedule(
                     config.average_steps, config.batch, config.learning_rate, "cross"
                 )
-                network.fit(targets, plan, np.random.default_rng(self._seed))
+                network.fit(targets, schedule, np.random.default_rng(self._seed))
                 return network.leaves()
         return [np.zeros_like(leaf) for leaf in network.leaves()]
 
 
-class Bank:
+class IterateEnsemble:
     """Ensemble of one player's iterates.
 
     Attributes:
@@ -116,12 +116,12 @@ class Bank:
         return {
             **arrays,
             "weights": np.array(self.weights),
-            "met": np.array(self.num_seen),
+            "num_seen": np.array(self.num_seen),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore the state that `arrays` returned."""
-        self.num_seen = int(arrays["met"])
+        self.num_seen = int(arrays["num_seen"])
         self.weights = arrays["weights"].tolist()
         stacked = [arrays[f"leaf{k}"] for k in range(len(arrays) - 2)]
         self.leaves = [

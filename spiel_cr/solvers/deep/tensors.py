@@ -19,7 +19,7 @@ from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.simulation.rules_source import RulesSource, States
 from spiel_cr.games.simulation.simulator import Positions, Simulator
 from spiel_cr.games.simulation.state_source import Decision, StateSource
-from spiel_cr.solvers.deep.infosets import Seen, scale_of
+from spiel_cr.solvers.deep.infosets import ActingInfosets, scale_of
 
 
 class RulesReader:
@@ -131,10 +131,14 @@ class TensorKnowledge:
         self.row_bytes = self.num_features * reader.item_bytes
         self.scale = scale_of(game)
 
-    def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
+    def seen(
+        self, positions: Positions, places: np.ndarray, player: int
+    ) -> ActingInfosets:
         """Return the information of a player; see `infosets.Knowledge`."""
         states = positions.states[places]
-        return Seen(self._reader.tensors(states, player), self._reader.legal(states))
+        return ActingInfosets(
+            self._reader.tensors(states, player), self._reader.legal(states)
+        )
 
     def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         """Return joint information; see `infosets.Knowledge`."""
@@ -158,7 +162,7 @@ class TensorKnowledge:
         return None
 
 
-class Stepped(NamedTuple):
+class SimulatedTensors(NamedTuple):
     """Simulated game that can be sampled.
 
     Attributes:
@@ -170,9 +174,9 @@ class Stepped(NamedTuple):
     knowledge: TensorKnowledge
 
 
-def stepped(
+def simulated_tensors(
     opened: Opened, features: str = "information_state", *, use_rules: bool = True
-) -> Stepped:
+) -> SimulatedTensors:
     """Return a simulator of a game, and the information at its positions.
 
     Args:
@@ -193,4 +197,4 @@ def stepped(
     else:
         source = StateSource(game)
         reader = StateReader(features, size, actions)
-    return Stepped(source, TensorKnowledge(game, reader, size))
+    return SimulatedTensors(source, TensorKnowledge(game, reader, size))

@@ -27,7 +27,7 @@ from spiel_cr.common.draws import choose, labels, points
 from spiel_cr.common.network_fits import Targets
 from spiel_cr.games.simulation.simulator import Positions, Simulator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import ActingInfosets, Knowledge
 from spiel_cr.solvers.deep.reservoirs import Transitions
 
 # Maximum number of positions of a chunk. Each uses about 300 bytes in tree-free games.
@@ -37,13 +37,13 @@ MOST_POSITIONS = 1 << 20
 _PROBES, _MARGIN = 4, 2
 
 # Function that returns strategies, float64 [m, A], from a player and its information.
-Strategy = Callable[[int, Seen], np.ndarray]
+Strategy = Callable[[int, ActingInfosets], np.ndarray]
 # Function that returns player 0's utility after each action, float64 [m, A], from rows
 # of joint information.
 Critic = Callable[[np.ndarray], np.ndarray]
 
 
-class Task(NamedTuple):
+class PlayerSampling(NamedTuple):
     """Settings of the sampling for one player.
 
     Attributes:
@@ -103,7 +103,7 @@ class _Depth(NamedTuple):
     live: np.ndarray
     is_updating_player: np.ndarray
     decides: np.ndarray
-    seen: tuple[Seen, Seen]
+    seen: tuple[ActingInfosets, ActingInfosets]
     legal: np.ndarray
     sigma: np.ndarray
     weight: np.ndarray
@@ -115,7 +115,9 @@ class _Depth(NamedTuple):
     player: np.ndarray
 
 
-def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
+def traverse(
+    task: PlayerSampling, count: int, random: np.random.Generator
+) -> Traversal:
     """Sample a batch of trajectories for one player.
 
     Args:
@@ -141,7 +143,11 @@ def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
 
 
 def in_chunks(
-    task: Task, count: int, random: np.random.Generator, *, most: int = MOST_POSITIONS
+    task: PlayerSampling,
+    count: int,
+    random: np.random.Generator,
+    *,
+    most: int = MOST_POSITIONS,
 ) -> Iterator[Traversal]:
     """Yield the results of `traverse` in chunks that need little memory each.
 
@@ -177,7 +183,7 @@ def in_chunks(
 
 
 def _descend(
-    task: Task, count: int, random: np.random.Generator
+    task: PlayerSampling, count: int, random: np.random.Generator
 ) -> tuple[list[_Depth], Positions]:
     """Sample trajectories; return their decisions by depth and final positions."""
     positions = task.source.start(count, random)
@@ -195,7 +201,10 @@ def _descend(
 
 
 def _decide(
-    task: Task, positions: Positions, weight: np.ndarray, random: np.random.Generator
+    task: PlayerSampling,
+    positions: Positions,
+    weight: np.ndarray,
+    random: np.random.Generator,
 ) -> _Depth:
     """Query the strategies at one depth and sample the actions to follow."""
     knowledge, config = task.knowledge, task.config
@@ -247,7 +256,9 @@ def _decide(
     )
 
 
-def _climb(task: Task, way: list[_Depth], ends: np.ndarray) -> list[np.ndarray]:
+def _climb(
+    task: PlayerSampling, way: list[_Depth], ends: np.ndarray
+) -> list[np.ndarray]:
     """Return the updating player's advantages at each depth, float64 [m, A]."""
     estimate, sign = ends, 1 - 2 * task.player
     gains = []

@@ -303,7 +303,7 @@ def _check(problem: PDHGProblem, state: PDHGState) -> PDHGState:
     return jax.lax.cond(time, restart, lambda: state._replace(last_error=error))
 
 
-def scale_program(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
+def scaling(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
     """Return the scaling of the linear program, and the length of its steps.
 
     In each round, every row is divided by the square root of its norm. Random signs are

@@ -17,7 +17,7 @@ from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import behaviour_from_reach
-from spiel_cr.solvers.cfr.solver import Program, Solver, jitted_loop
+from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions, jitted_loop
 from spiel_cr.solvers.first_order import (
     excessive_gap,
     iterated_smoothing,
@@ -54,7 +54,7 @@ def _first(problem: Problem, *, config: FirstOrderConfig) -> Any:
     return start(ready(problem))
 
 
-class _Programs(NamedTuple):
+class _Functions(NamedTuple):
     """Jitted functions that make the first state and that iterate."""
 
     begin: Any
@@ -73,16 +73,16 @@ def _step(problem: Problem, state: Any, *, config: FirstOrderConfig) -> Any:
     return _functions(config)[1](problem, state)
 
 
-_PROGRAMS = _Programs(
+_FUNCTIONS = _Functions(
     jax.jit(_first, static_argnames="config"), jitted_loop(_step, prepare=ready)
 )
 
 
 @functools.cache
-def large_programs() -> _Programs:
+def large_functions() -> _Functions:
     """Return functions for large games, which overwrite the state in place."""
     options = quick_options()
-    return _Programs(
+    return _Functions(
         jax.jit(_first, static_argnames="config", compiler_options=options),
         jitted_loop(_step, prepare=ready, in_place=True, options=options),
     )
@@ -92,7 +92,7 @@ def large_programs() -> _Programs:
 def _scale(
     trees: tuple[treeplex.Treeplex, treeplex.Treeplex],
 ) -> tuple[primal_dual.Point, jax.Array]:
-    return primal_dual.scale_program(trees)
+    return primal_dual.scaling(trees)
 
 
 class _Iterates:
@@ -138,22 +138,22 @@ def make_solver(
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     first, second = (treeplex.rescale(tree, exponent) for tree in form.arrays)
     large = sum(layout.size for layout in form.layouts) > _LARGE_STATE
-    programs = large_programs() if large else _PROGRAMS
+    functions = large_functions() if large else _FUNCTIONS
     with precision(dtype):
         problem, compile_seconds = _problem(form, (first, second), config, dtype)
         started = time.perf_counter()
-        programs.begin.lower(problem, config=config).compile()
+        functions.begin.lower(problem, config=config).compile()
         if large:
-            programs.compile_run(problem, config)
+            functions.compile_run(problem, config)
         compile_seconds += time.perf_counter() - started
         # A function that overwrites the state needs a separate array for each field.
-        state = jax.tree.map(jnp.copy, programs.begin(problem, config=config))
+        state = jax.tree.map(jnp.copy, functions.begin(problem, config=config))
     return Solver(
         form,
         problem,
         state,
-        Program(
-            programs.run,
+        SolverFunctions(
+            functions.run,
             config,
             dtype,
             exponent=exponent,

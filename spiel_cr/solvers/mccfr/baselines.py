@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr import descent, sample_tree
 from spiel_cr.solvers.mccfr.sample_tree import consecutive
 
@@ -52,14 +53,14 @@ class Learning(NamedTuple):
 
 
 def init(
-    kind: str, tree: sample_tree.SampleTree, plan: sample_tree.Plan, dtype: np.dtype
+    kind: str, tree: sample_tree.SampleTree, depths: sample_tree.Depths, dtype: np.dtype
 ) -> Table:
     """Return baselines of zero, as numpy arrays."""
     if kind == "none":
         return None
     if kind == "average":
         return np.zeros(len(tree.balanced), dtype)  # type: ignore[return-value]
-    width = sample_tree.max_width(plan)
+    width = sample_tree.max_width(depths)
     sizes = [len(level.row) + width for level in tree.levels[1:]]
     return tuple(np.zeros(size, dtype) for size in sizes)  # type: ignore[misc]
 
@@ -104,7 +105,7 @@ def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learni
 
 def learn(
     at_level: descent.LevelBatch,
-    visit: descent.Visit,
+    visit: descent.TrajectoryVisits,
     learning: Learning,
     estimates: jax.Array,
 ) -> Learning:
@@ -138,11 +139,14 @@ def learn(
     return learning._replace(table=new, below=expected)
 
 
-def finish(decay: float, learning: Learning) -> jax.Array | None:
+def finish(config: MCCFRConfig, learning: Learning) -> jax.Array | None:
     """Return the baselines after the batch, of the level or of all levels."""
     if learning.table is None or learning.sums is None or learning.counts is None:
         return learning.table
-    # Equivalent to one update with the batch mean for each visit of the entry.
-    share = 1 - (1 - decay) ** learning.counts
     mean = learning.sums / jnp.maximum(learning.counts, 1)
+    if config.learning is not None:
+        new = config.learning.call(learning.table, mean, learning.counts)
+        return jnp.where(learning.counts > 0, new, learning.table)
+    # Equivalent to one update with the batch mean for each visit of the entry.
+    share = 1 - (1 - config.decay) ** learning.counts
     return learning.table + share * (mean - learning.table)

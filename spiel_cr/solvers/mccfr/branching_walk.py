@@ -101,7 +101,7 @@ class _Frame(NamedTuple):
     choice: _Choice | None
 
 
-class _Front(NamedTuple):
+class _BranchPosition(NamedTuple):
     """Current position of a trajectory; all attributes are scalars.
 
     Attributes:
@@ -119,11 +119,11 @@ class _Front(NamedTuple):
     listed: jax.Array
 
 
-class _Walk(NamedTuple):
+class _BranchingState(NamedTuple):
     """Complete state of the sampling of a trajectory.
 
     Attributes:
-      front: Current position.
+      position: Current position.
       height: Number of frames, int32 scalar.
       top: Last frame.
       stack: Frames before the last one, from row 1.
@@ -131,7 +131,7 @@ class _Walk(NamedTuple):
       scratch: Output of the batch so far.
     """
 
-    front: _Front
+    position: _BranchPosition
     height: jax.Array
     top: _Frame
     stack: _Frame
@@ -166,8 +166,8 @@ def sample(
     )
     places = len(inputs.draws)
     root = at(tree.point, zero)
-    start = _Walk(
-        front=_Front(
+    start = _BranchingState(
+        position=_BranchPosition(
             history=zero,
             point=root,
             depth=zero,
@@ -186,9 +186,9 @@ def sample(
     splits = tree.decides[inputs.player]
     no_player = len(tree.code) - 1
 
-    def leaf(s: tuple[jax.Array, _Walk]) -> tuple[jax.Array, _Walk]:
+    def leaf(s: tuple[jax.Array, _BranchingState]) -> tuple[jax.Array, _BranchingState]:
         walk = jax.lax.while_loop(
-            lambda w: w.front.point != no_player,
+            lambda w: w.position.point != no_player,
             lambda w: _descend(inputs, config, splits, w),
             s[1],
         )
@@ -200,22 +200,22 @@ def sample(
 
 
 def _descend(
-    inputs: WalkInputs, config: MCCFRConfig, splits: jax.Array, walk: _Walk
-) -> _Walk:
+    inputs: WalkInputs, config: MCCFRConfig, splits: jax.Array, walk: _BranchingState
+) -> _BranchingState:
     """Follow an action of the updating player, or a sampled action of the others."""
-    tree, front, scratch = inputs.tree, walk.front, walk.scratch
-    point, depth = front.point, front.depth
+    tree, position, scratch = inputs.tree, walk.position, walk.scratch
+    point, depth = position.point, position.depth
     first, code = at(tree.first, point), at(tree.code, point)
     count, is_updating = code >> 2, (code & 3) == inputs.player
-    draw = _shifted(at(inputs.draws, depth), front.place)
+    draw = _shifted(at(inputs.draws, depth), position.place)
     action = choose(
         lambda action: at(inputs.strategy, first + action),
         count,
         # A negative number selects the first action immediately.
         jnp.where(is_updating, -1, draw),
     )
-    entry, child = first + action, at(tree.first_child, front.history) + action
-    scratch = enlist(scratch, point, front.listed, is_updating)
+    entry, child = first + action, at(tree.first_child, position.history) + action
+    scratch = enlist(scratch, point, position.listed, is_updating)
     # If no frame is added, the next one overwrites this row.
     stack = jax.tree.map(
         lambda below, top: put(below, walk.height, top), walk.stack, walk.top
@@ -229,8 +229,8 @@ def _descend(
         choice=None,
     )
     continues = jnp.bool_(True)
-    if inputs.past is not None and front.reach is not None:
-        frame = _first_followed(inputs, config, frame, front, draw, is_updating)
+    if inputs.past is not None and position.reach is not None:
+        frame = _first_followed(inputs, config, frame, position, draw, is_updating)
         assert frame.choice is not None
         continues = ~is_updating | _is_followed(frame.choice)
         entry = jnp.where(is_updating, frame.entry, entry)
@@ -239,16 +239,16 @@ def _descend(
     arrivals = add(walk.arrivals, depth + 1, (split & continues).astype(jnp.int32))
     # If no action is followed, the path ends here with value 0, because the utility of
     # a nonterminal history is 0.
-    history = jnp.where(continues, child, front.history)
+    history = jnp.where(continues, child, position.history)
     after = jnp.where(continues, at(tree.point, child), len(tree.code) - 1)
     grows = is_updating & continues
-    return _Walk(
-        front=_Front(
+    return _BranchingState(
+        position=_BranchPosition(
             history=history,
             point=after,
             depth=depth + 1,
-            place=jnp.where(split, at(arrivals, depth + 1) - 1, front.place),
-            reach=_reach_after(inputs, front.reach, frame, is_updating),
+            place=jnp.where(split, at(arrivals, depth + 1) - 1, position.place),
+            reach=_reach_after(inputs, position.reach, frame, is_updating),
             listed=at(scratch.listed, after),
         ),
         height=walk.height + grows,
@@ -280,7 +280,7 @@ def _first_followed(
     inputs: WalkInputs,
     config: MCCFRConfig,
     frame: _Frame,
-    front: _Front,
+    position: _BranchPosition,
     draw: jax.Array,
     is_updating: jax.Array,
 ) -> _Frame:
@@ -292,13 +292,13 @@ def _first_followed(
       inputs: Read-only inputs.
       config: Settings of exploration.
       frame: Frame at the first action.
-      front: Current position.
+      position: Current position.
       draw: Random number of the first action in [0, 1), float.
       is_updating: Flag of histories where the updating player acts, bool.
     """
-    past, reach = inputs.past, front.reach
+    past, reach = inputs.past, position.reach
     assert past is not None and reach is not None
-    missing = jnp.where(is_updating, reach.past - past.taken_at(front.point), 0)
+    missing = jnp.where(is_updating, reach.past - past.taken_at(position.point), 0)
     total = jax.lax.fori_loop(
         0,
         jnp.where(is_updating, frame.left + 1, 0),
@@ -389,13 +389,15 @@ def _either(first: jax.Array, one: _Frame, other: _Frame) -> _Frame:
     return chosen
 
 
-# Loop condition, value of the child, and the changing parts of a `_Walk`: height, last
-# frame, and the batch's `pending`.
+# Loop condition, value of the child, and the changing parts of a `_BranchingState`:
+# height, last frame, and the batch's `pending`.
 _Rising: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, _Frame, jax.Array]
 
 
-def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
-    """Return a value to the last infoset that has another action to follow."""
+def _ascend(
+    inputs: WalkInputs, config: MCCFRConfig, walk: _BranchingState
+) -> _BranchingState:
+    """Pass a sampled value up to the last infoset with an action left to follow."""
     sign = (1 - 2 * inputs.player).astype(inputs.share.dtype)
     stack = walk.stack
 
@@ -420,7 +422,7 @@ def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
 
     start = (
         walk.height > 0,
-        at(inputs.tree.utility, walk.front.history),
+        at(inputs.tree.utility, walk.position.history),
         walk.height,
         walk.top,
         walk.scratch.pending,
@@ -430,7 +432,7 @@ def _ascend(inputs: WalkInputs, config: MCCFRConfig, walk: _Walk) -> _Walk:
     return walk._replace(height=height, top=top, scratch=scratch)
 
 
-def _turn(inputs: WalkInputs, walk: _Walk) -> _Walk:
+def _turn(inputs: WalkInputs, walk: _BranchingState) -> _BranchingState:
     """Move to the child of the last frame.
 
     Without frames, sampling has finished and the position has no meaning.
@@ -439,12 +441,12 @@ def _turn(inputs: WalkInputs, walk: _Walk) -> _Walk:
     arrivals = add(walk.arrivals, top.depth, (walk.height > 0).astype(jnp.int32))
     point = at(inputs.tree.point, top.child)
     return walk._replace(
-        front=_Front(
+        position=_BranchPosition(
             history=top.child,
             point=point,
             depth=top.depth,
             place=at(arrivals, top.depth) - 1,
-            reach=_reach_after(inputs, walk.front.reach, top, jnp.bool_(True)),
+            reach=_reach_after(inputs, walk.position.reach, top, jnp.bool_(True)),
             listed=at(walk.scratch.listed, point),
         ),
         arrivals=arrivals,

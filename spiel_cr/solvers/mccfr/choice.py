@@ -39,6 +39,7 @@ def visits_only(
     alone = {f"scheme={config.scheme}": branches, "a target": targets}
     together = {
         **dict.fromkeys(config.rule.touches_all, True),
+        **dict.fromkeys((f"a function as {x}" for x in config.user_functions), True),
         f"gamma above {_MAX_GAMMA:g}": config.gamma > _MAX_GAMMA,
         "buckets": buckets,
         "a baseline": branches and config.baseline != "none",

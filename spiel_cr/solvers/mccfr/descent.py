@@ -1,9 +1,9 @@
 """Descent of sampled trajectories through the histories.
 
 `descend` samples an action for each trajectory of a batch at one depth and returns the
-data that the backward pass needs (`Visit`). The mathematics is in `trajectories.py`.
-Game trees have one `SampleLevel` for each depth (`sample_tree`), subgames one for all
-depths (`resolving.subgame_sampling`).
+data that the backward pass needs (`TrajectoryVisits`). The mathematics is in
+`trajectories.py`. Game trees have one `SampleLevel` for each depth
+(`sample_tree`), subgames one for all depths (`resolving.subgame_sampling`).
 """
 
 from typing import NamedTuple
@@ -57,7 +57,7 @@ class LevelBatch(NamedTuple):
         return self.shape.players is None or self.batch.player in self.shape.players
 
 
-class Front(NamedTuple):
+class TrajectoryPositions(NamedTuple):
     """Positions of B trajectories during the descent.
 
     Attributes:
@@ -70,14 +70,14 @@ class Front(NamedTuple):
     weight: jax.Array
 
 
-class Visit(NamedTuple):
+class TrajectoryVisits(NamedTuple):
     """Visits of B trajectories at one depth.
 
     Attributes:
       history: Number of the history in its level, int32 [B].
       chosen: Sampled action, int32 [B].
       rho: Probability that a trajectory at this history follows the action, float [B].
-      weight: Weight before the visit as in `Front`, float [B].
+      weight: Weight before the visit as in `TrajectoryPositions`, float [B].
     """
 
     history: jax.Array
@@ -128,18 +128,20 @@ def look(at_level: LevelBatch, history: jax.Array) -> View:
     )
 
 
-def descend(at_level: LevelBatch, front: Front, draw: jax.Array) -> tuple[Visit, Front]:
+def descend(
+    at_level: LevelBatch, positions: TrajectoryPositions, draw: jax.Array
+) -> tuple[TrajectoryVisits, TrajectoryPositions]:
     """Sample an action for each trajectory at one depth and follow it.
 
     Args:
       at_level: Batch at this depth.
-      front: Trajectories at this depth.
+      positions: Trajectories at this depth.
       draw: Random numbers in [0, 1), float [B].
 
     Returns:
       The visits, for the backward pass, and the trajectories at the next depth.
     """
-    view, history = look(at_level, front.history), front.history
+    view, history = look(at_level, positions.history), positions.history
     batch, level, _ = at_level
     first, rho = level.first_child[history], view.sigma
     decides = at_level.decides
@@ -152,13 +154,14 @@ def descend(at_level: LevelBatch, front: Front, draw: jax.Array) -> tuple[Visit,
         taken = jnp.where(view.over, 1, taken)
     # The others sample from their own strategies, so the quotient of their reach and
     # the sampling probability does not change.
-    after = front.weight
+    after = positions.weight
     if decides:
         # Do not write this as a division by where(is_updating, taken, 1): XLA would
         # fuse the quotients of several depths into one loop and recompute all actions.
         after = after * jnp.where(view.is_updating, 1, taken) / taken
     child = first + (chosen if view.over is None else jnp.where(view.over, 0, chosen))
-    return Visit(history, chosen, taken, front.weight), Front(child, after)
+    visits = TrajectoryVisits(history, chosen, taken, positions.weight)
+    return visits, TrajectoryPositions(child, after)
 
 
 def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
@@ -167,6 +170,9 @@ def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
         even = 1 / jnp.maximum(count, 1).astype(view.sigma.dtype)[None]
     else:
         even = batch.explore[view.entries]
+    if batch.config.sampling is not None:
+        even = mask(jnp.broadcast_to(even, view.sigma.shape), view.legal)
+        return mask(batch.config.sampling.call(view.sigma, even), view.legal)
     epsilon = batch.config.epsilon
     return mask((1 - epsilon) * view.sigma + epsilon * even, view.legal)
 

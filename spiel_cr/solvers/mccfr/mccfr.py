@@ -38,9 +38,9 @@ from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
 from spiel_cr.solvers.cfr.solver import (
     PlayerState,
-    Program,
-    Reader,
     Solver,
+    SolverFunctions,
+    StrategyReader,
     jitted_loop,
 )
 from spiel_cr.solvers.mccfr import (
@@ -55,7 +55,7 @@ from spiel_cr.solvers.mccfr import (
 from spiel_cr.solvers.mccfr import sobol_draws as draws
 
 
-class Problem(NamedTuple):
+class SampledProblem(NamedTuple):
     """Game in the form that the compiled function uses.
 
     Attributes:
@@ -78,7 +78,7 @@ class MCCFRState(NamedTuple):
     Attributes:
       players: State of each player.
       iteration: Number of iterations completed, int scalar.
-      weight: Sum of their averaging weights in units of the last one, float scalar.
+      weight: Sum of their averaging weights, float scalar, see `cfr.averaging`.
       key: Key of JAX's future random numbers, uint32 [2].
       baseline: Baselines, see `baselines.py`.
     """
@@ -91,48 +91,56 @@ class MCCFRState(NamedTuple):
 
 
 def init(
-    problem: Problem, plan: sample_tree.Plan, config: MCCFRConfig, *, seed: int
+    problem: SampledProblem,
+    depths: sample_tree.Depths,
+    config: MCCFRConfig,
+    *,
+    seed: int,
 ) -> MCCFRState:
     """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
     Args:
       problem: Game, as numpy arrays.
-      plan: Facts about each depth, from `sample_tree.build`.
+      depths: Facts about each depth, from `sample_tree.build`.
       config: Settings of the algorithm.
       seed: Seed for all random choices.
     """
-    full = cfr.init(problem.trees, shared=problem.shared)
+    full = cfr.init(problem.trees, shared=problem.shared, custom=config.rule.custom)
     dtype = np.dtype(full.weight.dtype)
     return MCCFRState(
         players=full.players,
         iteration=full.iteration,
         weight=full.weight,
         key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
-        baseline=baselines.init(config.baseline, problem.samples, plan, dtype),
+        baseline=baselines.init(config.baseline, problem.samples, depths, dtype),
     )
 
 
 def step(
-    problem: Problem, state: MCCFRState, *, plan: sample_tree.Plan, config: MCCFRConfig
+    problem: SampledProblem,
+    state: MCCFRState,
+    *,
+    depths: sample_tree.Depths,
+    config: MCCFRConfig,
 ) -> MCCFRState:
     """Perform one iteration: a batch of trajectories and an update for each player.
 
     Args:
       problem: Game in the form that the compiled function uses.
       state: State before the iteration.
-      plan: Facts about each depth, from `sample_tree.build`.
+      depths: Facts about each depth, from `sample_tree.build`.
       config: Settings of the algorithm.
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
     samples = problem.samples
-    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
+    weight, share = cfr.averaging(config, state.weight, t)
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline = list(state.players), state.baseline
-    strategy = strategy_table(samples, plan, state.players)
+    strategy = strategy_table(samples, depths, state.players)
     for p in range(2):
         if config.alternating and p:
-            strategy = strategy_table(samples, plan, (players[0], players[1]))
+            strategy = strategy_table(samples, depths, (players[0], players[1]))
         batch = descent.Batch(
             strategy=strategy,
             explore=samples.balanced if config.explore == "balanced" else None,
@@ -142,10 +150,10 @@ def step(
         )
         drawn = _draw(problem.points, keys[p])
         shares = jnp.full(config.batch, 1 / config.batch, t.dtype)
-        sample = trajectories.sample(samples, plan, batch, baseline, drawn, shares)
+        sample = trajectories.sample(samples, depths, batch, baseline, drawn, shares)
         baseline = sample.baseline
         players[p] = update_player(
-            problem, p, players[p], sample, config.rule, iteration=t, weight=weight
+            problem, p, players[p], sample, config.rule, iteration=t, share=share
         )
     return MCCFRState(
         players=(players[0], players[1]),
@@ -176,33 +184,33 @@ def _draw(points: jax.Array, key: jax.Array) -> jax.Array:
 
 def strategy_table(
     samples: sample_tree.SampleTree,
-    plan: sample_tree.Plan,
+    depths: sample_tree.Depths,
     players: tuple[PlayerState, PlayerState],
 ) -> jax.Array:
     """Return strategies and chance probabilities by entry, float [T + A].
 
     Args:
       samples: Histories by depth.
-      plan: Facts about each depth, from `sample_tree.build`.
+      depths: Facts about each depth, from `sample_tree.build`.
       players: States of both players.
     """
     parts = [
         _by_position(player)[positions]
         for player, positions in zip(players, samples.positions, strict=True)
     ]
-    padding = jnp.zeros(sample_tree.max_width(plan), samples.chance.dtype)
+    padding = jnp.zeros(sample_tree.max_width(depths), samples.chance.dtype)
     return jnp.concatenate([*parts, samples.chance, padding])
 
 
 def update_player(
-    problem: Problem,
+    problem: SampledProblem,
     player: int,
     state: PlayerState,
     sample: trajectories.Sample,
     rule: Rule,
     *,
     iteration: jax.Array,
-    weight: jax.Array,
+    share: jax.Array,
 ) -> PlayerState:
     """Update regrets, strategy and averages of a player by sampled values.
 
@@ -213,10 +221,9 @@ def update_player(
       sample: Result of a batch for this player.
       rule: Regret rule.
       iteration: Number of the iteration from 1, float scalar.
-      weight: Sum of averaging weights, this iteration's included, float scalar.
+      share: Weight of this iteration in the averages so far, float scalar.
     """
     samples, tree = problem.samples, problem.trees[player]
-    share = 1 / weight
     values = sample.values[samples.entries[player]]
     actions, means = [], []
     begin = 1
@@ -247,24 +254,25 @@ def _by_position(state: PlayerState) -> jax.Array:
 
 
 def _visited_step(
-    problem: visited.Problem,
+    problem: visited.VisitedProblem,
     state: visited.VisitedState,
     *,
-    plan: int,
+    depths: int,
     config: MCCFRConfig,
 ) -> visited.VisitedState:
-    return visited.step(problem, state, depths=plan, config=config)
+    return visited.step(problem, state, depths=depths, config=config)
 
 
-# Keyed by the result of `choice.visits_only`; if True, `plan` is the number of depths.
-_static = ("plan", "config")
+# Keyed by the result of `choice.visits_only`; if True, `depths` is the number of
+# depths.
+_static = ("depths", "config")
 _runs = {
     False: jitted_loop(step, static=_static),
     True: jitted_loop(_visited_step, static=_static, fused=True, in_place=True),
 }
 
 
-def programs() -> int:
+def compilations() -> int:
     """Return how many functions this process has compiled for sampling solvers."""
     return sum(run._cache_size() for run in _runs.values())
 
@@ -303,21 +311,21 @@ def make_solver(
         buckets=any(labels is not None for labels in buckets),
     )
     exponent = _exponent(tree)
-    plan: Any = len(tree.histories.by_depth)
-    reader: Reader | None = None
+    depths: Any = len(tree.histories.by_depth)
+    reader: StrategyReader | None = None
     if visiting:
         flat = flat_tree.build(tree, columns, exponent, target)
         arrays = cast(flat, dtype)
         roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
         parts: Any = arrays, roots
-        problem: Any = visited.Problem(*parts)
+        problem: Any = visited.VisitedProblem(*parts)
         state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
         reader = visited.reader(tree, arrays)
     else:
-        problem, plan = problem_of(tree, config, dtype, buckets)
-        state = init(problem, plan, config, seed=seed)
-    program = Program(
-        functools.partial(_runs[visiting], plan=plan),
+        problem, depths = problem_of(tree, config, dtype, buckets)
+        state = init(problem, depths, config, seed=seed)
+    program = SolverFunctions(
+        functools.partial(_runs[visiting], depths=depths),
         config,
         dtype,
         exponent=exponent,
@@ -336,8 +344,8 @@ def problem_of(
     config: MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
     buckets: Labels = (None, None),
-) -> tuple[Problem, sample_tree.Plan]:
-    """Return the arguments of `init` and `step`: numpy arrays and a plan.
+) -> tuple[SampledProblem, sample_tree.Depths]:
+    """Return the arguments of `init` and `step`: numpy arrays, and depths.
 
     Args:
       tree: Game tree.
@@ -349,7 +357,7 @@ def problem_of(
     exponent = _exponent(tree)
     # With a batch of one, the shifted point is an ordinary uniform random number.
     points = spread(len(tree.histories.by_depth), config.batch)
-    samples, plan = sample_tree.build(tree, columns, exponent)
+    samples, depths = sample_tree.build(tree, columns, exponent)
     trees = tuple(
         treeplex.rescale(arrays, exponent) for arrays in tree.sequence_form.arrays
     )
@@ -357,7 +365,7 @@ def problem_of(
         shared_regrets.lay_out(tree.sequence_form, p, buckets[p], exponent)
         for p in range(2)
     )
-    return Problem(*cast((trees, samples, points, shared), dtype)), plan
+    return SampledProblem(*cast((trees, samples, points, shared), dtype)), depths
 
 
 def reseed(solver: Solver, seed: int) -> None:

@@ -51,7 +51,7 @@ class PublicChanceConfig:
 PRESETS = {"pcs": PublicChanceConfig("pcs")}
 
 
-class _Board(NamedTuple):
+class _BucketedBoard(NamedTuple):
     """A board and the h hands that are possible on it.
 
     Attributes:
@@ -111,7 +111,7 @@ class PublicChanceSolver(TableSolver):
                     regret = self._regret[group.table]
                     regret *= np.where(regret > 0, *discounts)
 
-    def _board(self) -> _Board:
+    def _board(self) -> _BucketedBoard:
         """Draw a board and return the hands that are possible on it."""
         rules = self._rules
         cards = rules.draw_board(self._random)
@@ -125,7 +125,7 @@ class PublicChanceSolver(TableSolver):
             for label, count in zip(labels, rules.counts, strict=True)
         ]
         beats = rules.beats(cards)[np.ix_(left, left)]
-        return _Board(labels, members, rules.held[left], beats)
+        return _BucketedBoard(labels, members, rules.held[left], beats)
 
     def _discounts(self) -> tuple[np.float32, np.float32]:
         """Return the factors of positive and negative regrets after this board."""
@@ -144,7 +144,7 @@ class PublicChanceSolver(TableSolver):
             positive, total, out=np.full_like(positive, uniform), where=total > 0
         )
 
-    def _update(self, player: int, board: _Board) -> None:
+    def _update(self, player: int, board: _BucketedBoard) -> None:
         """Add a player's regrets on a board, and its reach to the average."""
         tree, hands = self._tree, len(board.held)
         if self._numbers is None:

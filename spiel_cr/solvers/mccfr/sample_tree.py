@@ -100,7 +100,7 @@ class Depth(NamedTuple):
     players: frozenset[int] | None
 
 
-Plan = tuple[Depth, ...]
+Depths = tuple[Depth, ...]
 
 
 def columns_of(tree: GameTree) -> Columns:
@@ -127,7 +127,7 @@ def columns_of(tree: GameTree) -> Columns:
 
 def build(
     tree: GameTree, columns: Columns | None = None, exponent: int = 0
-) -> tuple[SampleTree, Plan]:
+) -> tuple[SampleTree, Depths]:
     """Build the histories by depth for batches of trajectories, as numpy arrays.
 
     Args:
@@ -137,7 +137,7 @@ def build(
     """
     columns = columns or columns_of(tree)
     utility = np.asarray(treeplex.divide(typed(tree.histories.utility), exponent))
-    levels, plan, alive = [], [], True
+    levels, depths, alive = [], [], True
     for level_slice in tree.histories.by_depth:
         counts, players = columns.num_actions[level_slice], columns.player[level_slice]
         after, width = int(counts.sum()), int(counts.max(initial=0))
@@ -154,7 +154,7 @@ def build(
             )
         )
         full = alive and width > 0 and bool((counts == width).all())
-        plan.append(Depth(width, full, frozenset(np.unique(players).tolist())))
+        depths.append(Depth(width, full, frozenset(np.unique(players).tolist())))
         alive = alive and bool((counts > 0).all())
     size = [infosets.decisions.num_sequences for infosets in tree.infosets]
     layouts, maps = tree.sequence_form.layouts, []
@@ -162,7 +162,7 @@ def build(
         entry = np.full(layout.size, len(columns.balanced), np.int32)
         entry[layout.sequences] = np.arange(size[p], dtype=np.int32) + p * size[0]
         maps.append(typed(entry))
-    padding = np.zeros(max_width(tuple(plan)))
+    padding = np.zeros(max_width(tuple(depths)))
     samples = SampleTree(
         levels=tuple(levels),
         chance=typed(columns.chance),
@@ -170,7 +170,7 @@ def build(
         positions=(typed(layouts[0].sequences), typed(layouts[1].sequences)),
         entries=(maps[0], maps[1]),
     )
-    return samples, tuple(plan)
+    return samples, tuple(depths)
 
 
 def balance(decisions: Decisions) -> np.ndarray:
@@ -213,9 +213,9 @@ def take(rows: jax.Array, chosen: jax.Array) -> jax.Array:
     return treeplex.sum_rows(jnp.where(actions == chosen[None], rows, 0))
 
 
-def max_width(plan: Plan) -> int:
+def max_width(depths: Depths) -> int:
     """Return the largest number A of actions at any depth, the padding of tables."""
-    return max(shape.width for shape in plan)
+    return max(shape.width for shape in depths)
 
 
 def leads_to(tree: GameTree, target: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ class Rising(NamedTuple):
 
 def sample(
     tree: sample_tree.SampleTree,
-    plan: sample_tree.Plan,
+    depths: sample_tree.Depths,
     batch: descent.Batch,
     baseline: baselines.Table,
     draws: jax.Array,
@@ -66,7 +66,7 @@ def sample(
 
     Args:
       tree: Histories by depth.
-      plan: Facts about each depth, from `sample_tree.build`.
+      depths: Facts about each depth, from `sample_tree.build`.
       batch: Batch of trajectories.
       baseline: Baselines as in `baselines.py`.
       draws: Random numbers in [0, 1), float [D, B], uniform and independent over depths
@@ -74,16 +74,16 @@ def sample(
         may depend on each other.
       shares: Weight of each trajectory in all sums, float [B]; 1 / B for means.
     """
-    config, last = batch.config, len(plan) - 1
+    config, last = batch.config, len(depths) - 1
     levels = [
-        descent.LevelBatch(batch, *one) for one in zip(tree.levels, plan, strict=True)
+        descent.LevelBatch(batch, *one) for one in zip(tree.levels, depths, strict=True)
     ]
-    front = descent.Front(jnp.zeros(shares.shape, jnp.int32), shares)
-    visits: list[descent.Visit] = []
+    positions = descent.TrajectoryPositions(jnp.zeros(shares.shape, jnp.int32), shares)
+    visits: list[descent.TrajectoryVisits] = []
     for depth in range(last):
-        visit, front = descent.descend(levels[depth], front, draws[depth])
+        visit, positions = descent.descend(levels[depth], positions, draws[depth])
         visits.append(visit)
-    estimate = tree.levels[-1].utility[front.history]
+    estimate = tree.levels[-1].utility[positions.history]
     flat = None if isinstance(baseline, tuple) else baseline
     rising = Rising(
         estimate=estimate,
@@ -102,11 +102,13 @@ def sample(
             tables.append(rising.learning.table)
     learned: baselines.Table = tuple(reversed(tables))
     if not isinstance(baseline, tuple):
-        learned = baselines.finish(config.decay, rising.learning)
+        learned = baselines.finish(config, rising.learning)
     return Sample(rising.values, learned, rising.estimate)
 
 
-def climb(at_level: descent.LevelBatch, visit: descent.Visit, rising: Rising) -> Rising:
+def climb(
+    at_level: descent.LevelBatch, visit: descent.TrajectoryVisits, rising: Rising
+) -> Rising:
     """Compute the values of one depth from those of the next depth.
 
     Args:

@@ -32,7 +32,7 @@ from spiel_cr.solvers.cfr.regret_matching import Rule
 from spiel_cr.solvers.mccfr import branching_walk, walk
 from spiel_cr.solvers.mccfr import sobol_draws as draws
 from spiel_cr.solvers.mccfr.flat_tree import FlatTree
-from spiel_cr.solvers.mccfr.walk import Sums, at, put
+from spiel_cr.solvers.mccfr.walk import DoubleSums, at, put
 
 # Averaging weights are (t / _UNIT)^gamma; `choice` explains the constant.
 _UNIT = 65536.0
@@ -41,7 +41,7 @@ _UNIT = 65536.0
 _Walked: TypeAlias = tuple[jax.Array | None, jax.Array, walk.Scratch]
 
 
-class Problem(NamedTuple):
+class VisitedProblem(NamedTuple):
     """Game in the form that this solver uses.
 
     Attributes:
@@ -70,8 +70,8 @@ class VisitedState(NamedTuple):
 
     strategy: jax.Array
     regrets: jax.Array
-    average: Sums
-    taken: Sums
+    average: DoubleSums
+    taken: DoubleSums
     baseline: jax.Array | None
     scratch: walk.Scratch
     iteration: jax.Array
@@ -103,8 +103,8 @@ def init(
     return VisitedState(
         strategy=uniform.astype(dtype),  # type: ignore[arg-type]
         regrets=zeros(entries),
-        average=Sums(zeros(entries), zeros(entries)),
-        taken=Sums(zeros(points), zeros(points)),
+        average=DoubleSums(zeros(entries), zeros(entries)),
+        taken=DoubleSums(zeros(points), zeros(points)),
         baseline=zeros(size) if size else None,
         scratch=walk.Scratch(
             pending=zeros(entries),
@@ -118,7 +118,7 @@ def init(
 
 
 def step(
-    problem: Problem, state: VisitedState, *, depths: int, config: MCCFRConfig
+    problem: VisitedProblem, state: VisitedState, *, depths: int, config: MCCFRConfig
 ) -> VisitedState:
     """Perform one iteration: a batch of trajectories and an update for each player.
 
@@ -198,7 +198,7 @@ def _walk_one(
 
 
 def _past(
-    problem: Problem,
+    problem: VisitedProblem,
     config: MCCFRConfig,
     state: VisitedState,
     player: jax.Array,
@@ -223,7 +223,7 @@ def _past(
 
 
 def _update(
-    problem: Problem, config: MCCFRConfig, t: jax.Array, state: VisitedState
+    problem: VisitedProblem, config: MCCFRConfig, t: jax.Array, state: VisitedState
 ) -> VisitedState:
     """Update averages, regrets and strategies of the listed infosets; empty the list.
 
@@ -260,12 +260,12 @@ class _Infoset(NamedTuple):
     first: jax.Array
     actions: jax.Array
     missing: jax.Array
-    above: Sums
+    above: DoubleSums
     mean: jax.Array
 
 
 def _infoset(
-    problem: Problem, config: MCCFRConfig, state: VisitedState, point: jax.Array
+    problem: VisitedProblem, config: MCCFRConfig, state: VisitedState, point: jax.Array
 ) -> _Infoset:
     """Read the data that the update of an infoset needs."""
     tree = problem.tree
@@ -280,7 +280,7 @@ def _infoset(
 
 
 def _change(
-    problem: Problem,
+    problem: VisitedProblem,
     config: MCCFRConfig,
     state: VisitedState,
     infoset: _Infoset,
@@ -297,13 +297,13 @@ def _change(
         regret = _kept(config.rule, regret, tolerance)
         sums = increased(c.entry.average, missing * at(state.strategy, entry))
         regrets = put(c.regrets, entry, regret)
-        average = Sums(*map(put, c.average, (entry, entry), sums))
+        average = DoubleSums(*map(put, c.average, (entry, entry), sums))
         pending = put(c.pending, entry, zero)
         return _Changing(
             regrets=regrets,
             average=average,
             # Written inside the loop, because `missing` must be read before.
-            taken=Sums(*map(put, c.taken, (point, point), above)),
+            taken=DoubleSums(*map(put, c.taken, (point, point), above)),
             pending=pending,
             total=c.total + jnp.maximum(regret, 0),
             entry=_read(regrets, average, pending, after),
@@ -356,11 +356,11 @@ def _match(
     return state._replace(strategy=strategy)
 
 
-class _Entry(NamedTuple):
+class _EntryScalars(NamedTuple):
     """Regret, average and pending value of one entry, as scalars."""
 
     regret: jax.Array
-    average: Sums
+    average: DoubleSums
     pending: jax.Array
 
 
@@ -374,21 +374,23 @@ class _Changing(NamedTuple):
     """
 
     regrets: jax.Array
-    average: Sums
-    taken: Sums
+    average: DoubleSums
+    taken: DoubleSums
     pending: jax.Array
     total: jax.Array
-    entry: _Entry
+    entry: _EntryScalars
 
 
 def _read(
-    regrets: jax.Array, average: Sums, pending: jax.Array, entry: jax.Array
-) -> _Entry:
-    return _Entry(at(regrets, entry), _sums_at(average, entry), at(pending, entry))
+    regrets: jax.Array, average: DoubleSums, pending: jax.Array, entry: jax.Array
+) -> _EntryScalars:
+    return _EntryScalars(
+        at(regrets, entry), _sums_at(average, entry), at(pending, entry)
+    )
 
 
-def _sums_at(sums: Sums, index: jax.Array) -> Sums:
-    return Sums(at(sums.high, index), at(sums.low, index))
+def _sums_at(sums: DoubleSums, index: jax.Array) -> DoubleSums:
+    return DoubleSums(at(sums.high, index), at(sums.low, index))
 
 
 def _mean(
@@ -408,7 +410,7 @@ def _kept(rule: Rule, regret: jax.Array, tolerance: jax.Array) -> jax.Array:
     return jnp.where(size > tolerance, regret, 0)
 
 
-def increased(sums: Sums, value: jax.Array) -> Sums:
+def increased(sums: DoubleSums, value: jax.Array) -> DoubleSums:
     """Return a sum plus a value; the rounding error of `high` is added to `low`."""
     high = sums.high + value
     back = high - sums.high
@@ -416,17 +418,21 @@ def increased(sums: Sums, value: jax.Array) -> Sums:
     # Without this step, all small values would go to `low` until it is too coarse for
     # them as well.
     top = high + low
-    return Sums(top, low - (top - high))
+    return DoubleSums(top, low - (top - high))
 
 
-def _credit(problem: Problem, average: Sums, weight: jax.Array) -> Sums:
+def _credit(
+    problem: VisitedProblem, average: DoubleSums, weight: jax.Array
+) -> DoubleSums:
     """Add an iteration's weight to both empty sequences."""
 
-    def one(player: jax.Array, s: tuple[Sums, Sums]) -> tuple[Sums, Sums]:
+    def one(
+        player: jax.Array, s: tuple[DoubleSums, DoubleSums]
+    ) -> tuple[DoubleSums, DoubleSums]:
         average, at_root = s
         root = problem.roots[player]
         new = increased(at_root, weight)
-        average = Sums(*map(put, average, (root, root), new))
+        average = DoubleSums(*map(put, average, (root, root), new))
         return average, _sums_at(average, problem.roots[1])
 
     start = average, _sums_at(average, problem.roots[0])
@@ -434,12 +440,12 @@ def _credit(problem: Problem, average: Sums, weight: jax.Array) -> Sums:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reader:
+class VisitedStrategyReader:
     """Reader of the strategies of a state.
 
     Attributes:
       roots: Entries of the players' empty sequences.
-      ends: Number after the last entry of each player.
+      stops: Number after the last entry of each player.
       levels: Points of the infosets that follow equally many decisions of their player,
         for each number of decisions.
       parent: Entry of each infoset's parent sequence, int32 [P].
@@ -448,7 +454,7 @@ class Reader:
     """
 
     roots: tuple[int, int]
-    ends: tuple[int, int]
+    stops: tuple[int, int]
     levels: tuple[np.ndarray, ...]
     parent: np.ndarray
     first: np.ndarray
@@ -463,7 +469,7 @@ class Reader:
             rows = ranges(self.first[points], counts)
             missing = sums[self.parent[points]] - taken[points]
             sums[rows] += np.repeat(missing, counts) * strategy[rows]
-        player_sums = sums[self.roots[player] : self.ends[player]]
+        player_sums = sums[self.roots[player] : self.stops[player]]
         total = player_sums[0]
         return player_sums / total if total > 0 else player_sums
 
@@ -473,7 +479,7 @@ class Reader:
         The entry of the empty sequence is 1.
         """
         strategy = np.asarray(state.strategy, np.float64)
-        return strategy[self.roots[player] : self.ends[player]].copy()
+        return strategy[self.roots[player] : self.stops[player]].copy()
 
     def check(self, state: VisitedState) -> None:
         """Raise ValueError if numpy arrays contain values that no solve produces."""
@@ -490,7 +496,7 @@ class Reader:
             raise ValueError("state: the list contains infosets that do not exist")
 
 
-def reader(tree: GameTree, arrays: FlatTree) -> Reader:
+def reader(tree: GameTree, arrays: FlatTree) -> VisitedStrategyReader:
     """Return a reader of the strategies of solves of this game.
 
     Args:
@@ -506,9 +512,9 @@ def reader(tree: GameTree, arrays: FlatTree) -> Reader:
         points = number[decisions.first_sequence + p * sizes[0]]
         for level, (infoset_ids, _) in enumerate(decisions.downwards()):
             by_level.setdefault(level, []).append(points[infoset_ids])
-    return Reader(
+    return VisitedStrategyReader(
         roots=(0, sizes[0]),
-        ends=(sizes[0], sum(sizes)),
+        stops=(sizes[0], sum(sizes)),
         levels=tuple(np.concatenate(by_level[level]) for level in sorted(by_level)),
         parent=np.asarray(arrays.parent),
         first=np.asarray(arrays.first),
@@ -516,6 +522,6 @@ def reader(tree: GameTree, arrays: FlatTree) -> Reader:
     )
 
 
-def _total(sums: Sums) -> np.ndarray:
+def _total(sums: DoubleSums) -> np.ndarray:
     """Return a new array of sums, float64."""
     return np.add(sums.high, sums.low, dtype=np.float64)

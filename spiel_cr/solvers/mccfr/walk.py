@@ -24,7 +24,7 @@ from spiel_cr.solvers.mccfr.flat_tree import FlatTree
 Chance: TypeAlias = Callable[[jax.Array], jax.Array]
 
 
-class Sums(NamedTuple):
+class DoubleSums(NamedTuple):
     """Numbers with more digits than one array can store: `high + low`."""
 
     high: jax.Array
@@ -42,8 +42,8 @@ class Past(NamedTuple):
       unit: Factor that scales the weight of the last iteration to 1, float scalar.
     """
 
-    sums: Sums
-    taken: Sums
+    sums: DoubleSums
+    taken: DoubleSums
     start: jax.Array
     unit: jax.Array
 
@@ -115,7 +115,7 @@ class _Stack(NamedTuple):
     weight: jax.Array
 
 
-class _Front(NamedTuple):
+class _PathPosition(NamedTuple):
     """Position of a trajectory during the descent; all attributes are scalars.
 
     Attributes:
@@ -159,7 +159,7 @@ def outcome(
     tree, share = inputs.tree, inputs.share
     no_player = len(tree.code) - 1
     root = at(tree.point, jnp.int32(0))
-    front = _Front(
+    position = _PathPosition(
         history=jnp.int32(0),
         point=root,
         depth=jnp.int32(0),
@@ -172,13 +172,13 @@ def outcome(
     numbers = jnp.zeros(places, share.dtype)
     indices = jnp.zeros(places, jnp.int32)
     stack = _Stack(indices, indices, numbers, numbers, numbers)
-    front, stack, scratch = jax.lax.while_loop(
+    position, stack, scratch = jax.lax.while_loop(
         lambda s: s[0].point != no_player,
         lambda s: _descend(inputs, config, *s),
-        (front, stack, scratch),
+        (position, stack, scratch),
     )
-    utility = at(tree.utility, front.history)
-    up = _Rising(front.place, utility, utility, baseline, scratch.pending)
+    utility = at(tree.utility, position.history)
+    up = _Rising(position.place, utility, utility, baseline, scratch.pending)
     up = jax.lax.while_loop(
         lambda up: up.place > 0, lambda up: _ascend(inputs, config, stack, up), up
     )
@@ -188,24 +188,24 @@ def outcome(
 def _descend(
     inputs: WalkInputs,
     config: MCCFRConfig,
-    front: _Front,
+    position: _PathPosition,
     stack: _Stack,
     scratch: Scratch,
-) -> tuple[_Front, _Stack, Scratch]:
+) -> tuple[_PathPosition, _Stack, Scratch]:
     """Sample an action and move on to the next history."""
-    tree, point = inputs.tree, front.point
+    tree, point = inputs.tree, position.point
     first, code = at(tree.first, point), at(tree.code, point)
     count, actor = code >> 2, code & 3
     is_updating = actor == inputs.player
     likely = _explored(inputs, config, first, count, is_updating)
-    child = at(tree.first_child, front.history)
+    child = at(tree.first_child, position.history)
     gain = None
     if tree.target is not None:
         gain = _gain(tree.target, likely, child, count)
-    draw = at(inputs.draws, front.depth)
+    draw = at(inputs.draws, position.depth)
     action = choose(_led(likely, gain, inputs.targeted), count, draw)
     rho, sigma = likely(action), at(inputs.strategy, first + action)
-    weight, visit_rho, ratio = front.weight, rho, front.ratio
+    weight, visit_rho, ratio = position.weight, rho, position.ratio
     if gain is not None and ratio is not None:
         # With r = q_targeted / q_free, the mixture of targeted and free trajectories
         # is q_free (delta r + 1 - delta).
@@ -215,28 +215,29 @@ def _descend(
         weight = weight / mixed
     sign = (1 - 2 * inputs.player).astype(weight.dtype)
     visit = _Stack(
-        history=front.history,
+        history=position.history,
         action=action,
         rho=visit_rho,
         sigma=sigma,
         weight=jnp.where(is_updating, sign * weight, 0),
     )
-    stack = jax.tree.map(lambda rows, row: put(rows, front.place, row), stack, visit)
-    scratch = enlist(scratch, point, front.listed, is_updating)
+    stack = jax.tree.map(lambda rows, row: put(rows, position.place, row), stack, visit)
+    scratch = enlist(scratch, point, position.listed, is_updating)
     history = child + action
     after = at(tree.point, history)
-    front = _Front(
+    position = _PathPosition(
         history=history,
         point=after,
-        depth=front.depth + 1,
+        depth=position.depth + 1,
         # Others sample from their own strategies, so sigma / rho is 1. Without a
         # baseline their visits do not change the value and are omitted.
-        place=front.place + jnp.where(is_updating, 1, 0 if _skips(tree, config) else 1),
-        weight=front.weight / jnp.where(is_updating, rho, 1),
+        place=position.place
+        + jnp.where(is_updating, 1, 0 if _skips(tree, config) else 1),
+        weight=position.weight / jnp.where(is_updating, rho, 1),
         ratio=ratio,
         listed=at(scratch.listed, after),
     )
-    return front, stack, scratch
+    return position, stack, scratch
 
 
 def _explored(

@@ -7,7 +7,11 @@ import pytest
 
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands, SparseMatrix
+from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
+    HandMatrix,
+    SparseMatrix,
+)
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from tests.abstraction.gameshrink.test_partition import SMALL, alone
@@ -112,7 +116,7 @@ def test_sums_of_counts_that_wrap_are_refused(player):
 def test_too_many_hands_are_refused(game):
     """Ten thousand hands on one board."""
     n = np.zeros(10_000, np.int32)
-    hands = Hands(n, n, np.arange(10_000)[:, None] % 100, n, np.ones(10_000))
+    hands = BoardHands(n, n, np.arange(10_000)[:, None] % 100, n, np.ones(10_000))
     matrix = HandMatrix(2, game.payoff_matrices[-1].shape, (hands, hands), True)
     large = dataclasses.replace(
         game, payoff_matrices=(*game.payoff_matrices[:-1], matrix)

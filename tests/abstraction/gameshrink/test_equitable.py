@@ -10,9 +10,9 @@ import pytest
 
 from game_defs import three_card_hands
 from spiel_cr.abstraction import gameshrink
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
+from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
 from tests.abstraction.gameshrink.test_partition import SMALL, changed, random_partition
 from tests.support import detection, games
@@ -180,7 +180,7 @@ def whole_deck(num_ranks, num_suits):
     payoff_matrices = []
     for r, showdown in ((0, False), (1, False), (2, False), (2, True)):
         weight = math.perm(size, r + 2) ** -0.5
-        hands = Hands(
+        hands = BoardHands(
             np.arange(len(cards[r]), dtype=np.int32),
             boards[r].astype(np.int32),
             cards[r].astype(np.int8)[:, None],

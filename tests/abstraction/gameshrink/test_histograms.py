@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import fractions
 import itertools
 
 import numpy as np
@@ -58,6 +59,94 @@ def test_classes_card_by_card(size):
     assert partition.num_classes(1) == by_cards(*size)
 
 
+def similar_by_cards(num_ranks, num_suits, thresholds):
+    """Classes by round if similar hands are merged, by exact sums over all cards."""
+    strength = three_card_hands.strengths(num_ranks, num_suits)
+    cards = range(num_ranks * num_suits)
+
+    def shares(*known):
+        """Shares of the opponent's cards that lose and that win, over later cards."""
+        rest = [card for card in cards if card not in known]
+        if len(known) == 3:
+            own, flop, turn = known
+            signs = [
+                int(
+                    np.sign(
+                        int(strength[own, flop, turn]) - int(strength[c, flop, turn])
+                    )
+                )
+                for c in rest
+            ]
+            return [fractions.Fraction(signs.count(s), len(rest)) for s in (1, -1)]
+        parts = [shares(*known, card) for card in rest]
+        return [sum(part) / len(rest) for part in zip(*parts, strict=True)]
+
+    classes, counts = {(): 0}, []
+    for r, threshold in enumerate(thresholds):
+        members = list(itertools.permutations(cards, r + 1))
+        points = {member: shares(*member) for member in members}
+        # Hands of one class that has not been found yet, from a first one on.
+        found, open_hands = {}, set(members)
+        while open_hands:
+            number, queue = len(counts) * 10**6 + len(found), [min(open_hands)]
+            open_hands -= set(queue)
+            while queue:
+                hand = queue.pop()
+                found[hand] = number
+                near = {
+                    other
+                    for other in open_hands
+                    if classes[other[:-1]] == classes[hand[:-1]]
+                    and sum(
+                        abs(a - b)
+                        for a, b in zip(points[hand], points[other], strict=True)
+                    )
+                    <= threshold
+                }
+                open_hands -= near
+                queue += near
+        classes = found
+        counts.append(len(set(found.values())))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("size", "thresholds"),
+    [
+        ((3, 2), ("1/99", "1/99", "2/3")),
+        ((3, 2), ("1/20", "1/4", "1/3")),
+        ((4, 1), ("1/99", "1", "2")),
+        ((4, 2), ("1/100", "1/8", "2/5")),
+    ],
+)
+def test_similar_hands_card_by_card(size, thresholds):
+    """Chains of hands within the threshold, which includes the threshold itself."""
+    exact = [fractions.Fraction(threshold) for threshold in thresholds]
+    game = public_tree_game(GAME.format(*size))
+    partition = gameshrink.histogram_partition(game, [float(x) for x in exact])
+    partition.check(game)
+    counts = similar_by_cards(*size, exact)
+    assert partition.num_classes(0) == partition.num_classes(1) == counts
+    assert counts != gameshrink.histogram_partition(game).num_classes(0)
+
+
+def test_thresholds_from_equivalence_to_one_class():
+    game = public_tree_game(SUITED)
+    exact = gameshrink.histogram_partition(game)
+    zero = gameshrink.histogram_partition(game, [0, 0, 0])
+    for player in range(2):
+        for a, b in zip(exact.labels[player], zero.labels[player], strict=True):
+            np.testing.assert_array_equal(a, b)
+    merged = gameshrink.histogram_partition(game, [9, 9, 9])
+    assert merged.num_classes(0) == merged.num_classes(1) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("thresholds", [[0, 0], [0, 0, -1], [0, 0, float("nan")]])
+def test_invalid_thresholds(thresholds):
+    with pytest.raises(ValueError, match="has 3 rounds; give one number of at least 0"):
+        gameshrink.histogram_partition(public_tree_game(SMALL), thresholds)
+
+
 @pytest.mark.parametrize("string", [SUITED, FOUR_SUITS])
 def test_necessary(string):
     """What is lossless has equal histograms."""
@@ -92,7 +181,8 @@ def test_not_sufficient():
         assert best_value(game, player, lifted[1 - player]) > in_classes + 0.01
 
 
-def test_rounds_after_which_nothing_is_paid():
+@pytest.mark.parametrize("thresholds", [None, [0, 0, 0.5]])
+def test_rounds_after_which_nothing_is_paid(thresholds):
     """Signals of the last round, without matrices, are as alike as their parents."""
     game = public_tree_game(SMALL)
     kept = game.betting.round[game.terms.leaf] < 2
@@ -105,7 +195,7 @@ def test_rounds_after_which_nothing_is_paid():
         terms=type(game.terms)(*(term[kept] for term in game.terms)),
     )
     short.check()
-    partition = gameshrink.histogram_partition(short)
+    partition = gameshrink.histogram_partition(short, thresholds)
     partition.check(short)
     for player in range(2):
         _, before, last = partition.num_classes(player)

@@ -5,7 +5,7 @@ import pytest
 
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.abstraction.gameshrink.test_partition import SMALL, alone
 from tests.support import detection
 

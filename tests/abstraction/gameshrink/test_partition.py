@@ -102,10 +102,10 @@ def test_states_are_read_through_classes(game):
         while not state.is_terminal():
             player = state.current_player()
             if player >= 0:
-                signal = game.reader.signal(state, player)
+                signal = game.reader.private_state(state, player)
                 r = deals(state) - 2
                 expected = partition.labels[player][r][signal]
-                assert smaller.reader.signal(state, player) == expected
+                assert smaller.reader.private_state(state, player) == expected
                 rounds.add(r)
             state.apply_action(int(rng.choice(state.legal_actions())))
     assert rounds == {0, 1, 2}
@@ -130,9 +130,9 @@ def test_refusals(game):
     with pytest.raises(ValueError, match="give one label for each"):
         gameshrink.coarsen(game, changed(fine, 1, 1, np.arange(3)))
     gaps = 2 * np.arange(game.num_private_states(0)[2])
-    with pytest.raises(ValueError, match="player 0 in round 2; number its classes"):
+    with pytest.raises(ValueError, match="labels.0..2.: .*; number the classes"):
         gameshrink.difference(game, changed(fine, 0, 2, gaps))
-    with pytest.raises(ValueError, match="player 1 in round 2 whose private"):
+    with pytest.raises(ValueError, match="labels.1..2.: a class contains private"):
         gameshrink.lift(game, changed(fine, 1, 2, 0 * gaps), [np.ones(1)] * 2)
     with pytest.raises(ValueError, match="behaviour of player 0 has the shape"):
         gameshrink.lift(game, fine, [np.ones(1)] * 2)

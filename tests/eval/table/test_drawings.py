@@ -121,7 +121,7 @@ def test_who_did_what_is_what_openspiel_says(string):
         for state in [*path[1:], end]:
             for player in range(2):
                 drawn = families.draw(state, player).parts[0]
-                said = [words for words in drawn["said"] if words]
+                said = [words for words in drawn["actions"] if words]
                 assert sum(said, []) == told(state, player)
                 if drawn["pot"] is not None and drawn["sides"][0]["chips"][:3] == "put":
                     put = [int(s["chips"].split()[-1]) for s in drawn["sides"]]

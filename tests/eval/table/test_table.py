@@ -15,7 +15,7 @@ import pytest
 from spiel_cr.common import messages
 from spiel_cr.eval.cli import interrupt_signals, play
 from spiel_cr.eval.table import families, server, table
-from spiel_cr.eval.table.series import Series
+from spiel_cr.eval.table.series import MatchSeries
 from spiel_cr.players.player_strings import read_string
 from tests.support import tables
 from tests.support.states import after
@@ -167,7 +167,7 @@ def test_a_port_that_is_taken(guest_of):
     guest, series = guest_of(KUHN, ["human", "uniform"])
     port = guest.serving.server_port
     with pytest.raises(ValueError, match=f"port={port}: .*choose another"):
-        server.Server(table.Table(series), port=port)
+        server.Server(table.MatchTable(series), port=port)
 
 
 def test_silent_connections_take_a_bounded_number_of_threads(guest_of, monkeypatch):
@@ -192,7 +192,7 @@ def test_silent_connections_take_a_bounded_number_of_threads(guest_of, monkeypat
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_only_ctrl_c_ends_it_without_an_error(monkeypatch, number):
-    series = Series(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
+    series = MatchSeries(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
     serve = server.Server.serve_forever
 
     def interrupted(self, poll):
@@ -225,14 +225,14 @@ def test_moves_that_a_player_cannot_but_know():
 
 def test_who_waits_is_told_what_is_done(monkeypatch):
     """Of a bot that is made, nothing else is to be seen."""
-    told, made = threading.Event(), Series.bot
+    told, made = threading.Event(), MatchSeries.bot
 
     def slow(*given):
         messages.announce("warming up layer 1 of 4")
         assert told.wait(10)
         return made(*given)
 
-    monkeypatch.setattr(Series, "bot", slow)
+    monkeypatch.setattr(MatchSeries, "bot", slow)
     with tables.laying(10) as lay:
         guest = Guest(lay(KUHN, ["human", "uniform"], 1)[0])
         while guest.wait_for("preparing")["doing"] != "warming up layer 1 of 4":
@@ -244,7 +244,7 @@ def test_who_waits_is_told_what_is_done(monkeypatch):
 def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):
     """What it raised in its thread is raised to who serves."""
     monkeypatch.setattr(play, "_LAST_WORDS", 0.05)
-    series = Series(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
+    series = MatchSeries(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
 
     def fail(*_):
         raise ValueError("bot: it fell asleep")

@@ -54,7 +54,11 @@ def lines(out):
 def moves(out):
     """What was played, without what the clock says."""
     return [
-        {key: line[key] for key in line if key not in ("seconds", "late_moves", "crc")}
+        {
+            key: line[key]
+            for key in line
+            if key not in ("seconds", "deadline_misses", "crc")
+        }
         for line in lines(out)
     ]
 
@@ -307,9 +311,9 @@ def test_efforts(tmp_path):
         assert effort.max_ms == pytest.approx(max(own))
         assert effort.mean_ms == pytest.approx(np.mean(own))
         assert effort.compilations == 0
-    assert uniform.late_moves is None
-    assert resolving.late_moves == 0
-    assert late.late_moves == late.moves
+    assert uniform.deadline_misses is None
+    assert resolving.deadline_misses == 0
+    assert late.deadline_misses == late.moves
     summary = json.loads((tmp_path / "summary.json").read_text("utf-8"))
     assert summary["efforts"] == [effort._asdict() for effort in found.efforts]
 

@@ -176,7 +176,7 @@ def test_same_seed_same_bits_and_other_seeds_differ():
         ismcts_search.search_response(tree, 0, behaviour[1], config, seed=seed)
         for seed in (3, 3, 4)
     ]
-    for name in ismcts_kernel.Table._fields:
+    for name in ismcts_kernel.SearchStatistics._fields:
         first, again, other = (np.asarray(getattr(r.table, name)) for r in runs)
         np.testing.assert_array_equal(first, again)
         if name == "visits":
@@ -310,9 +310,9 @@ def test_a_second_response_compiles_nothing():
     behaviour = _sparse(tree)
     config = SearchConfig(500)
     ismcts_search.search_response(tree, 0, behaviour[1], config)
-    before = ismcts_kernel.programs()
+    before = ismcts_kernel.compilations()
     ismcts_search.search_response(tree, 0, behaviour[1], config, seed=9)
-    assert ismcts_kernel.programs() == before
+    assert ismcts_kernel.compilations() == before
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.evaluation.responses.local_best_response import LEAVES, LBRBot, lbr
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.policies import conversions as arrays
 from spiel_cr.policies.best_responses import best_response_value

@@ -23,7 +23,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
 )
 from spiel_cr.policies.queries import query
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.tensors import simulated_tensors
 from tests.support import games
 from tests.support.solving import solve_with
 
@@ -118,7 +118,7 @@ def test_chumps_play_on_rules_on_arrays():
     }.items():
         setting = settings.on_states(game, FixedPolicy(game, kind))
         assert isinstance(setting.source, RulesSource)
-        knowledge = stepped(open_game(game)).knowledge
+        knowledge = simulated_tensors(open_game(game)).knowledge
         positions, met = setting.source.start(4000, random), set()
         for _ in range(4):
             player = int(positions.player[0])

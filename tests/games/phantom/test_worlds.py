@@ -13,7 +13,7 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom import phantom_game
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.phantom.hidden import walk_worlds
+from spiel_cr.games.phantom.phantom_rules import walk_worlds
 from spiel_cr.games.phantom.sides import walk_side
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.queries import normalised
@@ -230,8 +230,8 @@ def test_what_is_no_hidden_board_is_refused():
 )
 def test_rules_that_break_a_promise_are_refused(wrong, why, monkeypatch):
     board = hidden_boards.RandomBoard(1)
-    true = board.attempts
-    monkeypatch.setattr(board, "attempts", lambda states: wrong(*true(states)))
+    true = board.move_outcomes
+    monkeypatch.setattr(board, "move_outcomes", lambda states: wrong(*true(states)))
     with pytest.raises(InvalidGameError, match=why):
         walk_side(walk_worlds(board, board), 0, lambda *_: None)
         walk_side(walk_worlds(board, board), 1, lambda *_: None)

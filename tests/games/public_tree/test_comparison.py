@@ -1,4 +1,4 @@
-"""The contract of signal games: right ones pass, and each kind of mistake is named."""
+"""The contract of public-tree games: right ones pass; each kind of mistake is named."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ import game_defs  # noqa: F401  (registers the games)
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.public_tree import comparison
 from spiel_cr.games.public_tree import public_tree_loading as loading
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.support.kuhn_public_tree import kuhn
 
 LEDUC = "python_leduc_poker"
@@ -64,13 +64,13 @@ def test_other_actions_are_named():
 
 
 class Constant:
-    """A reader that sees one signal only."""
+    """A reader that sees one private state only."""
 
-    def signal(self, state, player):
+    def private_state(self, state, player):
         return 0
 
-    def name(self, player, round, signal):
-        return str(signal)
+    def name(self, player, round, private_state):
+        return str(private_state)
 
 
 def test_signals_that_nobody_has_are_named():

@@ -1,4 +1,4 @@
-"""Declared signal games: equal to the compiled games, and false ones are refused."""
+"""Declared public-tree games: equal to the compiled games; false ones are refused."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ from spiel_cr.games.public_tree.declaration import (
     public_tree,
     symmetry,
 )
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 
@@ -76,16 +76,16 @@ def node_of(betting, actions):
 
 
 def coupling(game):
-    """The payoffs by the players' last (node, signal, action), from the declaration."""
+    """The declaration's payoffs by the players' last (node, private state, action)."""
     betting, total = game.betting, {}
 
-    def last(player, node, signal, later):
+    def last(player, node, private_state, later):
         while node:
             above = betting.parent[node]
             if betting.player[above] == player:
                 for r in range(later, betting.round[above], -1):
-                    signal = game.parents[player][r][signal]
-                return int(above), int(signal), int(betting.action[node])
+                    private_state = game.parents[player][r][private_state]
+                return int(above), int(private_state), int(betting.action[node])
             node = above
         return None
 
@@ -107,7 +107,10 @@ def merged(tree, game):
         for i, history in enumerate(own.history):
             state = tree.state_at(history)
             moves = [m.action for m in state.full_history() if m.player != CHANCE]
-            place = node_of(game.betting, moves), game.reader.signal(state, player)
+            place = (
+                node_of(game.betting, moves),
+                game.reader.private_state(state, player),
+            )
             first = own.decisions.first_sequence[i] - 1
             actions = own.actions[first : first + own.decisions.num_actions[i]]
             found += [(*place, int(action)) for action in actions]
@@ -156,7 +159,7 @@ def test_it_is_the_compiled_game(string):
 @slow
 @pytest.mark.parametrize("string", [small(2, 2), small(3, 2)])
 def test_without_exchange_of_suits_infosets_are_those_of_the_game(string):
-    game = build(string, signal=dealt)
+    game = build(string, private_state=dealt)
     infosets = check_equal(string, game)
     for player in range(2):
         hands = np.array(game.num_private_states(player))[game.betting.round]
@@ -164,11 +167,11 @@ def test_without_exchange_of_suits_infosets_are_those_of_the_game(string):
 
 
 def lifted(whole, merged_game, behaviours):
-    """Strategies of a game with merged signals in the one without, and its reach."""
+    """Strategies of a game with merged states in the one without, and its reach."""
     whole_form = whole.sequence_form
     reach = []
     for player, behaviour in enumerate(behaviours):
-        signals = []
+        private_states = []
         for r in range(whole.num_rounds):
             line = whole.reader.paths[r]
             found = []
@@ -177,15 +180,15 @@ def lifted(whole, merged_game, behaviours):
                 while outcomes or bets:
                     chance = state.is_chance_node()
                     state.apply_action((outcomes if chance else bets).pop(0))
-                found.append(merged_game.reader.signal(state, player))
-            signals.append(np.array(found))
+                found.append(merged_game.reader.private_state(state, player))
+            private_states.append(np.array(found))
         betting, place, parts = whole.betting, 1, [np.ones(1)]
         children = np.bincount(betting.parent[1:], minlength=len(betting))
         for node in np.flatnonzero(betting.player == player):
             r, count = betting.round[node], children[node]
             hands = merged_game.num_private_states(player)[r]
             rows = behaviour[place : place + hands * count].reshape(hands, count)
-            parts.append(rows[signals[r]].ravel())
+            parts.append(rows[private_states[r]].ravel())
             place += hands * count
         own = whole_form.decisions[player]
         reach.append(reach_from_behaviour(own, np.concatenate(parts)))
@@ -203,7 +206,7 @@ def lifted(whole, merged_game, behaviours):
 )
 def test_exchange_of_suits_loses_nothing(string):
     """Values and best responses of random strategies that ignore names of suits."""
-    whole, game = build(string, signal=dealt), loading.public_tree_game(string)
+    whole, game = build(string, private_state=dealt), loading.public_tree_game(string)
     assert sum(game.num_private_states(0)) < sum(whole.num_private_states(0))
     own_form = game.sequence_form
     rng = np.random.default_rng(5)
@@ -258,7 +261,7 @@ def test_rhode_island_holdem_has_its_published_size():
     assert value == pytest.approx(1.781322, abs=5e-7)
     assert linear_program_rows(game) == 6_889_976
     # No suit is exchanged: every card and board.
-    whole = build(RHODE, signal=dealt)
+    whole = build(RHODE, private_state=dealt)
     assert whole.num_private_states(0) == [52, 52 * 51, 52 * 51 * 50]
     assert linear_program_rows(whole) == 91_224_226
 
@@ -277,30 +280,39 @@ def test_signals_of_states_and_their_names():
     game = loading.public_tree_game(small(3, 4))
     state = game.game.new_initial_state()
     with pytest.raises(ValueError, match="a chance node follows"):
-        game.reader.signal(state, 0)
+        game.reader.private_state(state, 0)
     for action in (0, 11, 1, 1, 4):  # 2c and As; both check; 3c
         state.apply_action(action)
-    names = [game.reader.name(p, 1, game.reader.signal(state, p)) for p in (0, 1)]
+    names = [
+        game.reader.name(p, 1, game.reader.private_state(state, p)) for p in (0, 1)
+    ]
     # Player 1 has the ace of another suit than the flop's: one such deal.
     assert names == ["2c | 3c", "Ac | 3d"]
     other = game.game.new_initial_state()
     for action in (1, 8, 1, 1, 5):  # the same with other suits, but for player 1
         other.apply_action(action)
-    signals = [[game.reader.signal(s, p) for s in (state, other)] for p in (0, 1)]
-    assert signals[0][0] == signals[0][1] and signals[1][0] == signals[1][1]
+    private_states = [
+        [game.reader.private_state(s, p) for s in (state, other)] for p in (0, 1)
+    ]
+    assert (
+        private_states[0][0] == private_states[0][1]
+        and private_states[1][0] == private_states[1][1]
+    )
     state.apply_action(2)
     state.apply_action(0)
     assert state.is_terminal()
-    assert game.reader.signal(state, 0) == signals[0][0]
+    assert game.reader.private_state(state, 0) == private_states[0][0]
     for player in range(2):
         for r, count in enumerate(game.num_private_states(player)):
             some = range(0, count, 1 + r * 5)
-            named = {game.reader.name(player, r, signal) for signal in some}
+            named = {
+                game.reader.name(player, r, private_state) for private_state in some
+            }
             assert len(named) == len(some)
 
 
 def test_names_come_from_information_states_where_the_rules_have_none():
-    game = build(LEDUC, signal_names=None)
+    game = build(LEDUC, private_state_names=None)
     assert game.reader.name(1, 1, 0) == "p1 card 0 public 0 bets ddccd"
     dice = loading.public_tree_game(LIARS.format(2, 2))
     assert [dice.reader.name(0, 0, k) for k in range(3)] == ["1 1", "1 2", "2 2"]
@@ -311,7 +323,7 @@ def test_signals_come_in_order_of_those_that_they_refine():
         seen = dealt(rules, states, player)
         return np.column_stack([seen >> 12, seen >> 6 * player & CARD])
 
-    for string, methods in ((LEDUC, {"signal": backwards}), (small(3, 2), {})):
+    for string, methods in ((LEDUC, {"private_state": backwards}), (small(3, 2), {})):
         game = build(string, **methods)
         for parents in game.parents:
             for parent in parents:
@@ -355,7 +367,7 @@ def returns(result, card, states):
 def forgets(rules, states, player):
     """Only the public card, once it is there."""
     public = states[:, 1] >> 12
-    return np.where(public > 0, public, rules.signal(states, player))
+    return np.where(public > 0, public, rules.private_state(states, player))
 
 
 def merges(rules, states, player):
@@ -386,13 +398,16 @@ def peeks(rules, states, player):
 
 
 FALSE = [
-    ({"signal": lambda r, s, p: r.information_state(s, p)}, "depends on the bets"),
-    ({"signal": lambda r, s, p: s[:, 1] * 0.5}, "it must give integers"),
-    ({"signal": forgets}, "which is imperfect recall"),
-    ({"signal": blurs}, "has one private state, although its payoffs differ"),
-    ({"signal": merges}, "although different private states may follow"),
-    ({"signal": remembers}, "although different private states may follow"),
-    ({"signal": peeks}, "two private states with the same information"),
+    (
+        {"private_state": lambda r, s, p: r.information_state(s, p)},
+        "depends on the bets",
+    ),
+    ({"private_state": lambda r, s, p: s[:, 1] * 0.5}, "it must give integers"),
+    ({"private_state": forgets}, "which is imperfect recall"),
+    ({"private_state": blurs}, "has one private state, although its payoffs differ"),
+    ({"private_state": merges}, "although different private states may follow"),
+    ({"private_state": remembers}, "although different private states may follow"),
+    ({"private_state": peeks}, "two private states with the same information"),
     ({"payoff_key": lambda r, s: s[:, 0] * 0}, "not proportional"),
     ({"payoff_key": lambda r, s: s}, "payoff_key depends on the deals"),
     ({"legal_actions_mask": by_own_card(legal_actions_mask)}, "other actions are"),
@@ -415,7 +430,7 @@ def test_false_declarations_are_refused(methods, reason):
 
 
 def test_payoffs_that_no_stake_explains_take_more_kernels():
-    """They are no false declaration: as long as signals say who gets what."""
+    """They are no false declaration: as long as private states say who gets what."""
 
     class Odd(leduc_poker.LeducPokerGame):
         def batched_rules(self):
@@ -461,7 +476,7 @@ def ranks_only(rules, states, player):
 
 def test_suits_that_make_a_difference_are_not_merged():
     with pytest.raises(InvalidGameError, match="has one private state, although"):
-        build(small(3, 2), signal=ranks_only)
+        build(small(3, 2), private_state=ranks_only)
 
 
 class OnePile:
@@ -488,12 +503,12 @@ class OnePile:
     def information_state(self, states, player):
         return states
 
-    def signal(self, states, player):
+    def private_state(self, states, player):
         return np.zeros(len(states), np.int8)
 
 
 def test_a_game_without_deals():
-    """One signal that tells nothing, and one matrix: player 0 wins 1 or loses it."""
+    """One private state, which tells nothing, and one matrix: player 0 wins or not."""
     game = declaration.build(
         pyspiel.load_game("kuhn_poker"), OnePile(), np.random.default_rng(0)
     )
@@ -556,7 +571,7 @@ def test_some_signals_are_looked_at_where_deals_are_many(monkeypatch, most, few,
     game = pyspiel.load_game(f"{LEDUC}(num_ranks=6)")
     found = 0
     for seed in range(5):
-        rules = Changed(of_game(game), signal=merges)
+        rules = Changed(of_game(game), private_state=merges)
         try:
             declaration.build(game, rules, np.random.default_rng(seed))
         except InvalidGameError:
@@ -612,7 +627,7 @@ class AllIn:
     def information_state(self, states, player):
         return states[:, [0, 1 + player, 3, 4]]
 
-    def signal(self, states, player):
+    def private_state(self, states, player):
         return states[:, [1 + player, 3, 4]]
 
 

@@ -1,4 +1,4 @@
-"""How much memory a signal game is said to take."""
+"""How much memory a public-tree game is said to take."""
 
 import numpy as np
 import pytest
@@ -22,8 +22,10 @@ def test_sizes_are_those_of_the_form():
 
 def test_the_estimate_is_near_measured_peaks():
     """Peaks of processes: the lab note on public trees; 30% is promised."""
-    signals = public_tree_game(_GAME)
-    assert footprint.peak_bytes(signals, np.float32) == pytest.approx(639e6, rel=0.3)
+    public_tree = public_tree_game(_GAME)
+    assert footprint.peak_bytes(public_tree, np.float32) == pytest.approx(
+        639e6, rel=0.3
+    )
 
 
 def test_kernels_of_hands_count_as_they_are_laid_out():

@@ -1,4 +1,4 @@
-"""The signal form is the game that its payoffs, listed one by one, describe."""
+"""The public-tree form is the game that its payoffs, listed one by one, describe."""
 
 from multiprocessing.reduction import ForkingPickler
 
@@ -24,7 +24,7 @@ WIDE = ((2, 9, 23), (3, 8, 30))
 
 
 def random_parts(sizes, *, weighted, rng, decisions=5):
-    """Public decisions, signals and payoffs of no game that has a name."""
+    """Public decisions, private states and payoffs of no game that has a name."""
     sides, parents = [], []
     for counts in sizes:
         above = (1, *counts)
@@ -67,8 +67,8 @@ def random_parts(sizes, *, weighted, rng, decisions=5):
     first, second, matrix = np.array(terms, np.int32).T
     weights = None
     if weighted:
-        signals = [(1, *counts) for counts in sizes]
-        weights = [rng.random(signals[1][1 + last_rounds[1][s]]) for s in second]
+        private_states = [(1, *counts) for counts in sizes]
+        weights = [rng.random(private_states[1][1 + last_rounds[1][s]]) for s in second]
     stake = rng.standard_normal(len(matrix))
     paid = PublicTerms((first, second), matrix, stake, (None, weights))
     constants = []

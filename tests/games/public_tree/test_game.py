@@ -1,4 +1,4 @@
-"""What does not fit in a signal game is refused; units of matrices are no matter."""
+"""What fits no public-tree game is refused; units of matrices are no matter."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""`universal_poker` as a signal game is the game that OpenSpiel plays."""
+"""`universal_poker` as a public-tree game is the game that OpenSpiel plays."""
 
 import functools
 import itertools
@@ -10,12 +10,12 @@ import pytest
 import spiel_cr
 from game_defs.bundled import public_tree_of_universal_poker
 from game_defs.bundled.holdem import betting as public_tree
-from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.cards import HoldemDeck
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, Hands
+from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.policies.best_responses import expected_value, nash_conv, reach_of
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.solvers.algorithms import find
@@ -96,7 +96,7 @@ def slowly(parameters):
 
 
 def check_value(parameters: str) -> None:
-    """A random policy on signals is worth the same by both ways."""
+    """A random policy on private states is worth the same by both ways."""
     game = public_tree_game(parameters)
     policy = walks.random_policy(game, RNG(0))
     value = walks.value_of_states(game, policy, game.game.new_initial_state())
@@ -200,7 +200,7 @@ def test_ranges_are_proportions(factors):
 def place_of(text: str) -> int:
     """A hand's place in OpenSpiel's list of ranges."""
     order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
-    cards = tuple(sorted(Deck(13, 4).cards(text), key=order.index))
+    cards = tuple(sorted(HoldemDeck(13, 4).cards(text), key=order.index))
     return list(itertools.combinations(order, 2)).index(cards)
 
 
@@ -219,7 +219,7 @@ def test_weights_of_hands_that_are_never_dealt():
 
 def test_hands_that_leave_the_other_player_none():
     """They are never dealt, whatever their weight; nor are hands with a river card."""
-    deck, reach = Deck(13, 4), np.zeros((2, 1326))
+    deck, reach = HoldemDeck(13, 4), np.zeros((2, 1326))
     for player, text in ((0, "AhAs"), (0, "KhKs"), (1, "QhKh"), (1, "AcAs")):
         reach[player, place_of(text)] = 1
     river, turn = (
@@ -238,10 +238,10 @@ def test_hands_that_leave_the_other_player_none():
 
 
 def entry(matrix: HandMatrix, first: int, second: int) -> float:
-    """Of two signals."""
+    """Of two private_states."""
     chosen = [
-        Hands(*(column[hands.signal == signal] for column in hands))
-        for hands, signal in zip(matrix.hands, (first, second), strict=True)
+        BoardHands(*(column[hands.private_state == private_state] for column in hands))
+        for hands, private_state in zip(matrix.hands, (first, second), strict=True)
     ]
     one = HandMatrix(
         matrix.round,
@@ -275,8 +275,10 @@ def test_returns_of_random_play(parameters, ways):
             state.apply_action(action)
         (term,) = np.flatnonzero(game.terms.leaf == node)
         matrix = game.payoff_matrices[game.terms.matrix[term]]
-        signals = [game.reader.signal(state, player) for player in range(2)]
-        paid = game.terms.stake[term] * entry(matrix, *signals)
+        private_states = [
+            game.reader.private_state(state, player) for player in range(2)
+        ]
+        paid = game.terms.stake[term] * entry(matrix, *private_states)
         last = matrix.round == game.num_rounds - 1
         chance = 1 / ways if last else 44 / ways
         assert abs(paid - state.returns()[0] * chance) < 1e-9 * chance
@@ -285,16 +287,16 @@ def test_returns_of_random_play(parameters, ways):
 
 
 def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) -> list:
-    """For each round int [H of long]: the signal that stands for each of all signals.
+    """For each round int [H of long]: the private state that stands for each one.
 
     Args:
       short: the game with suits that are alike as one.
       long: the one without.
-      player: whose signals.
+      player: whose private states.
       size: how many public cards are dealt before the last round.
     """
     given = short.game.get_parameters()
-    deck = Deck(given["numRanks"], given["numSuits"])
+    deck = HoldemDeck(given["numRanks"], given["numSuits"])
     board = deck.cards(given["boardCards"])
     left = [card for card in range(len(deck)) if card not in board]
     found = []
@@ -303,9 +305,9 @@ def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) ->
         for public in itertools.combinations(left, size * round):
             for hand in itertools.combinations(left, given["numHoleCards"]):
                 if set(hand).isdisjoint(public):
-                    signal = long.reader.find(player, hand, public)
-                    assert stands_for[signal] == -1
-                    stands_for[signal] = short.reader.find(player, hand, public)
+                    private_state = long.reader.find(player, hand, public)
+                    assert stands_for[private_state] == -1
+                    stands_for[private_state] = short.reader.find(player, hand, public)
         assert (np.bincount(stands_for) > 0).all()
         found.append(stands_for)
     return found
@@ -314,7 +316,7 @@ def lift(short: PublicTreeGame, long: PublicTreeGame, player: int, size: int) ->
 def orbits(game: pyspiel.Game, size: int) -> int:
     """How many hands with that many more public cards differ, one by one."""
     given = game.get_parameters()
-    deck = Deck(given["numRanks"], given["numSuits"])
+    deck = HoldemDeck(given["numRanks"], given["numSuits"])
     first = {divmod(card, deck.num_suits) for card in deck.cards(given["boardCards"])}
     cards = set(itertools.product(range(deck.num_ranks), range(deck.num_suits))) - first
     renamings = [
@@ -343,7 +345,8 @@ def orbits(game: pyspiel.Game, size: int) -> int:
 def check_suits(parameters: str, size: int) -> None:
     """Suits that are alike make no difference to anybody.
 
-    Signal by signal: what the other player's random policy makes of the signals that
+    Signal by private state: what the other player's random policy makes of the private
+      states that
     count as one adds up to what it makes of that one.
 
     Args:
@@ -443,9 +446,9 @@ def test_ranges_tell_suits_apart():
     )
     assert apart.num_private_states(0) == apart.num_private_states(1) == [1081]
     (matrix,) = apart.payoff_matrices
-    signal = apart.reader.find(1, Deck(13, 4).cards("2d3h"), [])
+    private_state = apart.reader.find(1, HoldemDeck(13, 4).cards("2d3h"), [])
     weights = matrix.hands[1].weight
-    light = matrix.hands[1].signal == signal
+    light = matrix.hands[1].private_state == private_state
     assert light.sum() == 1
     assert abs(weights[light] / weights[~light] - 0.5).max() < 1e-12
 
@@ -463,25 +466,29 @@ def test_published_numbers_of_hands():
 
 def test_names():
     game = public_tree_game(NO_LIMIT + FULL + RIVER)
-    deck = Deck(13, 4)
-    signal = game.reader.find(1, deck.cards("QdKh"), [])
-    assert game.reader.name(1, 0, signal) == "KhQd | 5c9dJs2h3c"
+    deck = HoldemDeck(13, 4)
+    private_state = game.reader.find(1, deck.cards("QdKh"), [])
+    assert game.reader.name(1, 0, private_state) == "KhQd | 5c9dJs2h3c"
     turn = public_tree_game(NO_LIMIT + FULL + TURN)
-    signal = turn.reader.find(0, deck.cards("KhQd"), deck.cards("3c"))
-    assert turn.reader.name(0, 1, signal) == "KhQd | 5c9dJs2h3c"
-    above = turn.ancestors(0, 1, 0)[signal]
+    private_state = turn.reader.find(0, deck.cards("KhQd"), deck.cards("3c"))
+    assert turn.reader.name(0, 1, private_state) == "KhQd | 5c9dJs2h3c"
+    above = turn.ancestors(0, 1, 0)[private_state]
     assert turn.reader.name(0, 0, above) == "KhQd | 5c9dJs2h"
     one = public_tree_game(small())
-    assert {one.reader.name(0, 0, signal) for signal in range(3)} == {"2c", "3c", "4c"}
+    assert {one.reader.name(0, 0, private_state) for private_state in range(3)} == {
+        "2c",
+        "3c",
+        "4c",
+    }
 
 
 def test_signals_of_states_that_have_none():
     ranges = few_hands(4, RNG(3))
     game = public_tree_game(NO_LIMIT + FULL + RIVER + "," + ranges)
     with pytest.raises(ValueError, match="cards are dealt next"):
-        game.reader.signal(game.game.new_initial_state(), 0)
+        game.reader.private_state(game.game.new_initial_state(), 0)
     with pytest.raises(ValueError, match="player 0 is never dealt 2d2s"):
-        game.reader.find(0, Deck(13, 4).cards("2d2s"), [])
+        game.reader.find(0, HoldemDeck(13, 4).cards("2d2s"), [])
 
 
 def test_ends_after_which_cards_are_dealt():
@@ -493,7 +500,7 @@ def test_ends_after_which_cards_are_dealt():
         state.apply_action(action)
     assert state.is_terminal()
     names = [
-        game.reader.name(player, 0, game.reader.signal(state, player))
+        game.reader.name(player, 0, game.reader.private_state(state, player))
         for player in range(2)
     ]
     assert names == ["2d2c | 5c9dJs2h", "3d3c | 5c9dJs2h"]
@@ -529,7 +536,7 @@ def test_public_trees_are_limited(monkeypatch):
     [
         (np.zeros((2, 1326)), "no two hands"),
         (-np.ones((2, 1326)), "negative or not finite"),
-        (np.ones((2, 1325)), "2650 numbers; 2652"),
+        (np.ones((2, 1325)), "2650 numbers were given; give 2652"),
     ],
 )
 def test_ranges_that_are_none(reach, reason):

@@ -22,8 +22,8 @@ from spiel_cr.games.public_tree.hand_operators import (
 )
 from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.games.public_tree.payoff_matrices import (
+    BoardHands,
     HandMatrix,
-    Hands,
     PayoffMatrix,
     SparseMatrix,
     sum_entries,
@@ -50,7 +50,9 @@ def all_hands(payoff_matrix: HandMatrix, player: int) -> np.ndarray:
     same = first.board[:, None] == second.board
     i, j = np.nonzero(same)
     np.add.at(
-        weights, (first.signal[i], second.signal[j]), first.weight[i] * second.weight[j]
+        weights,
+        (first.private_state[i], second.private_state[j]),
+        first.weight[i] * second.weight[j],
     )
     return weights
 
@@ -91,7 +93,7 @@ def check(
 
 
 def uneven_blocks(rng: np.random.Generator) -> SparseMatrix:
-    """Blocks of many sizes, single signals, and signals that meet nobody."""
+    """Blocks of many sizes, single states, and states that meet nobody."""
     shape = (70, 60)
     order = rng.permutation(70), rng.permutation(60)
     rows, columns, first = [], [], [0, 0]
@@ -137,8 +139,8 @@ def hands_of_both(
     boards: int = 1,
     deck: int = 12,
     strengths: int = 9,
-    signals: int | None = None,
-) -> tuple[tuple[Hands, Hands], tuple[int, int]]:
+    private_states: int | None = None,
+) -> tuple[tuple[BoardHands, BoardHands], tuple[int, int]]:
     """Ranges of hands on boards of two cards, some of weight zero.
 
     Args:
@@ -147,7 +149,7 @@ def hands_of_both(
       boards: how many.
       deck: cards, those of the board included.
       strengths: hands of one board have at most so many: others tie.
-      signals: that hands fall into; None: one each, and some without a hand.
+      private_states: that hands fall into; None: one each, and some without a hand.
     """
     listed, board, strength = [], [], []
     for number in range(boards):
@@ -161,13 +163,17 @@ def hands_of_both(
     for _ in range(2):
         kept = rng.permutation(len(fields[0]))
         kept = kept[rng.random(len(kept)) < 0.8]
-        size = signals or len(kept) + 2
-        signal = rng.permutation(size)[: len(kept)]
-        if signals:
-            signal = rng.integers(signals, size=len(kept))
+        size = private_states or len(kept) + 2
+        private_state = rng.permutation(size)[: len(kept)]
+        if private_states:
+            private_state = rng.integers(private_states, size=len(kept))
         weight = rng.random(len(kept)) * (rng.random(len(kept)) < 0.9)
         both.append(
-            Hands(signal.astype(np.int32), *(field[kept] for field in fields), weight)
+            BoardHands(
+                private_state.astype(np.int32),
+                *(field[kept] for field in fields),
+                weight,
+            )
         )
         shape.append(size)
     return (both[0], both[1]), (shape[0], shape[1])
@@ -180,14 +186,14 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     ("cards", "kind"),
     [
-        (1, {"boards": 3, "signals": 7}),
+        (1, {"boards": 3, "private_states": 7}),
         pytest.param(1, {}, marks=SLOW),
         # Strengths of which one, two, or most fill a block of 64 hands or more.
         pytest.param(2, {"deck": 24, "strengths": 1}, marks=SLOW),
         (2, {"deck": 24, "strengths": 3}),
         pytest.param(2, {"deck": 24, "strengths": 10**6}, marks=SLOW),
         pytest.param(2, {"boards": 3}, marks=SLOW),
-        (2, {"boards": 3, "signals": 20}),
+        (2, {"boards": 3, "private_states": 20}),
         pytest.param(2, {"deck": 6}, marks=SLOW),
     ],
 )
@@ -223,7 +229,7 @@ def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     first = first._replace(weight=first.weight + 0.1)
     stronger = first._replace(strength=first.strength + 100)
     check(HandMatrix(0, shape, (stronger, second), True), 3, rng, DenseBlocks)
-    twice = Hands(*(np.append(field, field[:1], axis=0) for field in first))
+    twice = BoardHands(*(np.append(field, field[:1], axis=0) for field in first))
     check(HandMatrix(0, shape, (twice, second), False), 3, rng, DenseBlocks)
     # With a single card strengths may differ: no pair is subtracted twice.
     (first, second), shape = hands_of_both(rng, 1)
@@ -241,7 +247,7 @@ def every_hand(
         size = len(listed)
         number, strength = np.arange(size), rng.integers(5, size=size)
         fields = (number, 0 * number, listed.reshape(size, count), strength)
-        both.append(Hands(*fields, 0.1 + rng.random(size)))
+        both.append(BoardHands(*fields, 0.1 + rng.random(size)))
     shape = len(both[0].board), len(both[1].board)
     return HandMatrix(0, shape, (both[0], both[1]), showdown)
 
@@ -266,12 +272,12 @@ def test_other_numbers_of_cards_are_listed(cards):
 
 
 @pytest.mark.parametrize("showdown", [False, True])
-@pytest.mark.parametrize("signals", [None, 7])
+@pytest.mark.parametrize("private_states", [None, 7])
 @pytest.mark.parametrize("scale", [1e25, 1e-25])
-def test_bounds_of_any_size(scale, signals, showdown):
+def test_bounds_of_any_size(scale, private_states, showdown):
     """Products beyond float32, which JAX computes in by default."""
     rng = np.random.default_rng(8)
-    (first, second), shape = hands_of_both(rng, 2, signals=signals)
+    (first, second), shape = hands_of_both(rng, 2, private_states=private_states)
     first, second = (
         hands._replace(weight=hands.weight * scale) for hands in (first, second)
     )
@@ -285,7 +291,7 @@ def test_bounds_of_any_size(scale, signals, showdown):
 
 
 def test_sparse_rows():
-    """A long chain of signals, each of which meets its neighbours."""
+    """A long chain of private states, each of which meets its neighbours."""
     rng = np.random.default_rng(3)
     i = np.arange(400)
     rows, columns = np.concatenate([i, i[1:]]), np.concatenate([i, i[:-1]])
@@ -298,7 +304,7 @@ def test_sparse_rows():
 
 @pytest.mark.parametrize("mixed", [False, True])
 def test_neighbouring_blocks_are_one_matrix(mixed):
-    """Not where they are mixed, with signals that meet nobody."""
+    """Not where they are mixed, with private states that meet nobody."""
     rng = np.random.default_rng(7)
     sizes = rng.integers(30, 50, size=(30, 2))
     begin, rows, columns = np.zeros(2, int), [], []

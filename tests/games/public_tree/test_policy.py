@@ -1,4 +1,4 @@
-"""Policies of signal games: as OpenSpiel's tools see them, and in files."""
+"""Policies of public-tree games: as OpenSpiel's tools see them, and in files."""
 
 import dataclasses
 

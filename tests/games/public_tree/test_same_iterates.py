@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from tests.support import detection, games, public_tree_walks

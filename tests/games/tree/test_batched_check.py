@@ -33,7 +33,7 @@ def _spoil(result, states):
         ("current_player", lambda x, s: 1 - x, "after actions.*current_player"),
         ("returns", lambda x, s: -x, "returns"),
         ("legal_actions_mask", lambda x, s: x & (np.arange(3) < 2), "legal_actions"),
-        ("child", lambda x, s: np.where(x == 2, 1, x), "chose 3 moves 1, where p0 ch"),
+        ("child", lambda x, s: np.where(x == 2, 1, x), "chose 3 moves 1, but that"),
         ("information_state", lambda x, s: x * 0, "information_state"),
         (
             "information_state",
@@ -57,9 +57,12 @@ def test_the_contract_notices(method, change, words):
     [
         (
             np.zeros(1, np.float32),
-            "gives float32 .1, 1., where float32 or bool .1, 11. is",
+            "returns float32 .1, 1.; it must return float32 or bool .1, 11",
         ),
-        (np.zeros(11, np.float32), "after actions .* gives 0.0 at place 0, where 1.0"),
+        (
+            np.zeros(11, np.float32),
+            "after actions .* has 0.0 at index 0, but .* has 1.0",
+        ),
     ],
 )
 def test_the_contract_notices_tensors(tensor, words):

@@ -12,7 +12,7 @@ from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree import batched_check, batched_walk, numbering, state_walk
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.support import games, made_games, reference, tabled
 from tests.support.made_games import TERMINAL
 
@@ -192,7 +192,7 @@ def test_a_game_may_have_none():
 
     compiled = build_tree(Game())
     same(compiled, build_tree("python_rock_paper_scissors"))
-    with pytest.raises(ValueError, match="not vectorised"):
+    with pytest.raises(ValueError, match="the game has no batched rules"):
         batched_check.check(Game(), np.random.default_rng(0))
 
 

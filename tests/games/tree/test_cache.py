@@ -15,7 +15,7 @@ from spiel_cr.common import memory, storage
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.games.opening import batched_rules, estimate
 from spiel_cr.games.tree import batched_walk, cache, state_walk
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.games.tree.test_batched_rules import same
 from tests.support import games, made_games
 from tests.support.commands import report, run
@@ -119,7 +119,7 @@ def test_the_compilers_own_sources_count(tmp_path, monkeypatch):
         file.write("# another walk\n")
     monkeypatch.setattr(cache, "_SOURCES", folder)
     after = cache.identify(game, None)
-    assert {k for k in before if before[k] != after[k]} == {"compiler"}
+    assert {k for k in before if before[k] != after[k]} == {"builder"}
 
 
 @pytest.mark.parametrize("string", OWN)

@@ -15,7 +15,7 @@ from open_spiel.python.algorithms import expected_game_score
 from spiel_cr import GameOptions, load_policy, solve
 from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.opening import batched_rules
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.policies.queries import query
@@ -46,7 +46,7 @@ def blueprint(name, seed=3):
 @functools.cache
 def rock_paper_scissors():
     """Player 1 answers, without knowing it, what player 0 chose before the cut."""
-    return compiler.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
+    return tree_builder.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
 
 
 class Given(HistoryValues):
@@ -230,7 +230,7 @@ def test_bad_values_are_refused(bad):
 
 def goofspiel():
     """Three cards, its batched rules, and its states after the first round."""
-    tree = compiler.build_tree("python_ii_goofspiel(num_cards=3)")
+    tree = tree_builder.build_tree("python_ii_goofspiel(num_cards=3)")
     rules = batched_rules.of_game(tree.game)
     numbers = np.flatnonzero(tree.histories.parent > 0)
     numbers = numbers[tree.histories.parent[tree.histories.parent[numbers]] == 0]

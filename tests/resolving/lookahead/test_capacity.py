@@ -106,7 +106,7 @@ def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
     monkeypatch.setattr(layer_solver, "full_width_solver", solver)
     # How many there are, before and after a solver is made: one is compiled.
     programs = iter([0, 1, 1, 1] * 2)
-    monkeypatch.setattr(cfr, "programs", lambda: next(programs))
+    monkeypatch.setattr(cfr, "compilations", lambda: next(programs))
     for move_ms, runs in ((50, [(1, 1), (2, 3), (3, 3)]), (None, [(4, 3), (5, 3)])):
         config = ResolvingConfig(iterations=3, move_ms=move_ms)
         layers = LayerSolver(0, config, 500, Clock(None, 3))
@@ -138,10 +138,10 @@ def test_shapes_of_what_is_not_solved_are_compiled_too():
     layers._making.add(1000, 300.0)
     assert solved("kuhn_poker", 20, 1000).exact
     layers.close()
-    programs = cfr.programs()
+    programs = cfr.compilations()
     layers._making = Cost()
     assert solved("python_leduc_poker", 400, 100_000).exact
-    assert cfr.programs() == programs
+    assert cfr.compilations() == programs
 
 
 def test_lay_outs_that_come_to_nothing_cost_time():

@@ -10,7 +10,7 @@ import pytest
 
 import game_defs  # noqa: F401  registers the games
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.tree import compiler as tree_lib
+from spiel_cr.games.tree import tree_builder as tree_lib
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.solvers.solve import solve

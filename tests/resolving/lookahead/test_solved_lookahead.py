@@ -191,7 +191,7 @@ def test_what_is_forgotten_is_freed():
     del below, last
     gc.disable()
     try:
-        solved.forget()
+        solved.reset()
         assert [ref() for ref in freed] == [None, None]
     finally:
         gc.enable()

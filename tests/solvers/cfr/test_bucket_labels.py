@@ -13,7 +13,7 @@ from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.sequence_form import treeplex
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.mccfr import mccfr, trajectories
@@ -39,7 +39,7 @@ def quick_jit(function):
 
 @functools.cache
 def compiled(string):
-    return compiler.build_tree(string)
+    return tree_builder.build_tree(string)
 
 
 @functools.cache
@@ -121,7 +121,7 @@ def test_iterates_are_those_of_the_reference(string, name):
 def test_iterates_on_random_games(seed):
     """Uneven action counts; infosets of several levels in one bucket."""
     made = made_games.random_game(seed, turns="by history", max_actions=3, depth=5)
-    game, tree = compiler.build_tree(made), reference.Tree(made)
+    game, tree = tree_builder.build_tree(made), reference.Tree(made)
     maps = random_maps(tree, seed)
     labels = bucket_labels.labels_of(game, maps)
     levels = game.sequence_form.decisions[0].levels()
@@ -325,7 +325,7 @@ def test_runs_resume(tmp_path):
 )
 def test_numbers_of_buckets(string, expected):
     """Both players' together, as Schlindenbuch (2019) has them."""
-    game = compiler.build_tree(string)
+    game = tree_builder.build_tree(string)
     labels = bucket_labels.labels_of(game, imperfect_recall=True)
     assert sum(int(mine.max()) + 1 for mine in labels) == expected
     for mine in labels:
@@ -422,7 +422,7 @@ def test_different_actions_of_equal_number_are_refused():
         actions = (0, 1) if len(path) == 0 or path[0] == 0 else (0, 2)
         return made_games.Node(len(path), actions, ("a", f"b{path}"))
 
-    game = compiler.build_tree(made_games.MadeGame(rules, "unlike"))
+    game = tree_builder.build_tree(made_games.MadeGame(rules, "unlike"))
     with pytest.raises(ValueError, match=r"\[0, 2\].*\[0, 1\]"):
         bucket_labels.labels_of(game, (None, [0, 0]))
 
@@ -451,6 +451,6 @@ def test_a_player_who_never_acts():
             return made_games.Node(made_games.TERMINAL, utility=path[0])
         return made_games.Node(1, (0, 1), ("a", "b"))
 
-    game = compiler.build_tree(made_games.MadeGame(rules, "alone"))
+    game = tree_builder.build_tree(made_games.MadeGame(rules, "alone"))
     result = solve_with(game, "cfr+", 50, buckets=([], [0]))
     assert result.nash_conv() == pytest.approx(0, abs=1e-3)

@@ -10,7 +10,7 @@ from open_spiel.python.algorithms import discounted_cfr
 
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import sum_payoffs
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
@@ -138,7 +138,7 @@ def test_every_iterate_is_the_recursions(name, variant):
 def test_random_games_against_the_recursion(seed):
     """Uneven trees: padded blocks, players who move several times, single actions."""
     game = random_game(seed, turns="by history", max_actions=4, depth=5)
-    assert_same_as_recursion(compiler.build_tree(game), "dcfr", 8)
+    assert_same_as_recursion(tree_builder.build_tree(game), "dcfr", 8)
 
 
 def test_the_second_player_may_update_first():
@@ -329,11 +329,11 @@ def test_spare_capacity_changes_nothing(name):
 
 def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
     """Bit for bit as others are, also where a state is taken out and put back."""
-    form = compiler.build_tree("leduc_poker").sequence_form
+    form = tree_builder.build_tree("leduc_poker").sequence_form
     small = cfr.make_solver(form, config=PRESETS["dcfr"])
     monkeypatch.setattr(cfr, "_LARGE_STATE", 0)
     large = cfr.make_solver(form, config=PRESETS["dcfr"])
-    assert large._program.consumes and not small._program.consumes
+    assert large._functions.consumes and not small._functions.consumes
     taken = {name: leaf.copy() for name, leaf in large.arrays().items()}
     for solver in (small, large):
         solver.run(7)

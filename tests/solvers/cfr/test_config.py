@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.tree import tree_builder
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.solvers.algorithms import find
@@ -62,7 +62,7 @@ def test_nash_conv_of_reference_runs(name, variant, early, late, factor):
 
 @slow
 def test_liars_dice_of_reference_runs():
-    compiled = compiler.build_tree("liars_dice(numdice=1,dice_sides=6)")
+    compiled = tree_builder.build_tree("liars_dice(numdice=1,dice_sides=6)")
     for variant, printed in (("cfr", (0.0449, 0.0053)), ("cfr+", (0.0098, 2.5e-4))):
         solver = solver_of(compiled.sequence_form, variant)
         for more, figure in zip((100, 900), printed, strict=True):

@@ -1,6 +1,7 @@
 """A user's rule runs wherever the shipped ones run."""
 
 import ast
+import dataclasses
 import inspect
 import pathlib
 import runpy
@@ -11,7 +12,10 @@ import pytest
 
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
-from spiel_cr.solvers.cfr import CFRConfig, CustomRule, Rule
+from spiel_cr import policies
+from spiel_cr.common import plugins
+from spiel_cr.solvers import algorithms
+from spiel_cr.solvers.cfr import CFRConfig, CustomRule, MCCFRConfig, Rule
 
 _EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "custom_rule.py"
 _MODULE = runpy.run_path(str(_EXAMPLE))
@@ -81,3 +85,138 @@ def test_checkpoints(tmp_path):
         spiel_cr.solve("kuhn_poker", changed, 60, checkpoint=path)
     again = runpy.run_path(str(_EXAMPLE))
     assert repr(_HEDGE) == repr(CustomRule(again["hedge"], again["first"]))
+
+
+def late(t):
+    """Averaging weights that begin after iteration 10 and grow linearly."""
+    return jnp.where(t > 10, t - 10, 0)
+
+
+def half(strategy, uniform):
+    return 0.5 * strategy + 0.5 * uniform
+
+
+def recent(old, mean, count):
+    return old + (1 - 0.5**count) * (mean - old)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("weights", "gamma"), [(lambda t: t**2, 2.0), (lambda t: 1.0 + 0 * t, 0.0)]
+)
+def test_weights_equal_the_exponent(weights, gamma, dtype):
+    """The same weights as a function and as an exponent give the same average."""
+    config = CFRConfig("cfr", weights=weights)
+    plain = CFRConfig("cfr", gamma=gamma)
+    one, other = (
+        spiel_cr.solve("kuhn_poker", each, 50, dtype=dtype) for each in (config, plain)
+    )
+    for mine, shipped in zip(one.average, other.average, strict=True):
+        np.testing.assert_allclose(mine, shipped, atol=1e-5)
+
+
+def test_delayed_weights():
+    """The average is the last strategy during the delay, and a mean after it."""
+    config = CFRConfig("delayed", Rule(beta=-np.inf), weights=late)
+    during = spiel_cr.solve("kuhn_poker", config, 10)
+    played = spiel_cr.solve("kuhn_poker", "cfr+", 9).current
+    np.testing.assert_allclose(during.average[0], played[0], atol=1e-12)
+    # Slow code: the mean of the iterates' realisation plans with the same weights.
+    form = spiel_cr.build_tree("kuhn_poker")
+    total, reach = 0.0, 0.0
+    for t in range(11, 31):
+        iterate = spiel_cr.solve(form, "cfr+", t - 1).current
+        reach += (t - 10) * policies.reach_from_behaviour(form.decisions[0], iterate[0])
+        total += t - 10
+    result = spiel_cr.solve(form, config, 30)
+    mean = policies.behaviour_from_reach(form.decisions[0], reach / total)
+    np.testing.assert_allclose(result.average[0], mean, atol=1e-9)
+
+
+def test_own_sampling_and_baseline():
+    """Functions that repeat the built-in sampling and learning change nothing."""
+    plain = MCCFRConfig("plain", epsilon=0.5, baseline="average", batch=16)
+    own = dataclasses.replace(plain, sampling=half, learning=recent)
+    one, other = (spiel_cr.solve("kuhn_poker", each, 30) for each in (plain, own))
+    np.testing.assert_array_equal(one.average[0], other.average[0])
+    changed = dataclasses.replace(own, sampling=lambda strategy, uniform: uniform)
+    result = spiel_cr.solve("kuhn_poker", changed, 30)
+    assert np.abs(result.average[0] - one.average[0]).max() > 1e-3
+    # Uniform sampling is exploration with probability 1.
+    same = dataclasses.replace(plain, epsilon=1.0)
+    np.testing.assert_allclose(
+        spiel_cr.solve("kuhn_poker", same, 30).average[0], result.average[0], atol=1e-6
+    )
+
+
+def test_own_rule_with_sampling():
+    """A custom rule of a sampling algorithm is used, also with one trajectory."""
+    for batch in (1, 16):
+        # Such an exponent needs the solver that updates all infosets.
+        own = MCCFRConfig("own", Rule(custom=CustomRule(plus)), 6.0, batch=batch)
+        shipped = MCCFRConfig("shipped", Rule(beta=-np.inf), 6.0, batch=batch)
+        one, other = (spiel_cr.solve("kuhn_poker", each, 20) for each in (own, shipped))
+        np.testing.assert_allclose(one.average[0], other.average[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: CFRConfig("x", weights=lambda t: -t), "weight of iteration 1 is -1"),
+        (lambda: CFRConfig("x", weights=5), "weights=5: not a function"),
+        (lambda: CFRConfig("x", weights="no:where"), "module 'no' was not imported"),
+        (
+            lambda: MCCFRConfig("x", sampling=half, scheme="external"),
+            "scheme='outcome'",
+        ),
+        (lambda: MCCFRConfig("x", learning=recent), "baseline='average'"),
+        (
+            lambda: spiel_cr.solve(
+                "kuhn_poker",
+                MCCFRConfig("x", weights=late),
+                5,
+                options=spiel_cr.GameOptions("simulator"),
+            ),
+            "weights requires a game tree",
+        ),
+        (
+            lambda: spiel_cr.ResolvingConfig(MCCFRConfig("x", weights=late)),
+            "a function as weights",
+        ),
+    ],
+)
+def test_invalid_functions(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_names_of_a_module(tmp_path, monkeypatch):
+    """Rules and settings of an imported file have names like the shipped ones."""
+    monkeypatch.delenv(plugins.VARIABLE, raising=False)
+    path = tmp_path / "own_variants.py"
+    functions = "\n".join(map(inspect.getsource, (plus, late)))
+    path.write_text(
+        f"import jax.numpy as jnp\nfrom spiel_cr.solvers.cfr import *\n{functions}\n"
+        "delayed = CFRConfig('delayed', Rule(custom=CustomRule(plus)), weights=late)\n"
+    )
+    with pytest.raises(ValueError, match="--import"):
+        spiel_cr.solve("kuhn_poker", "own_variants:plus", 10)
+    plugins.import_user_modules([str(path)])
+    pairs = {
+        "own_variants:plus": "cfr+",
+        "own_variants:plus(gamma=5)": "cfr+(gamma=5)",
+        "own_variants:delayed": "cfr+(weights=own_variants:late)",
+    }
+    for own, shipped in pairs.items():
+        one, other = (spiel_cr.solve("kuhn_poker", each, 50) for each in (own, shipped))
+        np.testing.assert_allclose(one.average[0], other.average[0], atol=1e-9)
+        assert one.algorithm == own
+    assert algorithms.names_algorithm("own_variants:plus")
+    config = spiel_cr.ResolvingConfig("own_variants:plus", 20)
+    resolved = spiel_cr.resolve("kuhn_poker", config)
+    shipped = spiel_cr.resolve("kuhn_poker", spiel_cr.ResolvingConfig("cfr+", 20))
+    np.testing.assert_allclose(resolved.average[0], shipped.average[0], atol=1e-9)
+    with pytest.raises(ValueError, match="no attribute 'gone'"):
+        spiel_cr.solve("kuhn_poker", "own_variants:gone", 10)
+    with pytest.raises(ValueError, match="unknown parameter 'epsilon'"):
+        spiel_cr.solve("kuhn_poker", "own_variants:plus(epsilon=1)", 10)

@@ -7,7 +7,7 @@ from spiel_cr.common import networks
 from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.advantages import Advantages
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import ActingInfosets, TreeKnowledge
 from tests.support import games
 
 # Means are kept in single precision and multiplied by weights of at most 32.
@@ -59,7 +59,7 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
         np.testing.assert_allclose(
             np.maximum(found, 0), np.maximum(regret, 0), atol=TOLERANCE
         )
-        played = advantages.strategy(Seen(everywhere, legal))
+        played = advantages.strategy(ActingInfosets(everywhere, legal))
         sure = abs(regret).max(axis=1) > 1e-3
         np.testing.assert_allclose(played[sure], wanted[sure], atol=1e-3)
         assert sure.any()

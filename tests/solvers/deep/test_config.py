@@ -12,14 +12,14 @@ def test_presets_are_read_and_changed():
     assert find("dream").config is not None
     for name, preset in PRESETS.items():
         assert find(name).config == preset == find(preset).config
-    changed = find("sd-cfr(hidden=32,memory=exact,averaging=bank+exact)").config
+    changed = find("sd-cfr(hidden=32,memory=exact,averaging=ensemble+exact)").config
     assert (
         dataclasses.replace(
-            PRESETS["sd-cfr"], hidden=32, memory="exact", averaging="bank+exact"
+            PRESETS["sd-cfr"], hidden=32, memory="exact", averaging="ensemble+exact"
         )
         == changed
     )
-    assert changed.averages == ("bank", "exact")
+    assert changed.averages == ("ensemble", "exact")
     assert changed.needs_tree == "memory=exact"
     assert PRESETS["deep-cfr"].needs_tree is None
 

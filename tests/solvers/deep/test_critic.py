@@ -4,13 +4,13 @@ import numpy as np
 
 from spiel_cr.common.network_fits import FitSchedule
 from spiel_cr.games.simulation.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies.conversions import history_values
-from spiel_cr.solvers.deep.approximators import Table
+from spiel_cr.solvers.deep.approximators import LookupTable
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
-from spiel_cr.solvers.deep.traversal import Task, traverse
+from spiel_cr.solvers.deep.infosets import ActingInfosets, TreeKnowledge
+from spiel_cr.solvers.deep.traversal import PlayerSampling, traverse
 from tests.support.made_games import MadeGame, twice_in_a_row
 
 
@@ -21,11 +21,11 @@ def test_a_table_learns_the_exact_values():
     """
     tree = build_tree(MadeGame(twice_in_a_row, "twice"))
     knowledge = TreeKnowledge(tree)
-    values = Table(len(knowledge.deciders), knowledge.num_actions)
+    values = LookupTable(len(knowledge.deciders), knowledge.num_actions)
     critic = Critic(knowledge, values, 10_000)
     random = np.random.default_rng(0)
     uniform = [legal / legal.sum(axis=1)[:, None] for legal in knowledge.legal]
-    task = Task(
+    task = PlayerSampling(
         *(TreeSource(tree), knowledge, lambda p, seen: uniform[p][seen.rows]),
         *(DeepConfig("", sampling="outcome", epsilon=1.0), 0, critic),
     )
@@ -40,7 +40,7 @@ def test_a_table_learns_the_exact_values():
         tables = [own * odds.random(own.shape) for own in uniform]
         tables = [own / own.sum(axis=1)[:, None] for own in tables]
 
-        def strategy(player: int, seen: Seen, tables=tables) -> np.ndarray:
+        def strategy(player: int, seen: ActingInfosets, tables=tables) -> np.ndarray:
             return tables[player][seen.rows]
 
         for _ in range(4):

@@ -10,8 +10,8 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
-from spiel_cr.solvers.deep.outputs import Shape
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.outputs import PerceptronShape
+from spiel_cr.solvers.deep.tensors import simulated_tensors
 
 DICE = "liars_dice(numdice=1,dice_sides=3)"
 SMALL = "hidden=4,layers=1,steps=2,traversals=80,batch=32"
@@ -20,17 +20,17 @@ SMALL = "hidden=4,layers=1,steps=2,traversals=80,batch=32"
 @pytest.mark.slow
 def test_full_memories_take_what_was_estimated():
     """Arrays of a solver whose reservoirs and critic's memory are full."""
-    text = f"dream({SMALL},capacity=64,critic_capacity=40,critic_batch=8,bank=2)"
-    config, way = find(text).config, stepped(open_game(DICE))
+    text = f"dream({SMALL},capacity=64,critic_capacity=40,critic_batch=8,ensemble=2)"
+    config, way = find(text).config, simulated_tensors(open_game(DICE))
     solver = DeepSolver(way, config)
     solver.run(3)
     found = {"reservoirs": 0, "moves": 0, "iterates": 0}
     for name, own in solver.arrays().items():
-        if "memory_" in name and "met" not in name:
+        if "memory_" in name and "num_seen" not in name:
             found["reservoirs"] += own.nbytes
-        elif name.startswith("replay") and "met" not in name:
+        elif name.startswith("replay") and "num_seen" not in name:
             found["moves"] += own.nbytes
-        elif name.startswith("bank") and "leaf" in name:
+        elif name.startswith("ensemble") and "leaf" in name:
             found["iterates"] += own.nbytes
     need = deep_footprint.estimate(config, way.source.game, way.knowledge, 3)
     actions = way.knowledge.num_actions
@@ -38,7 +38,7 @@ def test_full_memories_take_what_was_estimated():
     assert need.reservoirs == found["reservoirs"] + 64 * (8 + 8 * actions)
     assert need.moves == found["moves"]
     assert need.iterates == 2 * found["iterates"]
-    shape = Shape(way.knowledge.num_features, actions, 4, 1)
+    shape = PerceptronShape(way.knowledge.num_features, actions, 4, 1)
     leaves = networks.leaves(networks.make(shape.widths, 0))
     assert networks.num_weights(shape.widths) == sum(leaf.size for leaf in leaves)
 
@@ -46,9 +46,9 @@ def test_full_memories_take_what_was_estimated():
 @pytest.mark.parametrize(
     ("text", "iterations", "part", "remedy"),
     [
-        ("sd-cfr(capacity=10_000_000,bank=5)", None, "reservoirs", "capacity="),
+        ("sd-cfr(capacity=10_000_000,ensemble=5)", None, "reservoirs", "capacity="),
         ("dream(critic_capacity=100_000_000)", 1, "moves", "critic_capacity="),
-        ("sd-cfr(capacity=1000,hidden=512,layers=3)", 10**4, "iterates", "bank="),
+        ("sd-cfr(capacity=1000,hidden=512,layers=3)", 10**4, "iterates", "ensemble="),
         ("vr-deep-dcfr+(traversals=10_000_000)", 1, "visits", "traversals="),
         ("mmd(episodes=1_000_000)", None, "visits", "episodes="),
     ],
@@ -56,7 +56,7 @@ def test_full_memories_take_what_was_estimated():
 def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     """The setting that is named makes it fit."""
     text = text.replace("_000", "000")
-    way, limit = stepped(open_game("phantom_ttt")), "1GB"
+    way, limit = simulated_tensors(open_game("phantom_ttt")), "1GB"
     arguments = way.source.game, way.knowledge, iterations
     need = deep_footprint.estimate(find(text).config, *arguments)
     assert max(need) == getattr(need, part)
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
 
 def test_memories_that_a_run_does_not_fill_count_as_they_are():
     """Outcome sampling meets no more decisions than a match has moves."""
-    way = stepped(open_game(DICE))
+    way = simulated_tensors(open_game(DICE))
     few, many = (
         deep_footprint.estimate(
             find("dream").config, way.source.game, way.knowledge, iterations

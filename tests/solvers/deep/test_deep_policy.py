@@ -23,7 +23,7 @@ from spiel_cr.solvers.deep.network_policy import (
     check_file,
     load_deep_policy,
 )
-from spiel_cr.solvers.deep.outputs import Shape, softmax
+from spiel_cr.solvers.deep.outputs import PerceptronShape, softmax
 from spiel_cr.solvers.deep.strategies import behaviour_of
 from tests.support import games
 from tests.support.named_opponents import load_opponent
@@ -38,8 +38,8 @@ def knowledge() -> TreeKnowledge:
 
 
 @functools.cache
-def shape() -> Shape:
-    return Shape(knowledge().num_features, knowledge().num_actions, 4, 1)
+def shape() -> PerceptronShape:
+    return PerceptronShape(knowledge().num_features, knowledge().num_actions, 4, 1)
 
 
 def leaves(seed: int, factor: float = 30.0) -> list[np.ndarray]:
@@ -50,7 +50,7 @@ def leaves(seed: int, factor: float = 30.0) -> list[np.ndarray]:
 
 
 @functools.cache
-def bank() -> Networks:
+def ensemble() -> Networks:
     """Iterates of both players; the first one has not been fitted."""
     stacked = []
     for player in range(2):
@@ -74,16 +74,16 @@ def game():
 
 def test_a_bank_plays_the_mixture_of_its_iterates():
     """At every infoset as the compiled game's sequence forms, mixed by weight."""
-    policy = DeepPolicy(game(), bank())
+    policy = DeepPolicy(game(), ensemble())
     played = query(games.compiled("kuhn"), policy)
     config = dataclasses.replace(PRESETS["sd-cfr"], hidden=4, layers=1)
     for player in range(2):
-        expected = behaviour_of(bank(), knowledge(), player, config)
+        expected = behaviour_of(ensemble(), knowledge(), player, config)
         # Networks compute in float32.
         np.testing.assert_allclose(played[player], expected, atol=1e-6)
     assert [len(own) for own in policy.average.weights] == [ITERATES, ITERATES]
     # Iterates differ, so that weights by reach alone would be seen.
-    assert np.ptp(bank().leaves[0][1], axis=0).max() > 1
+    assert np.ptp(ensemble().leaves[0][1], axis=0).max() > 1
 
 
 def test_a_network_plays_its_softmax():
@@ -107,7 +107,7 @@ def test_a_network_plays_its_softmax():
         policy.action_probabilities(state)
 
 
-@pytest.mark.parametrize("make", [bank, network])
+@pytest.mark.parametrize("make", [ensemble, network])
 def test_files(tmp_path, make):
     path, average = tmp_path / "deep.npz", make()
     DeepPolicy(game(), average).save(path, {"algorithm": "sd-cfr"})
@@ -131,7 +131,7 @@ def test_files(tmp_path, make):
 
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "table.npz"
-    tables = dataclasses.replace(bank(), shape=None)
+    tables = dataclasses.replace(ensemble(), shape=None)
     with pytest.raises(ValueError, match="are tables, not networks"):
         DeepPolicy(game(), tables)
     storage.save(path, {"player0": np.ones(3)}, {"kind": "tree policy"})
@@ -159,7 +159,7 @@ def test_other_files_are_refused(tmp_path):
 )
 def test_damaged_files(tmp_path, change, words):
     path = tmp_path / "deep.npz"
-    DeepPolicy(game(), bank()).save(path, {})
+    DeepPolicy(game(), ensemble()).save(path, {})
     arrays, metadata = storage.load(path)
     change(arrays, metadata)
     storage.save(path, arrays, metadata)
@@ -185,7 +185,7 @@ def test_networks_are_asked_for_arrays_of_states():
     loaded = spiel_cr.load_game("python_ii_goofspiel(num_cards=3)")
     rules = batched_rules.of_game(loaded)
     size = loaded.information_state_tensor_size()
-    wide = Shape(size, 3, 4, 1)
+    wide = PerceptronShape(size, 3, 4, 1)
     own = [
         [30 * x for x in networks.leaves(networks.make(wide.widths, seed))]
         for seed in (1, 2)
@@ -216,4 +216,4 @@ def test_networks_are_asked_for_arrays_of_states():
 def test_banks_are_not_asked_for_arrays_of_states():
     rules = types.SimpleNamespace(information_state_tensor=lambda *_: None)
     with pytest.raises(ValueError, match="mixture depends on earlier actions"):
-        DeepPolicy(game(), bank()).array_probabilities(rules, np.zeros((1, 2)), 0)
+        DeepPolicy(game(), ensemble()).array_probabilities(rules, np.zeros((1, 2)), 0)

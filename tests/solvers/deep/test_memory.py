@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from spiel_cr.solvers.deep.reservoirs import (
+    InfosetSums,
     Replay,
     Reservoir,
-    Sums,
     Targets,
     Transitions,
     per_infoset,
@@ -58,14 +58,14 @@ def test_small_reservoirs_hold_everything(size):
     for rows in np.split(np.arange(size), size // 7 or 1):
         reservoir.add(visits_of(rows), random)
     if not size:
-        assert not len(reservoir) and reservoir.arrays() == {"met": 0}
+        assert not len(reservoir) and reservoir.arrays() == {"num_seen": 0}
         return
     assert np.array_equal(reservoir.targets().rows, np.arange(size))
     again = Reservoir(1000)
     again.restore(reservoir.arrays())
     assert np.array_equal(again.targets().target, reservoir.targets().target)
     with pytest.raises(ValueError, match="another size"):
-        again.restore({**reservoir.arrays(), "met": np.array(1)})
+        again.restore({**reservoir.arrays(), "num_seen": np.array(1)})
 
 
 def test_sums_are_the_weighted_means_of_visits():
@@ -77,7 +77,7 @@ def test_sums_are_the_weighted_means_of_visits():
     # What stands where an action is not legal is never looked at.
     target[~legal[rows]] = np.nan
     visits = Targets(rows, legal[rows], target, random.random(200))
-    sums = Sums(legal)
+    sums = InfosetSums(legal)
     sums.add(visits._replace(weight=visits.weight * 0.25))
     sums.add(visits._replace(weight=visits.weight * 0.75))
     once = per_infoset(visits, legal)

@@ -12,11 +12,11 @@ from spiel_cr.common.networks import NEVER
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
+from spiel_cr.solvers.deep.infosets import ActingInfosets, TreeKnowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
@@ -25,17 +25,17 @@ from spiel_cr.solvers.deep.self_play.self_play_config import (
 )
 from spiel_cr.solvers.deep.self_play.self_play_network import (
     Moves,
-    Rates,
     Rows,
+    UpdateRates,
 )
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
-    Answer,
     Episodes,
+    NetworkDecisions,
     advantages,
     play,
 )
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay, batch_size
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.tensors import simulated_tensors
 
 TABLE = None
 UNIFORM = np.zeros((6, 2))
@@ -61,7 +61,7 @@ def slope_of(parameters, magnet, rows, rates):
 
 def rates_of(temperature, proximity):
     """Of a loss that nobody steps by."""
-    return Rates(temperature, proximity, 0.0, 0.0, 0.0)
+    return UpdateRates(temperature, proximity, 0.0, 0.0, 0.0)
 
 
 def softmax(logits):
@@ -189,7 +189,7 @@ def enumerated(tree, behaviour):
     legal = np.array([knowledge.legal[p][i] for p, i in where])
     log_policy = np.log([behaviour[p][i] for p, i in where])
     starts = np.searchsorted(depth, [*np.unique(depth), depth[-1] + 1])
-    answer = Answer(infoset, legal, log_policy)
+    answer = NetworkDecisions(infoset, legal, log_policy)
     utility = histories.utility[ends]
     return Episodes(player, match, answer, action, starts, utility, history), likely
 
@@ -252,7 +252,7 @@ class Guess:
         legal = positions.states[at].legal
         policy = softmax(np.where(legal, self.random.normal(size=legal.shape), -np.inf))
         log_policy = np.where(legal, np.log(np.where(legal, policy, 1)), NEVER)
-        return Answer(at[:, None], legal, log_policy)
+        return NetworkDecisions(at[:, None], legal, log_policy)
 
 
 def nothing(positions, at):
@@ -318,7 +318,7 @@ def test_the_critic_comes_to_the_values_of_what_is_played(kuhn, settings):
     solver.run(40)
     histories, knowledge = kuhn.histories, solver.knowledge
     played = [
-        solver.strategy(player, Seen(np.arange(6), knowledge.legal[player]))
+        solver.strategy(player, ActingInfosets(np.arange(6), knowledge.legal[player]))
         for player in range(2)
     ]
     worth = np.where(histories.player == TERMINAL, histories.utility, 0.0)
@@ -370,7 +370,7 @@ def test_a_player_who_decides_nothing(tmp_path):
     tree = build_tree(f"efg_game(filename={tmp_path}/coin.efg)")
     solver = SelfPlay(tree, SMALL.replace("1000", "6400").replace("0.01", "0.05"))
     solver.run_to(6400)
-    policy = solver.strategy(1, Seen(np.arange(2), np.ones((2, 2), bool)))
+    policy = solver.strategy(1, ActingInfosets(np.arange(2), np.ones((2, 2), bool)))
     assert policy[0, 1] > 0.9 and policy[1, 0] > 0.9
     # The other one has no strategy, and cannot gain.
     assert 0 <= solver.nash_conv() < 0.2
@@ -409,7 +409,7 @@ def test_actions_are_drawn_by_their_probabilities(kuhn):
     solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
     random = np.random.default_rng(6)
     episodes = play(solver.source, solver, 20_000, random, joint=nothing)
-    seen = Seen(np.arange(6), solver.knowledge.legal[0])
+    seen = ActingInfosets(np.arange(6), solver.knowledge.legal[0])
     policy = solver.strategy(0, seen)
     np.testing.assert_allclose(policy, softmax(table), atol=1e-6)
     total = 0.0
@@ -552,7 +552,7 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
     """By batched rules and by states alike: both see the same."""
     for use_rules in (True, False):
         game = load_game("liars_dice(numdice=1,dice_sides=3)")
-        way = stepped(open_game(game), use_rules=use_rules)
+        way = simulated_tensors(open_game(game), use_rules=use_rules)
         solver, knowledge = SelfPlay(way, "mmd(episodes=64,hidden=8)"), way.knowledge
         random = np.random.default_rng(1)
         rows = play(way.source, solver, 50, random, joint=nothing).answer
@@ -619,4 +619,4 @@ def test_presets_are_read():
 
 def test_tables_of_games_that_are_stepped_are_refused():
     with pytest.raises(ValueError, match="network=table"):
-        SelfPlay(stepped(open_game("phantom_ttt")), SMALL)
+        SelfPlay(simulated_tensors(open_game("phantom_ttt")), SMALL)

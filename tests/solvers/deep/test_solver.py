@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers.deep import DeepSolver
 from spiel_cr.solvers.solve import solve
@@ -15,15 +15,20 @@ from tests.support import games, reference
 from tests.support.made_games import MadeGame, twice_in_a_row
 
 FULL = "sampling=external,memory=exact,network=table,fallback=uniform"
+BOTH = f"{FULL},averaging=exact+ensemble"
 # A preset with a table, without sampling; and the same by its paper.
 PAPERS = {
-    f"sd-cfr({FULL},averaging=exact+bank,linear=0,gamma=0)": {},
-    f"sd-cfr({FULL},averaging=exact+bank)": {"alpha": 1.0, "beta": 1.0, "gamma": 1.0},
-    f"vr-deep-dcfr+({FULL},averaging=exact+bank,values=sampled,alpha=inf,gamma=1)": {
+    f"sd-cfr({BOTH},linear=0,gamma=0)": {},
+    f"sd-cfr({BOTH})": {
+        "alpha": 1.0,
+        "beta": 1.0,
+        "gamma": 1.0,
+    },
+    f"vr-deep-dcfr+({BOTH},values=sampled,alpha=inf,gamma=1)": {
         "beta": None,
         "gamma": 1.0,
     },
-    f"vr-deep-pdcfr+({FULL},averaging=exact+bank,values=sampled,alpha=2.3,gamma=2)": {
+    f"vr-deep-pdcfr+({BOTH},values=sampled,alpha=2.3,gamma=2)": {
         "alpha": 2.3,
         "beta": None,
         "gamma": 2.0,
@@ -32,7 +37,7 @@ PAPERS = {
 }
 # Sums are in another order; thirty iterations multiply rounding errors.
 TOLERANCE = 1e-9
-TABLE = "network=table,memory=exact,averaging=exact+bank,traversals=40"
+TABLE = "network=table,memory=exact,averaging=exact+ensemble,traversals=40"
 
 
 @functools.cache
@@ -63,7 +68,7 @@ def test_a_table_without_sampling_is_the_tabular_algorithm(
     assert differs == 30
     exact = solver.average_behaviours("exact")
     assert_close(reference.from_behaviours(game, exact), paper.average())
-    for one, other in zip(exact, solver.average_behaviours("bank"), strict=True):
+    for one, other in zip(exact, solver.average_behaviours("ensemble"), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -146,8 +151,8 @@ def test_the_average_is_judged_by_its_reach():
 
 NETWORK = "hidden=16,layers=2,steps=20,traversals=50,average_steps=400"
 EVERY = [
-    f"deep-cfr({NETWORK},averaging=network+bank+exact)",
-    f"sd-cfr({NETWORK},memory=exact,bank=4)",
+    f"deep-cfr({NETWORK},averaging=network+ensemble+exact)",
+    f"sd-cfr({NETWORK},memory=exact,ensemble=4)",
     f"dream({NETWORK},{CRITIC})",
     # These two are noisier: one has a critic's word alone, one counts the newest twice.
     f"escher({NETWORK},{CRITIC})".replace("traversals=50", "traversals=200").replace(
@@ -188,7 +193,7 @@ def test_iterates_of_other_networks_are_refused():
     solver = DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})")
     solver.run(2)
     arrays = solver.arrays()
-    arrays["bank1.leaf0"] = arrays["bank1.leaf0"][:, :-1]
+    arrays["ensemble1.leaf0"] = arrays["ensemble1.leaf0"][:, :-1]
     with pytest.raises(ValueError, match="its iterates belong to another network"):
         DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
 

@@ -8,13 +8,13 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.simulation.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.infosets import TreeKnowledge
 from spiel_cr.solvers.deep.outputs import softmax
-from spiel_cr.solvers.deep.tensors import Stepped, stepped
-from spiel_cr.solvers.deep.traversal import Task, traverse
+from spiel_cr.solvers.deep.tensors import SimulatedTensors, simulated_tensors
+from spiel_cr.solvers.deep.traversal import PlayerSampling, traverse
 from tests.support import made_games
 
 DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -22,7 +22,10 @@ DICE = "liars_dice(numdice=1,dice_sides=3)"
 
 def test_states_and_rules_show_the_same():
     """Phantom tic-tac-toe has no chance: the same actions lead to the same places."""
-    ways = [stepped(open_game("phantom_ttt"), use_rules=use) for use in (True, False)]
+    ways = [
+        simulated_tensors(open_game("phantom_ttt"), use_rules=use)
+        for use in (True, False)
+    ]
     assert isinstance(ways[0].source, RulesSource)
     assert isinstance(ways[1].source, StateSource)
     random = np.random.default_rng(0)
@@ -55,7 +58,7 @@ def test_states_and_rules_show_the_same():
 
 def test_observations_where_rules_have_none():
     """The rules of liar's dice say nothing of observations, and states do."""
-    way = stepped(open_game(DICE), "observation")
+    way = simulated_tensors(open_game(DICE), "observation")
     assert isinstance(way.source, StateSource)
     start = way.source.start(3, np.random.default_rng(1))
     seen = way.knowledge.seen(start, np.arange(3), 0)
@@ -66,13 +69,13 @@ def test_observations_where_rules_have_none():
 
 def test_games_without_tensors_are_refused():
     with pytest.raises(ValueError, match="features=observation: .* offers no obs"):
-        stepped(open_game(made_games.random_game(1)), "observation")
+        simulated_tensors(open_game(made_games.random_game(1)), "observation")
 
 
 @pytest.fixture(scope="module")
-def dice() -> tuple[TreeKnowledge, Stepped]:
+def dice() -> tuple[TreeKnowledge, SimulatedTensors]:
     """Liar's dice, compiled and by batched rules."""
-    return TreeKnowledge(build_tree(DICE)), stepped(open_game(DICE))
+    return TreeKnowledge(build_tree(DICE)), simulated_tensors(open_game(DICE))
 
 
 @pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
@@ -93,7 +96,7 @@ def test_traversals_are_those_of_the_compiled_game(dice, external):
 
         way = "external" if external else "outcome"
         config = DeepConfig("", sampling=way, draws="independent", values="corrected")
-        task = Task(source, knowledge, strategy, config, player, critic)
+        task = PlayerSampling(source, knowledge, strategy, config, player, critic)
         return traverse(task, 40, np.random.default_rng(3))
 
     source = TreeSource(compiled.tree, stratified=False)

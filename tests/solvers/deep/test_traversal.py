@@ -8,11 +8,16 @@ import pytest
 
 from spiel_cr.common.draws import points
 from spiel_cr.games.simulation.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
-from spiel_cr.solvers.deep.traversal import Task, Traversal, in_chunks, traverse
+from spiel_cr.solvers.deep.infosets import ActingInfosets, TreeKnowledge
+from spiel_cr.solvers.deep.traversal import (
+    PlayerSampling,
+    Traversal,
+    in_chunks,
+    traverse,
+)
 from tests.solvers.deep import whole_visits
 from tests.support import games, reference
 from tests.support.made_games import MadeGame, twice_in_a_row
@@ -52,7 +57,7 @@ class Fixed:
             self._tables.append(table)
         self.behaviour = [knowledge.behaviour(p, self._tables[p]) for p in range(2)]
 
-    def __call__(self, player: int, seen: Seen) -> np.ndarray:
+    def __call__(self, player: int, seen: ActingInfosets) -> np.ndarray:
         return self._tables[player][seen.rows]
 
 
@@ -73,7 +78,7 @@ def enumerate_all(
     grid = Grid((*chance, *(own if who == player else 4 for who in acts)))
     source = TreeSource(knowledge.tree, stratified=False)
     every = Enumerated(source, grid)
-    task = Task(every, knowledge, strategy, config, player, critic)
+    task = PlayerSampling(every, knowledge, strategy, config, player, critic)
     found = traverse(task, grid.size, grid)
     assert not grid.left
     return found, grid.size
@@ -213,7 +218,7 @@ def test_never_an_illegal_action():
     strategy = Fixed(knowledge, 1)
     source = TreeSource(knowledge.tree)
     for config in (EXTERNAL, dataclasses.replace(OUTCOME, epsilon=1.0)):
-        task = Task(source, knowledge, strategy, config, 0)
+        task = PlayerSampling(source, knowledge, strategy, config, 0)
         found = traverse(task, 200, np.random.default_rng(0))
         for player, visits in enumerate((found.advantages, found.strategies)):
             assert np.array_equal(visits.legal, knowledge.legal[player][visits.rows])
@@ -247,7 +252,7 @@ def test_chunks_are_bounded_and_all_there(config):
 
     def chunks(most, seed=5):
         source = Counted(knowledge.tree)
-        task = Task(source, knowledge, strategy, config, 1)
+        task = PlayerSampling(source, knowledge, strategy, config, 1)
         random = np.random.default_rng(seed)
         return source, list(in_chunks(task, 1000, random, most=most))
 
@@ -262,7 +267,9 @@ def test_chunks_are_bounded_and_all_there(config):
     # Where all fits, it is one batch with the same draws as without chunks.
     source, (whole,) = chunks(10**6)
     random = np.random.default_rng(5)
-    alone = traverse(Task(source, knowledge, strategy, config, 1), 1000, random)
+    alone = traverse(
+        PlayerSampling(source, knowledge, strategy, config, 1), 1000, random
+    )
     assert np.array_equal(whole.advantages.target, alone.advantages.target)
     assert whole.positions == alone.positions
 
@@ -273,7 +280,7 @@ def test_chunks_are_unbiased(player):
     knowledge, count = knowledge_of("kuhn"), 20_000
     strategy = Fixed(knowledge, 3)
     source = Counted(knowledge.tree)
-    task = Task(source, knowledge, strategy, EXTERNAL, player)
+    task = PlayerSampling(source, knowledge, strategy, EXTERNAL, player)
     means = []
     for own in in_chunks(task, count, np.random.default_rng(1), most=2000):
         size = source.started[-1]

@@ -81,7 +81,7 @@ def test_the_scaled_program_has_rows_of_one(monkeypatch):
     form, trees = solver.form, solver.problem.trees
     monkeypatch.setattr(primal_dual, "_DRAWS", 400)
     with jax.enable_x64(True):
-        scales, _ = jax.jit(lambda both: primal_dual.scale_program(both))(trees)
+        scales, _ = jax.jit(lambda both: primal_dual.scaling(both))(trees)
     payoffs = form.payoffs
     own, other = (np.asarray(scales.reach[p], np.float64) for p in range(2))
     rows = form.layouts[0].sequences[payoffs.rows]

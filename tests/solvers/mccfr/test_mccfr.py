@@ -85,20 +85,20 @@ def test_contract(name, variant):
     assert abs(value - case.value) <= found + case.tolerance + 1e-9
     # Sixty iterations of a few trajectories already beat playing at random.
     assert found < case.uniform or case.uniform == 0
-    programs = mccfr.programs()
+    programs = mccfr.compilations()
     again = spiel_cr.solve(games.compiled(name), variant, 60, seed=0)
     assert_same(again, result)
     other = spiel_cr.solve(games.compiled(name), variant, 60, seed=1)
     assert differ(other, result)
     # Neither the seed nor the count is in the program.
     spiel_cr.solve(games.compiled(name), variant, 7, seed=2)
-    assert mccfr.programs() == programs
+    assert mccfr.compilations() == programs
 
 
 def test_programs_are_counted():
-    programs = mccfr.programs()
+    programs = mccfr.compilations()
     spiel_cr.solve(games.compiled("matrix_rps"), "os-mccfr(batch=3)", 2)
-    assert mccfr.programs() == programs + 1
+    assert mccfr.compilations() == programs + 1
 
 
 # About four times what these seeds gave when the test was written, for other hardware
@@ -226,9 +226,9 @@ def test_points_are_spread_evenly(batch):
 
 def test_seeds_at_once_have_their_own_bits():
     config = find(f"os-mccfr(batch={BATCH})").config
-    problem, plan = mccfr.problem_of(games.compiled("matrix_rps"), config)
-    start = mccfr.init(problem, plan, config, seed=0)
-    step = functools.partial(mccfr.step, plan=plan, config=config)
+    problem, depths = mccfr.problem_of(games.compiled("matrix_rps"), config)
+    start = mccfr.init(problem, depths, config, seed=0)
+    step = functools.partial(mccfr.step, depths=depths, config=config)
     keys = jax.vmap(jax.random.key_data)(jax.random.split(jax.random.key(0), 3))
     states = jax.vmap(lambda key: start._replace(key=key))(keys)
     several, alone = jax.jit(jax.vmap(step, in_axes=(None, 0))), jax.jit(step)

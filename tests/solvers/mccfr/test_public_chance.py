@@ -204,7 +204,7 @@ def test_bits_files_and_policies(algorithm, tmp_path):
         strict=True,
     ):
         np.testing.assert_array_equal(one, two)
-    assert loaded.unmet == 0 or algorithm != "pcs"
+    assert loaded.unvisited == 0 or algorithm != "pcs"
     assert result.table.keys == "buckets 3-4"
     with pytest.raises(ValueError, match="keys 'buckets 3-4', and this run has"):
         solve(goal=12, algorithm=algorithm, seed=3, buckets="3-5", checkpoint=path)

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.solvers.mccfr import sample_tree
 from tests.support import games, reference, sampling_reference
 from tests.support.made_games import random_game

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.solvers.cfr import cfr_config as algorithm
 from spiel_cr.solvers.mccfr import (
     baselines,
@@ -468,8 +468,8 @@ class Walker:
             sums[rows] -= missing * strategy[rows]
         low = [rng.uniform(-0.1, 0.1, len(high)) for high in (sums, taken)]
         return walk.Past(
-            *(walk.Sums(jnp.asarray(sums - low[0]), jnp.asarray(low[0])),),
-            *(walk.Sums(jnp.asarray(taken - low[1]), jnp.asarray(low[1])),),
+            *(walk.DoubleSums(jnp.asarray(sums - low[0]), jnp.asarray(low[0])),),
+            *(walk.DoubleSums(jnp.asarray(taken - low[1]), jnp.asarray(low[1])),),
             *(jnp.asarray(start), jnp.ones(())),
         )
 

@@ -94,7 +94,9 @@ def test_nothing_large_is_copied(variant):
     """XLA keeps the tables in place: else each iteration would cost the whole game."""
     solver = solver_of("kuhn", variant, True)
     depths = len(games.compiled("kuhn").histories.by_depth)
-    run = functools.partial(mccfr._runs[True].lower, plan=depths, config=solver.config)
+    run = functools.partial(
+        mccfr._runs[True].lower, depths=depths, config=solver.config
+    )
     with jax.enable_x64(True):
         text = run(solver.problem, solver.state, np.int32(1)).compile().as_text()
     entries = len(solver.state.regrets)
@@ -121,7 +123,7 @@ def test_a_state_that_was_handed_out_stays():
 def test_sums_do_not_stop_in_single_precision(high, low):
     """2^25 + 1 + 1 + ... in float32, where 2^25 + 1 is 2^25; nor later."""
     single = jax.numpy.float32
-    sums = walk.Sums(single(high), single(low))
+    sums = walk.DoubleSums(single(high), single(low))
     for _ in range(100):
         sums = visited.increased(sums, single(1))
     assert float(sums.high) + float(sums.low) == high + low + 100
@@ -131,21 +133,21 @@ def test_an_interrupt_leaves_a_state(monkeypatch):
     """It comes when the old state is consumed and the new one is not yet there."""
     solver = solver_of("kuhn", "os-mccfr(batch=1)", True)
     solver.run(3)
-    program = solver._program
+    program = solver._functions
 
     def interrupted(*args, **options):
         after = program.advance(*args, **options)
         signal.raise_signal(signal.SIGINT)
         return after
 
-    solver._program = program._replace(advance=interrupted)
+    solver._functions = program._replace(advance=interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             solver.run(1)
     finally:
         signal.signal(signal.SIGINT, before)
-    solver._program = program
+    solver._functions = program
     assert solver.iterations == 4
     solver.run(2)
     other = solver_of("kuhn", "os-mccfr(batch=1)", True)

@@ -12,11 +12,11 @@ import numpy as np
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.batched_rules import BatchedRules
-from spiel_cr.games.public_tree.declaration.line import Line
+from spiel_cr.games.public_tree.declaration.line import BettingLine
 from spiel_cr.games.public_tree.declaration.numbers import Numbers
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
-from spiel_cr.games.public_tree.declaration.stakes import Stakes
-from spiel_cr.games.public_tree.declaration.symmetry import Seen, Symmetry
+from spiel_cr.games.public_tree.declaration.stakes import LeafPayoffs
+from spiel_cr.games.public_tree.declaration.symmetry import MergedDealsCheck, RoundDeals
 from spiel_cr.games.public_tree.payoff_matrices import SparseMatrix, sum_entries
 from spiel_cr.games.sequence_form.decisions import Payoffs
 
@@ -69,15 +69,15 @@ def _by_pair(pairs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return pairs[starts], np.add.reduceat(values[:, order], starts, axis=1)
 
 
-class _Batch(NamedTuple):
+class _PartialDeals(NamedTuple):
     """Deals up to a certain chance node.
 
     Attributes:
       states: States on the line of bets.
-      outcomes: int32 [n, c], chance outcomes.
-      probabilities: float64 [n], probabilities of all outcomes of each deal together.
-      above: int64 [2, n], both players' private states in the round before.
-      seen: int64 [2, n], result of `Symmetry.see` in the round before.
+      outcomes: Chance outcomes, int32 [n, c].
+      probabilities: Probabilities of all outcomes of each deal together, float64 [n].
+      above: Both players' private states in the round before, int64 [2, n].
+      seen: Result of `MergedDealsCheck.see` in the round before, int64 [2, n].
     """
 
     states: np.ndarray
@@ -124,8 +124,8 @@ class Dealing:
     def __init__(
         self,
         tree: PublicTree,
-        line: Line,
-        stakes: Stakes,
+        line: BettingLine,
+        stakes: LeafPayoffs,
         *,
         num_deals: list[float],
         random: np.random.Generator,
@@ -138,7 +138,7 @@ class Dealing:
           line: Line of bets along which the deals are played.
           stakes: Stakes, with a representative leaf of each matrix.
           num_deals: Approximate number of deals that enter each round.
-          random: Random generator; see `Symmetry`.
+          random: Random generator; see `MergedDealsCheck`.
           progress: Function that is called with the number of deals played since.
         """
         self._checked, self._progress = tree.checked, progress
@@ -156,7 +156,7 @@ class Dealing:
             if path[: len(start)] == start:
                 self._after[matrix] = path[len(start) :]
         self._rounds = [_Round(1 + len(some)) for some in self._payoff_matrices]
-        self._symmetry = Symmetry(
+        self._symmetry = MergedDealsCheck(
             *(tree, line),
             [len(some) for some in self._payoff_matrices],
             num_deals,
@@ -169,16 +169,18 @@ class Dealing:
 
         Raises:
           InvalidGameError: If the declaration contradicts the game: a private state has
-            imperfect recall, or see `Symmetry.judge`.
+            imperfect recall, or see `MergedDealsCheck.compare_sums`.
         """
         states = self._checked.rules.new_initial_states()
         nothing = np.zeros((2, 1), np.int64)
-        start = _Batch(states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing)
+        start = _PartialDeals(
+            states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing
+        )
         self._go_on(0, start)
-        self._symmetry.judge()
+        self._symmetry.compare_sums()
         return self._finish()
 
-    def _go_on(self, r: int, batch: _Batch) -> None:
+    def _go_on(self, r: int, batch: _PartialDeals) -> None:
         """Continue some deals, depth first."""
         if batch.outcomes.shape[1] == self._num_deals[r]:
             above, seen = self._enter(r, batch)
@@ -198,9 +200,9 @@ class Dealing:
             part = max(1, chunk * part // len(below.probabilities))
             self._go_on(r, below)
 
-    def _deal(self, batch: _Batch, some: slice) -> _Batch:
+    def _deal(self, batch: _PartialDeals, some: slice) -> _PartialDeals:
         """Return all deals with one more outcome after some of the deals so far."""
-        batch = _Batch(
+        batch = _PartialDeals(
             *(batch.states[some], batch.outcomes[some], batch.probabilities[some]),
             *(batch.above[:, some], batch.seen[:, some]),
         )
@@ -208,7 +210,7 @@ class Dealing:
         where, outcome = np.divmod(
             np.flatnonzero(probabilities > 0), probabilities.shape[1]
         )
-        return _Batch(
+        return _PartialDeals(
             self._checked.rules.child(batch.states[where], outcome),
             np.column_stack([batch.outcomes[where], outcome.astype(np.int32)]),
             batch.probabilities[where] * probabilities[where, outcome],
@@ -216,45 +218,47 @@ class Dealing:
             batch.seen[:, where],
         )
 
-    def _enter(self, r: int, batch: _Batch) -> tuple[np.ndarray, np.ndarray]:
+    def _enter(self, r: int, batch: _PartialDeals) -> tuple[np.ndarray, np.ndarray]:
         """Number the private states as a round begins, and add to the payoff matrices.
 
         Returns:
-          int64 [2, n], `above` and `seen` of the deals that follow.
+          `above` and `seen` of the deals that follow, int64 [2, n].
         """
         entered = self._rounds[r]
-        signals = np.empty((2, len(batch.probabilities)), np.int64)
+        private_states = np.empty((2, len(batch.probabilities)), np.int64)
         for player in range(2):
-            keys = self._checked.rows("signal", batch.states, player)
-            signals[player], new = entered.numbers[player].of(keys)
+            keys = self._checked.rows("private_state", batch.states, player)
+            private_states[player], new = entered.numbers[player].of(keys)
             if len(new):
                 entered.parent[player] = np.concatenate(
                     [entered.parent[player], batch.above[player][new]]
                 )
                 entered.examples[player].append(batch.outcomes[new])
-            parent = entered.parent[player][signals[player]]
+            parent = entered.parent[player][private_states[player]]
             self._refines(r, player, batch, parent == batch.above[player])
         values = np.empty((1 + len(self._payoff_matrices[r]), len(batch.probabilities)))
         values[0] = batch.probabilities
         for number, matrix in enumerate(self._payoff_matrices[r], 1):
             values[number] = batch.probabilities * self._payoffs(int(matrix), batch)
-        entered.sums.add(signals[0], signals[1], values)
+        entered.sums.add(private_states[0], private_states[1], values)
         self._count[r] += len(batch.probabilities)
         self._progress(sum(self._count))
-        deals = Seen(*batch[:3], signals, values[1:], batch.seen)
-        return signals, self._symmetry.see(r, deals)
+        deals = RoundDeals(*batch[:3], private_states, values[1:], batch.seen)
+        return private_states, self._symmetry.see(r, deals)
 
-    def _refines(self, r: int, player: int, batch: _Batch, same: np.ndarray) -> None:
+    def _refines(
+        self, r: int, player: int, batch: _PartialDeals, same: np.ndarray
+    ) -> None:
         if not same.all():
             deal = batch.outcomes[int(np.argmin(same))].tolist()
             raise InvalidGameError(
                 f"{self._checked.game}: after deals {deal}, the private state of "
                 f"player {player} in round {r} follows several private states of round "
-                f"{r - 1}, which is imperfect recall; let `signal` return everything "
-                f"that the player was dealt, in order"
+                f"{r - 1}, which is imperfect recall; let `private_state` return "
+                f"everything that the player was dealt, in order"
             )
 
-    def _payoffs(self, matrix: int, batch: _Batch) -> np.ndarray:
+    def _payoffs(self, matrix: int, batch: _PartialDeals) -> np.ndarray:
         """Return player 0's utility in units of the matrix, float64 [n]."""
         rules, count = self._checked.rules, len(batch.probabilities)
         states = batch.states
@@ -302,9 +306,9 @@ def play(
 
     Args:
       rules: Batched rules.
-      outcomes: integers [n, c], the outcomes of all chance nodes.
-      bets: The players' actions, the same for all, or integers [n, m] with deals at the
-        same places in all rows.
+      outcomes: Outcomes of all chance nodes, integers [n, c].
+      bets: Actions of the players, the same for all rows, or integers [n, m]. Deals
+        occur at the same places in all rows.
 
     Returns:
       The n states after all of them.

@@ -33,8 +33,8 @@ from spiel_cr.games.opening.estimate import Watch
 from spiel_cr.games.public_tree.declaration import deals as dealing
 from spiel_cr.games.public_tree.declaration.deals import Dealing, Dealt
 from spiel_cr.games.public_tree.declaration.line import (
-    Deals,
-    Line,
+    BettingLine,
+    LineDeals,
     draw_deals,
     every_deal,
     find_line,
@@ -87,7 +87,7 @@ def build(
     line = find_line(tree)
     every = every_deal(tree.checked, line, _MOST_LISTED)
 
-    def deals(rows: int, fewest: int) -> Deals:
+    def deals(rows: int, fewest: int) -> LineDeals:
         """Return all deals if these are few for so many rows; otherwise random ones."""
         if every is not None and rows * len(every.outcomes) <= _SAMPLE:
             return every
@@ -127,7 +127,7 @@ def build(
 
 
 def _expected_deals(
-    tree: PublicTree, samples: Deals, every: Deals | None
+    tree: PublicTree, samples: LineDeals, every: LineDeals | None
 ) -> list[float]:
     """Return the approximate number of deals that enter each round.
 
@@ -142,8 +142,8 @@ def _expected_deals(
     ]
 
 
-def _below(tree: PublicTree, line: Line) -> np.ndarray:
-    """Return bool [P], the nodes that follow the line's first node of their round."""
+def _below(tree: PublicTree, line: BettingLine) -> np.ndarray:
+    """Return the nodes that follow the line's first node of their round, bool [P]."""
     betting = tree.betting
     below = np.zeros(len(betting), bool)
     start = np.array(line.nodes)
@@ -159,10 +159,10 @@ def _below(tree: PublicTree, line: Line) -> np.ndarray:
 class DealtReader:
     """Reader that finds private states by chance outcomes.
 
-    See `public_nodes.Reader`.
+    See `public_nodes.PrivateStateReader`.
     """
 
-    def __init__(self, tree: PublicTree, line: Line, dealt: Dealt) -> None:
+    def __init__(self, tree: PublicTree, line: BettingLine, dealt: Dealt) -> None:
         """Initialise the reader of a game; use `build` instead."""
         self._checked, self.rules, self._line = tree.checked, tree.checked.rules, line
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
@@ -171,7 +171,7 @@ class DealtReader:
         self._number: dict[tuple[int, int], dict[tuple[int, ...], int]] = {}
         self._known: dict[tuple[int, ...], int] = {}
 
-    def signal(self, state: pyspiel.State, player: int) -> int:
+    def private_state(self, state: pyspiel.State, player: int) -> int:
         """Return the player's private state, in the round of the state.
 
         Raises:
@@ -194,7 +194,7 @@ class DealtReader:
             rows = map(tuple, self._keys[player][r].tolist())
             self._number[player, r] = {row: i for i, row in enumerate(rows)}
         states = dealing.play(self._checked.rules, np.array([deal]), self.paths[r])
-        (key,) = self._checked.rows("signal", states, player)
+        (key,) = self._checked.rows("private_state", states, player)
         return self._number[player, r][tuple(key.tolist())]
 
     def tells_all(self) -> bool:
@@ -221,7 +221,7 @@ class DealtReader:
         Args:
           player: Player whose private states they are.
           round: Round of the private states.
-          bets: int32 [n, m], the players' actions; rounds begin at the same places.
+          bets: The players' actions, int32 [n, m]; rounds begin at the same places.
 
         Returns:
           n · H states of the batched rules; the private states after the first bets
@@ -242,30 +242,33 @@ class DealtReader:
           random: Consumed.
 
         Returns:
-          int [H, n], chance outcomes, as `examples[player][round]`.
+          Chance outcomes, as `examples[player][round]`, int [H, n].
 
         Raises:
           GameTooLargeError: If there are too many deals to list them.
         """
         every = every_deal(self._checked, self._line, _MOST_LISTED)
         if every is None:
-            raise GameTooLargeError(f"{self._checked.game}: it has too many deals")
+            raise GameTooLargeError(
+                f"{self._checked.game}: more than {_MOST_LISTED:,} deals, which is too "
+                f"many to list; use a smaller game"
+            )
         count = next(n for n, r in self._round_of.items() if r == round)
         deals = random.permutation(np.unique(every.outcomes[:, :count], axis=0))
         states = dealing.play(self.rules, deals, self.paths[round])
-        keys = self._checked.rows("signal", states, player)
+        keys = self._checked.rows("private_state", states, player)
         number = {
             tuple(row): i for i, row in enumerate(self._keys[player][round].tolist())
         }
-        signals = np.array([number[tuple(row)] for row in keys.tolist()])
-        return deals[np.unique(signals, return_index=True)[1]]
+        private_states = np.array([number[tuple(row)] for row in keys.tolist()])
+        return deals[np.unique(private_states, return_index=True)[1]]
 
     def state_after(self, deal: np.ndarray, bets: np.ndarray) -> pyspiel.State:
         """Return OpenSpiel's state after a deal and the players' actions.
 
         Args:
-          deal: int [n], all chance outcomes.
-          bets: int [m], all actions of players.
+          deal: All chance outcomes, int [n].
+          bets: All actions of players, int [m].
         """
         state = self._checked.game.new_initial_state()
         left, moves = deal.tolist(), bets.tolist()
@@ -273,12 +276,12 @@ class DealtReader:
             state.apply_action((left if state.is_chance_node() else moves).pop(0))
         return state
 
-    def name(self, player: int, round: int, signal: int) -> str:
+    def name(self, player: int, round: int, private_state: int) -> str:
         """Return a name of a private state; of several deals, that of one of them."""
-        outcomes = self.examples[player][round][signal : signal + 1]
+        outcomes = self.examples[player][round][private_state : private_state + 1]
         bets = self.paths[round]
         states = dealing.play(self._checked.rules, outcomes, bets)
-        make = getattr(self._checked.rules, "signal_names", None)
+        make = getattr(self._checked.rules, "private_state_names", None)
         if make is not None:
             name: str = make(states, player)[0]
             return name

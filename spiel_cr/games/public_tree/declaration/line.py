@@ -11,7 +11,7 @@ from spiel_cr.games.opening.batched_rules import CheckedRules
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
 
-class Line(NamedTuple):
+class BettingLine(NamedTuple):
     """A line of bets that visits every round.
 
     Attributes:
@@ -24,7 +24,7 @@ class Line(NamedTuple):
     moves: list[list[int]]
 
 
-def find_line(tree: PublicTree) -> Line:
+def find_line(tree: PublicTree) -> BettingLine:
     """Return the shortest line of bets that visits every round.
 
     Raises:
@@ -50,26 +50,26 @@ def find_line(tree: PublicTree) -> Line:
         moves[betting.round[above]].insert(0, int(betting.action[node]))
         nodes[betting.round[above]] = above
         node = above
-    return Line(nodes, moves)
+    return BettingLine(nodes, moves)
 
 
-class Deals(NamedTuple):
+class LineDeals(NamedTuple):
     """Complete deals, with private states along a line of bets.
 
     Attributes:
-      outcomes: int64 [n, C], the outcome of each chance node.
-      probabilities: float64 [n, C], the probabilities of the outcomes.
-      signals: Private states for each round and player, integers [n, k].
+      outcomes: The outcome of each chance node, int64 [n, C].
+      probabilities: The probabilities of the outcomes, float64 [n, C].
+      private_states: Private states for each round and player, integers [n, k].
     """
 
     outcomes: np.ndarray
     probabilities: np.ndarray
-    signals: list[tuple[np.ndarray, np.ndarray]]
+    private_states: list[tuple[np.ndarray, np.ndarray]]
 
 
 def draw_deals(
-    checked: CheckedRules, line: Line, random: np.random.Generator, count: int
-) -> Deals:
+    checked: CheckedRules, line: BettingLine, random: np.random.Generator, count: int
+) -> LineDeals:
     """Draw random deals along a line of bets.
 
     Args:
@@ -91,7 +91,7 @@ def draw_deals(
     return _deal(checked, line, count, draw)
 
 
-def every_deal(checked: CheckedRules, line: Line, most: int) -> Deals | None:
+def every_deal(checked: CheckedRules, line: BettingLine, most: int) -> LineDeals | None:
     """Return all deals, or None if there are more than `most`."""
     states = checked.rules.new_initial_states()
     outcomes = np.zeros((1, 0), np.int64)
@@ -114,10 +114,10 @@ def every_deal(checked: CheckedRules, line: Line, most: int) -> Deals | None:
 
 def _deal(
     checked: CheckedRules,
-    line: Line,
+    line: BettingLine,
     count: int,
     choose: Callable[[np.ndarray, int], np.ndarray],
-) -> Deals:
+) -> LineDeals:
     """Return deals whose outcomes are chosen by a function.
 
     Args:
@@ -130,7 +130,7 @@ def _deal(
     states = np.repeat(checked.rules.new_initial_states(), count, axis=0)
     outcomes: list[np.ndarray] = []
     probabilities: list[np.ndarray] = []
-    signals = []
+    private_states = []
     for moves in line.moves:
         while checked.rules.current_player(states[:1])[0] == CHANCE:
             each = checked.chance_probabilities(states)
@@ -138,12 +138,14 @@ def _deal(
             outcomes.append(chosen)
             probabilities.append(each[np.arange(count), chosen])
             states = checked.rules.child(states, chosen)
-        first, second = (checked.rows("signal", states, player) for player in range(2))
-        signals.append((first, second))
+        first, second = (
+            checked.rows("private_state", states, player) for player in range(2)
+        )
+        private_states.append((first, second))
         for action in moves:
             states = checked.rules.child(states, np.full(count, action))
-    return Deals(
-        _columns(outcomes, count), _columns(probabilities, count, float), signals
+    return LineDeals(
+        _columns(outcomes, count), _columns(probabilities, count, float), private_states
     )
 
 

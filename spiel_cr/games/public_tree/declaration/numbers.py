@@ -9,7 +9,7 @@ class Numbers:
     """Numbers for rows of integers, in the order of first occurrence.
 
     Attributes:
-      rows: int64 [H, k], the distinct rows so far.
+      rows: The distinct rows so far, int64 [H, k].
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Numbers:
         """Number rows, adding those that are new.
 
         Args:
-          rows: int64 [n, k], rows to number.
+          rows: Rows to number, int64 [n, k].
 
         Returns:
           Their numbers, int64 [n], and the places where new rows first occur, int64

@@ -26,10 +26,10 @@ class PublicTree(NamedTuple):
     Attributes:
       checked: The game.
       betting: The tree; nodes are in breadth-first order, level by level.
-      level_start: int64 [levels + 1], the first node of each level.
-      num_deals: int64 [R], number of chance nodes before each round.
-      payoff_keys: integers [leaves, k], round and payoff key of each leaf, in the order
-        of leaves; None if the game has no `payoff_key`.
+      level_start: The first node of each level, int64 [levels + 1].
+      num_deals: Number of chance nodes before each round, int64 [R].
+      payoff_keys: Round and payoff key of each leaf, in the order of leaves, integers
+        [leaves, k]; None if the game has no `payoff_key`.
     """
 
     checked: CheckedRules
@@ -51,7 +51,7 @@ class PublicTree(NamedTuple):
         return int(ranks([self.payoff_keys]).max()) + 1
 
     def up_to(self, nodes: np.ndarray) -> np.ndarray:
-        """Return bool [P], some nodes and all of their ancestors."""
+        """Return some nodes and all of their ancestors, bool [P]."""
         keep = np.zeros(len(self.betting), bool)
         while len(nodes):
             nodes = np.unique(nodes)

@@ -8,7 +8,7 @@ import numpy as np
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import describe_history
-from spiel_cr.games.public_tree.declaration.line import Deals
+from spiel_cr.games.public_tree.declaration.line import LineDeals
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
 # The tree was built from one deal; messages compare other deals with it.
@@ -16,14 +16,14 @@ _ELSE = "than after other deals"
 
 
 def replay(
-    tree: PublicTree, deals: Deals, keep: np.ndarray | None = None
+    tree: PublicTree, deals: LineDeals, keep: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Play deals through the public tree, level by level, and compare them with it.
 
     Args:
       tree: The public tree.
       deals: Deals to play, n of them.
-      keep: bool [P], nodes to visit, including all of their ancestors; None: all.
+      keep: Nodes to visit, including all of their ancestors, bool [P]; None: all.
 
     Yields:
       Nodes int64 [m], and their states, node by node and deal by deal [m * n, ...].
@@ -32,7 +32,7 @@ def replay(
       InvalidGameError: If acting players, legal actions or chance probabilities depend
         on more than the bets and the previous deals. The message names the place.
     """
-    check = Comparison(tree, deals)
+    check = PublicTreeReplay(tree, deals)
     betting, count = tree.betting, len(deals.outcomes)
     states = np.repeat(tree.checked.rules.new_initial_states(), count, axis=0)
     nodes, num_deals = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -63,7 +63,7 @@ def _some(states: np.ndarray, nodes: np.ndarray, count: int) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class PublicTreeReplay:
     """Comparison of deals with the public tree.
 
     Attributes:
@@ -72,7 +72,7 @@ class Comparison:
     """
 
     tree: PublicTree
-    deals: Deals
+    deals: LineDeals
 
     @property
     def count(self) -> int:
@@ -128,8 +128,8 @@ class Comparison:
         """Raise InvalidGameError at the first node and deal that fail a condition.
 
         Args:
-          nodes: m public nodes.
-          same: bool [m * deals], node by node, whether the condition holds.
+          nodes: Public nodes, m numbers.
+          same: Whether the condition holds, bool [m * deals], node by node.
           problem: Description of the violation, for the message.
         """
         if same.all():
@@ -151,5 +151,5 @@ class Comparison:
         raise InvalidGameError(
             f"{game}: {describe_history(game, history)} {problem}, so this is not a "
             f"game of public actions and dealt private states; correct its batched "
-            f"rules, or remove `signal`"
+            f"rules, or remove `private_state`"
         )

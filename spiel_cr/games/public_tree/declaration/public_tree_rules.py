@@ -1,7 +1,8 @@
 """Batched rules that declare private states, so that the public-tree form can be used.
 
-With one additional method, `signal`, batched rules (see `games.opening.batched_rules`)
-declare that all actions are public and that private information is only dealt.
+With one additional method, `private_state`, batched rules (see
+`games.opening.batched_rules`) declare that all actions are public and that private
+information is only dealt.
 """
 
 from typing import Any, Protocol
@@ -23,14 +24,14 @@ class PublicTreeRules(BatchedRules, Protocol):
     deal. This saves time if a game has hundreds of thousands of leaves. The second one
     is
 
-        signal_names(states, player) -> Sequence[str]
+        private_state_names(states, player) -> Sequence[str]
 
     It returns readable names of private states, such as "Kh | 5c 9d", with public cards
     after the bar.
     """
 
-    def signal(self, states: np.ndarray, player: int) -> np.ndarray:
-        """Return integers [n] or [n, k], a key of the player's private state.
+    def private_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Return a key of the player's private state, integers [n] or [n, k].
 
         The private state is everything that the player was dealt so far, public cards
         included. The method is called at decisions of both players and at terminal
@@ -44,4 +45,4 @@ class PublicTreeRules(BatchedRules, Protocol):
 
 def declares(rules: Any) -> bool:
     """Return whether batched rules declare private states."""
-    return callable(getattr(rules, "signal", None))
+    return callable(getattr(rules, "private_state", None))

@@ -11,10 +11,13 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranks
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.public_tree.declaration.line import Deals
+from spiel_cr.games.public_tree.declaration.line import LineDeals
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
-from spiel_cr.games.public_tree.declaration.public_tree_replay import Comparison, replay
-from spiel_cr.games.public_tree.public_nodes import Terms
+from spiel_cr.games.public_tree.declaration.public_tree_replay import (
+    PublicTreeReplay,
+    replay,
+)
+from spiel_cr.games.public_tree.public_nodes import LeafTerms
 
 # Largest difference of payoffs that count as equal, relative to the larger one.
 _TOLERANCE = 1e-12
@@ -22,28 +25,28 @@ _TOLERANCE = 1e-12
 _MOST_MATRICES = 4096
 
 
-class Stakes(NamedTuple):
+class LeafPayoffs(NamedTuple):
     """Payoffs of leaves.
 
     Attributes:
       terms: Leaves, payoff matrices and stakes.
-      leaf: int64 [K], a representative leaf of each matrix, which pays `unit` times the
-        matrix.
-      unit: float64 [K], stake of the representative leaf.
+      leaf: A representative leaf of each matrix, which pays `unit` times the matrix,
+        int64 [K].
+      unit: Stake of the representative leaf, float64 [K].
     """
 
-    terms: Terms
+    terms: LeafTerms
     leaf: np.ndarray
     unit: np.ndarray
 
 
-def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
+def find_stakes(tree: PublicTree, deals: LineDeals, prefer: np.ndarray) -> LeafPayoffs:
     """Group the leaves whose payoffs are proportional on some deals.
 
     Args:
       tree: The public tree.
       deals: Sample of deals.
-      prefer: bool [P], nodes that are preferred as representatives of a matrix.
+      prefer: Nodes that are preferred as representatives of a matrix, bool [P].
 
     Raises:
       InvalidGameError: If there are thousands of payoffs that are not proportional.
@@ -62,8 +65,8 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
             raise InvalidGameError(
                 f"{tree.checked.game}: its leaves have more than {_MOST_MATRICES} "
                 f"payoff functions that are not multiples of each other, so payoffs "
-                f"do not factor into bets and private states; remove `signal` from "
-                f"its batched rules"
+                f"do not factor into bets and private states; remove `private_state` "
+                f"from its batched rules"
             )
         # Leaves of the line of bets first, and the smallest stakes.
         size = np.abs(paid[todo]).max(axis=1)
@@ -80,12 +83,12 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
         matrix_leaf.append(int(leaves[one[first]]))
         unit.append(float(stake[first]))
     pays = group[number] >= 0
-    terms = Terms(
+    terms = LeafTerms(
         leaves[pays].astype(np.int32),
         group[number[pays]].astype(np.int32),
         stake[number[pays]],
     )
-    return Stakes(terms, np.array(matrix_leaf, np.int64), np.array(unit))
+    return LeafPayoffs(terms, np.array(matrix_leaf, np.int64), np.array(unit))
 
 
 def _neat(stakes: np.ndarray) -> np.ndarray:
@@ -108,7 +111,7 @@ def _classes(tree: PublicTree, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return one, number
 
 
-def payoffs_at(tree: PublicTree, deals: Deals, leaves: np.ndarray) -> np.ndarray:
+def payoffs_at(tree: PublicTree, deals: LineDeals, leaves: np.ndarray) -> np.ndarray:
     """Return player 0's payoffs at some leaves on some deals, float64 [leaves, n]."""
     count = len(deals.outcomes)
     paid = np.zeros((len(leaves), count))
@@ -122,7 +125,7 @@ def payoffs_at(tree: PublicTree, deals: Deals, leaves: np.ndarray) -> np.ndarray
     return paid
 
 
-def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
+def check_on(tree: PublicTree, deals: LineDeals, stakes: LeafPayoffs) -> None:
     """Play other deals through the whole tree and compare all values.
 
     Args:
@@ -143,13 +146,13 @@ def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
     stake[stakes.terms.leaf] = stakes.terms.stake
     by_matrix = np.vstack([by_matrix, np.zeros(count)])  # the last one is zero
 
-    check, seen = Comparison(tree, deals), 0
+    check, seen = PublicTreeReplay(tree, deals), 0
     for nodes, states in replay(tree, deals):
         for r in np.unique(betting.round[nodes]):
             in_round = betting.round[nodes] == r
             rows = states[np.repeat(in_round, count)]
-            for player, wanted in enumerate(deals.signals[r]):
-                row_keys = tree.checked.rows("signal", rows, player)
+            for player, wanted in enumerate(deals.private_states[r]):
+                row_keys = tree.checked.rows("private_state", rows, player)
                 equal = (row_keys == np.tile(wanted, (int(in_round.sum()), 1))).all(1)
                 problem = f"the private state of player {player} depends on the bets"
                 check.same(nodes[in_round], equal, problem)

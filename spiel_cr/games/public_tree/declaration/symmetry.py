@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.public_tree.declaration.line import Line
+from spiel_cr.games.public_tree.declaration.line import BettingLine
 from spiel_cr.games.public_tree.declaration.numbers import Numbers
 from spiel_cr.games.public_tree.declaration.public_tree import PublicTree
 
@@ -25,27 +25,27 @@ _TOLERANCE = 1e-10
 _MOST_DEALS = 1 << 20
 
 
-class Seen(NamedTuple):
+class RoundDeals(NamedTuple):
     """Some deals as they enter a round.
 
     Attributes:
       states: States on the line of bets.
-      outcomes: int32 [n, c], chance outcomes.
-      probabilities: float64 [n], probabilities of all outcomes of each deal together.
-      signals: int64 [2, n], private states of both players.
-      paid: float64 [matrices, n], player 0's utility by matrices times the probability.
-      above: int64 [2, n], result of `Symmetry.see` in the round before.
+      outcomes: Chance outcomes, int32 [n, c].
+      probabilities: Probabilities of all outcomes of each deal together, float64 [n].
+      private_states: Private states of both players, int64 [2, n].
+      paid: Player 0's utility by matrices times the probability, float64 [matrices, n].
+      above: Result of `MergedDealsCheck.see` in the round before, int64 [2, n].
     """
 
     states: np.ndarray
     outcomes: np.ndarray
     probabilities: np.ndarray
-    signals: np.ndarray
+    private_states: np.ndarray
     paid: np.ndarray
     above: np.ndarray
 
 
-class _Table:
+class _NumberedSums:
     """Sums by growing numbers."""
 
     def __init__(self) -> None:
@@ -66,20 +66,20 @@ class _Informations:
 
     def __init__(self, num_matrices: int) -> None:
         self.numbers = Numbers()
-        self.signal = np.zeros(0, np.int64)
+        self.private_state = np.zeros(0, np.int64)
         self.examples: list[np.ndarray] = []
-        self.probabilities = _Table()
-        self.paid = [_Table() for _ in range(num_matrices)]
-        self.next = _Table()
+        self.probabilities = _NumberedSums()
+        self.paid = [_NumberedSums() for _ in range(num_matrices)]
+        self.next = _NumberedSums()
 
 
-class Symmetry:
+class MergedDealsCheck:
     """Check of merged information, which processes deals as they are played."""
 
     def __init__(
         self,
         tree: PublicTree,
-        line: Line,
+        line: BettingLine,
         payoff_matrices: list[int],
         num_deals: list[float],
         random: np.random.Generator,
@@ -104,18 +104,18 @@ class Symmetry:
         self._draws: dict[tuple[int, int, str], np.ndarray] = {}
 
     def _drawn(
-        self, r: int, player: int, purpose: str, signals: np.ndarray
+        self, r: int, player: int, purpose: str, private_states: np.ndarray
     ) -> np.ndarray:
-        """Return float64 [n], a fixed random number for each private state."""
+        """Return a fixed random number for each private state, float64 [n]."""
         drawn = self._draws.get((r, player, purpose), np.zeros(0))
-        most = int(signals.max()) + 1
+        most = int(private_states.max()) + 1
         if most > len(drawn):
             more = self._random.random(max(most, 2 * len(drawn)) - len(drawn))
             drawn = np.concatenate([drawn, more])
             self._draws[r, player, purpose] = drawn
-        return drawn[signals]
+        return drawn[private_states]
 
-    def see(self, r: int, deals: Seen) -> np.ndarray:
+    def see(self, r: int, deals: RoundDeals) -> np.ndarray:
         """Add deals that enter a round.
 
         Args:
@@ -123,7 +123,7 @@ class Symmetry:
           deals: Some of its deals.
 
         Returns:
-          int64 [2, n], numbers of information, which are `above` in the next round.
+          Numbers of information, which are `above` in the next round, int64 [2, n].
         """
         informations = np.full((2, len(deals.probabilities)), -1)
         for player in range(2):
@@ -131,25 +131,30 @@ class Symmetry:
                 self._follow(r, player, deals)
             path = self._to_decision[r][player]
             if path is not None:
-                drawn = self._drawn(r, player, "chosen", deals.signals[player])
+                drawn = self._drawn(r, player, "chosen", deals.private_states[player])
                 chosen = np.flatnonzero(drawn < self._share[r])
                 if len(chosen):
                     seen_now = self._inform(r, player, deals, chosen, path)
                     informations[player, chosen] = seen_now
         return informations
 
-    def _follow(self, r: int, player: int, deals: Seen) -> None:
+    def _follow(self, r: int, player: int, deals: RoundDeals) -> None:
         """Add the private states of a round to the information of the round before."""
         chosen = np.flatnonzero(deals.above[player] >= 0)
         if len(chosen):
-            signals = deals.signals[player, chosen]
+            private_states = deals.private_states[player, chosen]
             weight = deals.probabilities[chosen] * self._drawn(
-                r, player, "next", signals
+                r, player, "next", private_states
             )
             self._seen[r - 1][player].next.add(deals.above[player, chosen], weight)
 
     def _inform(
-        self, r: int, player: int, deals: Seen, chosen: np.ndarray, path: list[int]
+        self,
+        r: int,
+        player: int,
+        deals: RoundDeals,
+        chosen: np.ndarray,
+        path: list[int],
     ) -> np.ndarray:
         """Number the information of some deals, int64 [n], and add to its sums."""
         states, seen = deals.states[chosen], self._seen[r][player]
@@ -157,25 +162,27 @@ class Symmetry:
             states = self._checked.rules.child(states, np.full(len(states), action))
         keys = self._checked.rows("information_state", states, player)
         numbers, new = seen.numbers.of(keys)
-        private_states = deals.signals[player, chosen]
-        seen.signal = np.concatenate([seen.signal, private_states[new]])
+        private_states = deals.private_states[player, chosen]
+        seen.private_state = np.concatenate([seen.private_state, private_states[new]])
         seen.examples += list(deals.outcomes[chosen[new]])
-        if not (equal := seen.signal[numbers] == private_states).all():
+        if not (equal := seen.private_state[numbers] == private_states).all():
             odd = int(np.argmin(equal))
             raise self._error(
                 *(r, player),
                 deals.outcomes[chosen[odd]],
                 seen.examples[int(numbers[odd])],
                 "has two private states with the same information",
-                "let `signal` depend only on what the player knows",
+                "let `private_state` depend only on what the player knows",
             )
         seen.probabilities.add(numbers, deals.probabilities[chosen])
-        other = self._drawn(r, 1 - player, "met", deals.signals[1 - player, chosen])
+        other = self._drawn(
+            r, 1 - player, "met", deals.private_states[1 - player, chosen]
+        )
         for table, paid in zip(seen.paid, deals.paid, strict=True):
             table.add(numbers, paid[chosen] * other)
         return numbers
 
-    def judge(self) -> None:
+    def compare_sums(self) -> None:
         """Compare the sums of information that shares a private state.
 
         Raises:
@@ -183,13 +190,13 @@ class Symmetry:
         """
         for r, both in enumerate(self._seen):
             for player, seen in enumerate(both):
-                count = len(seen.signal)
+                count = len(seen.private_state)
                 if not count:
                     continue
                 probabilities = seen.probabilities.upto(count)
-                first = np.zeros(int(seen.signal.max()) + 1, np.int64)
-                first[seen.signal[::-1]] = np.arange(count)[::-1]
-                like = first[seen.signal]
+                first = np.zeros(int(seen.private_state.max()) + 1, np.int64)
+                first[seen.private_state[::-1]] = np.arange(count)[::-1]
+                like = first[seen.private_state]
                 for number, table in enumerate([*seen.paid, seen.next]):
                     per = table.upto(count) / probabilities
                     off = np.abs(per - per[like])
@@ -205,8 +212,8 @@ class Symmetry:
                             seen.examples[odd],
                             seen.examples[int(like[odd])],
                             f"has one private state, although {problem}",
-                            "let `signal` distinguish them: it may only merge deals "
-                            "that a symmetry of the game maps to each other",
+                            "let `private_state` distinguish them: it may only merge "
+                            "deals that a symmetry of the game maps to each other",
                         )
 
     def _error(

@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     weight: Any
 
 
-class Rates(NamedTuple):
+class UpdateRates(NamedTuple):
     """Weights and step sizes of an update, float32 scalars.
 
     Attributes:
@@ -56,11 +56,11 @@ class Rates(NamedTuple):
     mean: Any
 
 
-class Losses(NamedTuple):
+class SelfPlayLosses(NamedTuple):
     """Means of the parts of `loss` over decisions."""
 
     total: Any
-    gain: Any
+    advantage: Any
     magnet: Any
     proximity: Any
 
@@ -154,8 +154,8 @@ def loss(
     parameters: Any,
     magnet: Any,
     rows: Rows,
-    rates: Rates,
-) -> tuple[jax.Array, Losses]:
+    rates: UpdateRates,
+) -> tuple[jax.Array, SelfPlayLosses]:
     """Compute the loss: minus the expected advantage, plus two divergences.
 
         - sum new A + temperature KL(new | magnet) + proximity KL(new | old)
@@ -189,7 +189,7 @@ def loss(
         divergence(rows.before),
     )
     total = -parts[0] + rates.temperature * parts[1] + rates.proximity * parts[2]
-    return total, Losses(total, *parts)
+    return total, SelfPlayLosses(total, *parts)
 
 
 def begin(parameters: Any, norm: float) -> Learner:
@@ -214,10 +214,10 @@ def advance(
     learner: Learner,
     rows: Rows,
     batches: np.ndarray,
-    rates: Rates,
+    rates: UpdateRates,
     *,
     norm: float,
-) -> tuple[Learner, Losses]:
+) -> tuple[Learner, SelfPlayLosses]:
     """Perform a step of Adam for each batch; then move magnet and mean.
 
     Args:
@@ -232,14 +232,16 @@ def advance(
       The learner after T steps, and the mean losses.
     """
 
-    def objective(parameters: Any, chosen: jax.Array) -> tuple[jax.Array, Losses]:
+    def objective(
+        parameters: Any, chosen: jax.Array
+    ) -> tuple[jax.Array, SelfPlayLosses]:
         batch = Rows(*(array[chosen] for array in rows))
         return loss(features, parameters, learner.magnet, batch, rates)
 
     learner, losses = _steps(objective, learner, batches, rates.rate, norm)
     magnet = _towards(learner.magnet, learner.parameters, rates.magnet)
     mean = _towards(learner.mean, learner.parameters, rates.mean)
-    means = Losses(*(part.mean() for part in losses))
+    means = SelfPlayLosses(*(part.mean() for part in losses))
     return learner._replace(magnet=magnet, mean=mean), means
 
 

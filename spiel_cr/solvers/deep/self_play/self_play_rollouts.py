@@ -11,7 +11,7 @@ from spiel_cr.games.simulation import simulator
 from spiel_cr.games.simulation.simulator import Positions, Simulator
 
 
-class Answer(NamedTuple):
+class NetworkDecisions(NamedTuple):
     """Input and output of a player's network at m decisions.
 
     Attributes:
@@ -28,7 +28,9 @@ class Answer(NamedTuple):
 class Actor(Protocol):
     """Function that returns the policy of a player at decisions."""
 
-    def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
+    def __call__(
+        self, positions: Positions, at: np.ndarray, player: int
+    ) -> NetworkDecisions:
         """Return the answer at some decisions of one player.
 
         Args:
@@ -54,7 +56,7 @@ class Episodes(NamedTuple):
 
     player: np.ndarray
     match: np.ndarray
-    answer: Answer
+    answer: NetworkDecisions
     action: np.ndarray
     depth_start: np.ndarray
     utility: np.ndarray
@@ -62,7 +64,9 @@ class Episodes(NamedTuple):
 
 
 # Players, matches, answers, actions and joint information of one depth.
-_Depth: TypeAlias = tuple[np.ndarray, np.ndarray, Answer, np.ndarray, np.ndarray]
+_Depth: TypeAlias = tuple[
+    np.ndarray, np.ndarray, NetworkDecisions, np.ndarray, np.ndarray
+]
 
 
 def play(
@@ -121,7 +125,9 @@ def _episodes(depths: list[_Depth], utility: np.ndarray) -> Episodes:
     return Episodes(
         np.concatenate(player),
         np.concatenate(match),
-        Answer(*(np.concatenate(parts) for parts in zip(*answers, strict=True))),
+        NetworkDecisions(
+            *(np.concatenate(parts) for parts in zip(*answers, strict=True))
+        ),
         np.concatenate(action),
         np.cumsum([0, *sizes]),
         utility,
@@ -133,8 +139,8 @@ def policy_of(legal: np.ndarray, log_policy: np.ndarray) -> np.ndarray:
     """Return probabilities up to rounding, float64 [n, A].
 
     Args:
-      legal: Mask of legal actions as in `Answer`, bool [n, A].
-      log_policy: Log probabilities as in `Answer`, float32 [n, A].
+      legal: Mask of legal actions as in `NetworkDecisions`, bool [n, A].
+      log_policy: Log probabilities as in `NetworkDecisions`, float32 [n, A].
     """
     return np.where(legal, np.exp(log_policy, dtype=np.float64), 0)
 
@@ -180,7 +186,7 @@ def advantages(
 
 def _ask(
     positions: Positions, live: np.ndarray, player: np.ndarray, actor: Actor
-) -> Answer:
+) -> NetworkDecisions:
     """Return the answers at all decisions, in their order."""
     parts, places = [], []
     for acts in range(2):
@@ -191,11 +197,16 @@ def _ask(
     if len(parts) == 1:
         return parts[0]
     order = np.argsort(np.concatenate(places), kind="stable")
-    return Answer(*(np.concatenate(pair)[order] for pair in zip(*parts, strict=True)))
+    return NetworkDecisions(
+        *(np.concatenate(pair)[order] for pair in zip(*parts, strict=True))
+    )
 
 
 def _draw(
-    answer: Answer, key: np.ndarray, random: np.random.Generator, stratified: bool
+    answer: NetworkDecisions,
+    key: np.ndarray,
+    random: np.random.Generator,
+    stratified: bool,
 ) -> np.ndarray:
     """Return a sampled action for each decision, int64 [m].
 

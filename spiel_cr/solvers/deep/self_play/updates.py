@@ -14,8 +14,8 @@ from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import Seen
-from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.infosets import ActingInfosets
+from spiel_cr.solvers.deep.outputs import PerceptronShape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
@@ -23,17 +23,17 @@ from spiel_cr.solvers.deep.self_play.self_play_config import (
 )
 from spiel_cr.solvers.deep.self_play.self_play_network import (
     Moves,
-    Rates,
     Rows,
+    UpdateRates,
 )
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
-    Answer,
     Episodes,
+    NetworkDecisions,
     advantages,
     play,
     policy_of,
 )
-from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.deep.tensors import SimulatedTensors
 from spiel_cr.solvers.iterative_solver import check_arrays, check_numbers
 
 # Minimum padded number of decisions of a step, and number of padded sizes between a
@@ -62,7 +62,7 @@ class SelfPlay(Training):
 
     def __init__(
         self,
-        game: GameTree | Stepped,
+        game: GameTree | SimulatedTensors,
         algorithm: str | SelfPlayConfig = "mmd",
         *,
         seed: int = 0,
@@ -107,7 +107,9 @@ class SelfPlay(Training):
             return None, network.table(max(len(rows), 1), knowledge.num_actions)
         seen, table = knowledge.num_features, number if number < 2 else None
         wide = seen if number < 2 else 2 * seen
-        shape = Shape(wide, knowledge.num_actions, config.hidden, config.layers)
+        shape = PerceptronShape(
+            wide, knowledge.num_actions, config.hidden, config.layers
+        )
         # A seed of 31 bits that depends on all bits of the solver's seed.
         network_seed = np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1
         return knowledge.table(table), networks.make(shape.widths, int(network_seed))
@@ -172,7 +174,7 @@ class SelfPlay(Training):
             self._learners[number],
             rows,
             batches,
-            Rates(*map(np.float32, rates)),
+            UpdateRates(*map(np.float32, rates)),
             norm=config.gradient_norm,
         )
         jax.block_until_ready(losses)
@@ -212,16 +214,20 @@ class SelfPlay(Training):
             *(gains[chosen].astype(np.float32), np.ones(len(chosen), np.float32)),
         )
 
-    def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
+    def __call__(
+        self, positions: Positions, at: np.ndarray, player: int
+    ) -> NetworkDecisions:
         """Evaluate a player's network; see `self_play_rollouts.Actor`."""
         seen = self.knowledge.seen(positions, at, player)
-        return Answer(self._places(seen.rows), seen.legal, self.ask(seen, player))
+        return NetworkDecisions(
+            self._places(seen.rows), seen.legal, self.ask(seen, player)
+        )
 
     def _places(self, rows: np.ndarray) -> np.ndarray:
         """Return the input of a network: features, or row numbers."""
         return rows if self.tree is None else rows.astype(np.int32)
 
-    def ask(self, seen: Seen, player: int) -> np.ndarray:
+    def ask(self, seen: ActingInfosets, player: int) -> np.ndarray:
         """Return the log probabilities of a player, float32 [m, A].
 
         They are very low for illegal actions.
@@ -241,14 +247,16 @@ class SelfPlay(Training):
             )
         return self._cached_policies[player][seen.rows]
 
-    def _evaluate(self, seen: Seen, player: int, parameters: Any) -> np.ndarray:
+    def _evaluate(
+        self, seen: ActingInfosets, player: int, parameters: Any
+    ) -> np.ndarray:
         places = self._places(seen.rows)
         with precision(np.dtype(np.float32)):
             return network.evaluate(
                 self._features[player], parameters, places, seen.legal
             )
 
-    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+    def strategy(self, player: int, seen: ActingInfosets) -> np.ndarray:
         """Return the current strategy of a player, float64 [m, A].
 
         Args:
@@ -257,7 +265,7 @@ class SelfPlay(Training):
         """
         return self._policy(player, seen, self._learners[player].parameters)
 
-    def _policy(self, player: int, seen: Seen, parameters: Any) -> np.ndarray:
+    def _policy(self, player: int, seen: ActingInfosets, parameters: Any) -> np.ndarray:
         """Return the policy of a player's network, float64 [m, A].
 
         Args:
@@ -270,7 +278,7 @@ class SelfPlay(Training):
         return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the policies of the means of parameters.
+        """Return the strategies of the networks with averaged parameters.
 
         Returns:
           Action probabilities by logical sequence, float64 [S], for each player.
@@ -291,7 +299,7 @@ class SelfPlay(Training):
         """Return the means of parameters as networks; a table has none."""
         knowledge, config = self.knowledge, self.config
         assert config.network == "mlp"
-        shape = Shape(
+        shape = PerceptronShape(
             *(
                 knowledge.num_features,
                 knowledge.num_actions,

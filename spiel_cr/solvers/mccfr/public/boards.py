@@ -32,8 +32,8 @@ class Round(NamedTuple):
         state of the opponent is compatible.
       slot: Number of each private state among the hands of its board, int32 [H] for
         each player.
-      signals: Private state of each hand of a board, int32 [B, h] for each player; -1
-        at padding.
+      private_states: Private state of each hand of a board, int32 [B, h] for each
+        player; -1 at padding.
     """
 
     size: int
@@ -41,7 +41,7 @@ class Round(NamedTuple):
     probability: np.ndarray
     board: tuple[np.ndarray, np.ndarray]
     slot: tuple[np.ndarray, np.ndarray]
-    signals: tuple[np.ndarray, np.ndarray]
+    private_states: tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +94,7 @@ def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
     of_matrix = np.array(
         [sizes[payoff_matrix.round] for payoff_matrix in game.payoff_matrices]
     )
-    hands = max(part.signals[p].shape[1] for part in rounds for p in range(2))
+    hands = max(part.private_states[p].shape[1] for part in rounds for p in range(2))
     need = 8.0 * hands * hands * float(sizes.sum() + of_matrix.sum())
     size = memory.parse_limit(memory_limit)
     if need > size:
@@ -175,7 +175,7 @@ def _round(
     probability = np.bincount(
         sides[0][entries.row], entries.data, minlength=len(occupied)
     )
-    boards, slots, signals = [], [], []
+    boards, slots, private_states = [], [], []
     for player_boards in sides:
         order = np.argsort(player_boards, kind="stable")
         begins = np.searchsorted(player_boards[order], player_boards)
@@ -188,14 +188,14 @@ def _round(
         table = np.full((len(occupied), width), -1, np.int32)
         on_board = np.flatnonzero(player_boards >= 0)
         table[player_boards[on_board], slot[on_board]] = on_board
-        signals.append(table)
+        private_states.append(table)
     return Round(
         len(occupied),
         before[occupied].astype(np.int32),
         probability,
         (boards[0], boards[1]),
         (slots[0], slots[1]),
-        (signals[0], signals[1]),
+        (private_states[0], private_states[1]),
     )
 
 

@@ -24,7 +24,7 @@ from spiel_cr.solvers.mccfr.public.boards import Boards
 DEAL, LEAF = 2, 3
 
 
-class Places(NamedTuple):
+class PlaceArrays(NamedTuple):
     """Arrays of the places; numpy arrays until a solver puts them on a device.
 
     Attributes:
@@ -69,7 +69,7 @@ class Places(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class NumberedPlaces:
     """Places of a game, and their relation to its logical sequences.
 
     Attributes:
@@ -80,7 +80,7 @@ class Layout:
         for each number of decisions.
     """
 
-    places: Places
+    places: PlaceArrays
     entries: tuple[np.ndarray, np.ndarray]
     levels: tuple[np.ndarray, ...]
 
@@ -138,10 +138,14 @@ class _Builder:
             part, hands = self.boards.rounds[later], self.boards.hands
             table = np.zeros((2, part.size, hands), np.int32)
             for p in range(2) if before >= 0 else ():
-                signals = part.signals[p]
-                up = self.game.ancestors(p, later, before)[np.maximum(signals, 0)]
+                private_states = part.private_states[p]
+                up = self.game.ancestors(p, later, before)[
+                    np.maximum(private_states, 0)
+                ]
                 slot = self.boards.rounds[before].slot[p][up]
-                table[p, :, : signals.shape[1]] = np.where(signals < 0, 0, slot)
+                table[p, :, : private_states.shape[1]] = np.where(
+                    private_states < 0, 0, slot
+                )
             self.maps[before, later] = self.num_maps
             self.ups.append(table)
             self.num_maps += part.size
@@ -185,7 +189,7 @@ class _Builder:
         return LEAF if player == TERMINAL else player
 
 
-def build(game: PublicTreeGame, boards: Boards) -> Layout:
+def build(game: PublicTreeGame, boards: Boards) -> NumberedPlaces:
     """Build the places of a game's public tree with its boards.
 
     Args:
@@ -223,7 +227,7 @@ def build(game: PublicTreeGame, boards: Boards) -> Layout:
     return _finish(builder)
 
 
-def _finish(builder: _Builder) -> Layout:
+def _finish(builder: _Builder) -> NumberedPlaces:
     game, boards = builder.game, builder.boards
     kind, above, node, board, probability, maps = (
         np.concatenate(part)
@@ -263,11 +267,11 @@ def _finish(builder: _Builder) -> Layout:
     has_hand = np.zeros((2, len(boards.mass), hands))
     for start, part in zip(boards.first, boards.rounds, strict=True):
         for p in range(2):
-            table = part.signals[p]
+            table = part.private_states[p]
             has_hand[p, start : start + part.size, : table.shape[1]] = table >= 0
     ups = np.concatenate(builder.ups, 1) if builder.ups else np.zeros((2, 1, hands))
     parent, levels = _parent_entries(builder, row, width)
-    places = Places(
+    places = PlaceArrays(
         _integers(kind),
         _integers(begin),
         _integers(count),
@@ -286,7 +290,7 @@ def _finish(builder: _Builder) -> Layout:
         _number(legal),
         _integers(parent),
     )
-    return Layout(places, _entries(builder, row, width), levels)
+    return NumberedPlaces(places, _entries(builder, row, width), levels)
 
 
 def _integers(array: np.ndarray) -> jax.Array:
@@ -302,7 +306,7 @@ def _number(array: np.ndarray) -> jax.Array:
 def _parent_entries(
     builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """Return `Places.parent` and `Layout.levels`."""
+    """Return `PlaceArrays.parent` and `NumberedPlaces.levels`."""
     game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
@@ -321,16 +325,16 @@ def _parent_entries(
         depth[node] = depth[up] + 1
         level[rows_of_node] = depth[node]
         earlier = int(betting.round[up])
-        signals = boards.rounds[number].signals[player]
-        before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
+        private_states = boards.rounds[number].private_states[player]
+        before = game.ancestors(player, number, earlier)[np.maximum(private_states, 0)]
         slot = boards.rounds[earlier].slot[player][before]
         at = builder.at[up][boards.rounds[earlier].board[player][before]]
         entry = (row[at] * width + int(betting.index[below])) * hands + slot
         empty_sequence = rows * width * hands + player
-        parent[rows_of_node, : signals.shape[1]] = np.where(
-            signals < 0, empty_sequence, entry
+        parent[rows_of_node, : private_states.shape[1]] = np.where(
+            private_states < 0, empty_sequence, entry
         )
-        parent[rows_of_node, signals.shape[1] :] = empty_sequence
+        parent[rows_of_node, private_states.shape[1] :] = empty_sequence
     by_level = tuple(
         np.flatnonzero(level == number) for number in range(int(level.max()) + 1)
     )
@@ -340,7 +344,7 @@ def _parent_entries(
 def _entries(
     builder: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `Layout.entries`."""
+    """Return `NumberedPlaces.entries`."""
     game, boards = builder.game, builder.boards
     betting, hands = game.betting, boards.hands
     rows = int(row.max())
@@ -358,13 +362,13 @@ def _entries(
     return entries[0], entries[1]
 
 
-def most_visits(places: Places, player: int, follow: str) -> int:
+def most_visits(places: PlaceArrays, player: int, follow: str) -> int:
     """Return the maximum number of places that one trajectory can visit.
 
     Args:
       places: Places as numpy arrays or device arrays.
       player: Player whose values are estimated.
-      follow: Actions that a trajectory follows, as in `public_walk.Rates`.
+      follow: Actions that a trajectory follows, as in `public_walk.SamplingRates`.
     """
     kind, count = np.asarray(places.kind), np.asarray(places.children)
     above = np.full(len(kind), -1)

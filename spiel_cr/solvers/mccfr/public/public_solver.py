@@ -23,13 +23,13 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.solvers.cfr import regret_matching
-from spiel_cr.solvers.cfr.solver import Program, Solver, jitted_loop
+from spiel_cr.solvers.cfr.solver import Solver, SolverFunctions, jitted_loop
 from spiel_cr.solvers.mccfr.public import boards
 from spiel_cr.solvers.mccfr.public import public_places as places
 from spiel_cr.solvers.mccfr.public import public_walk as walk
 from spiel_cr.solvers.mccfr.public.public_config import PRESETS, PublicConfig
 from spiel_cr.solvers.mccfr.public.rows import at, put
-from spiel_cr.solvers.mccfr.visited import Sums, increased
+from spiel_cr.solvers.mccfr.visited import DoubleSums, increased
 
 # Averaging weights are (t / _UNIT)^gamma. Neither the first weight nor the sum of 2^31
 # weights is outside the range of single precision.
@@ -52,15 +52,15 @@ class PublicState(NamedTuple):
 
     strategy: jax.Array
     regrets: jax.Array
-    average: Sums
-    taken: Sums
+    average: DoubleSums
+    taken: DoubleSums
     baseline: tuple[jax.Array, jax.Array] | None
     iteration: jax.Array
     key: jax.Array
 
 
 def init(
-    tree: places.Places, config: PublicConfig, dtype: np.dtype, *, seed: int
+    tree: places.PlaceArrays, config: PublicConfig, dtype: np.dtype, *, seed: int
 ) -> PublicState:
     """Return uniform strategies, zero regrets and baselines, as numpy arrays.
 
@@ -78,15 +78,17 @@ def init(
     return PublicState(
         strategy=strategy,  # type: ignore[arg-type]
         regrets=zeros(shape),
-        average=Sums(zeros(int(np.prod(shape)) + 2), zeros(int(np.prod(shape)) + 2)),
-        taken=Sums(*(zeros((shape[0], hands)) for _ in range(2))),
+        average=DoubleSums(
+            zeros(int(np.prod(shape)) + 2), zeros(int(np.prod(shape)) + 2)
+        ),
+        taken=DoubleSums(*(zeros((shape[0], hands)) for _ in range(2))),
         baseline=(zeros(size), zeros(size)) if learns else None,
         iteration=np.zeros((), np.int32),  # type: ignore[arg-type]
         key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
     )
 
 
-def uniform(tree: places.Places) -> np.ndarray:
+def uniform(tree: places.PlaceArrays) -> np.ndarray:
     """Return the uniform strategy, float64 [Y + 1, A, h]."""
     legal = np.asarray(tree.legal)
     even = legal / legal.sum(axis=1, keepdims=True)
@@ -94,7 +96,7 @@ def uniform(tree: places.Places) -> np.ndarray:
 
 
 def step(
-    tree: places.Places,
+    tree: places.PlaceArrays,
     state: PublicState,
     *,
     capacity: tuple[int, int],
@@ -116,8 +118,10 @@ def step(
     average = state.average
     for player in range(2):
         root = jnp.int32(len(average.high) - 2 + player)
-        sums = increased(Sums(at(average.high, root), at(average.low, root)), weight)
-        average = Sums(
+        sums = increased(
+            DoubleSums(at(average.high, root), at(average.low, root)), weight
+        )
+        average = DoubleSums(
             put(average.high, root, sums.high), put(average.low, root, sums.low)
         )
     state = state._replace(average=average)
@@ -131,7 +135,9 @@ def step(
             None if baseline is None else baseline[player],
             draws.astype(dtype),
             player=player,
-            rates=walk.Rates(config.epsilon, config.epsilon_other, config.scheme),
+            rates=walk.SamplingRates(
+                config.epsilon, config.epsilon_other, config.scheme
+            ),
             capacity=capacity[player],
         )
         state = _update(tree, state, visits, player, t, config)
@@ -144,7 +150,7 @@ def step(
 
 
 def _update(
-    tree: places.Places,
+    tree: places.PlaceArrays,
     state: PublicState,
     visits: walk.Visits,
     player: int,
@@ -172,17 +178,18 @@ def _update(
         # The sums of decisions above in this trajectory have just been updated; the new
         # sums are in `rows`.
         settled = [at(part, jnp.maximum(before, 0)) for part in rows.average]
-        above = Sums(
+        above = DoubleSums(
             *(
                 jnp.where(before < 0, sums[parent], part.reshape(-1)[parent % size])
                 for sums, part in zip(state.average, settled, strict=True)
             )
         )
-        below = Sums(*(at(part, row) for part in state.taken))
+        below = DoubleSums(*(at(part, row) for part in state.taken))
         missing = (above.high - below.high) + (above.low - below.low)
         old = (jax.lax.dynamic_slice(s, (row * size,), (size,)) for s in state.average)
         new = increased(
-            Sums(*(part.reshape(width, hands) for part in old)), missing[None] * sigma
+            DoubleSums(*(part.reshape(width, hands) for part in old)),
+            missing[None] * sigma,
         )
         gains = at(visits.values, i) - at(visits.value, i)[None]
         regrets, strategy = regret_matching.update(
@@ -196,12 +203,12 @@ def _update(
         return _Rows(
             strategy=put(rows.strategy, i, strategy),
             regrets=put(rows.regrets, i, regrets),
-            average=Sums(*map(put, rows.average, (i, i), new)),
-            taken=Sums(*map(put, rows.taken, (i, i), above)),
+            average=DoubleSums(*map(put, rows.average, (i, i), new)),
+            taken=DoubleSums(*map(put, rows.taken, (i, i), above)),
         )
 
     wide = jnp.zeros((capacity, width, hands), state.regrets.dtype)
-    rows = _Rows(wide, wide, Sums(wide, wide), Sums(wide[:, 0], wide[:, 0]))
+    rows = _Rows(wide, wide, DoubleSums(wide, wide), DoubleSums(wide[:, 0], wide[:, 0]))
     rows = jax.lax.fori_loop(0, visits.length, compute, rows)
     return _write(tree, state, visits, player, rows)
 
@@ -215,12 +222,12 @@ class _Rows(NamedTuple):
 
     strategy: jax.Array
     regrets: jax.Array
-    average: Sums
-    taken: Sums
+    average: DoubleSums
+    taken: DoubleSums
 
 
 def _write(
-    tree: places.Places,
+    tree: places.PlaceArrays,
     state: PublicState,
     visits: walk.Visits,
     player: int,
@@ -243,8 +250,8 @@ def _write(
             return s._replace(
                 strategy=put(s.strategy, row, at(rows.strategy, i)),
                 regrets=put(s.regrets, row, at(rows.regrets, i)),
-                average=Sums(*average),
-                taken=Sums(*map(put, s.taken, (row, row), taken)),
+                average=DoubleSums(*average),
+                taken=DoubleSums(*map(put, s.taken, (row, row), taken)),
             )
 
         return jax.lax.fori_loop(0, is_updating.astype(jnp.int32), one, s)
@@ -276,15 +283,15 @@ def learn(table: jax.Array, visits: walk.Visits, decay: float) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reader:
-    """Reader of the strategies of a state; see `solvers.cfr.solver.Reader`.
+class PublicStrategyReader:
+    """Reader of the strategies of a state; see `StrategyReader`.
 
     Attributes:
       layout: Places of the game and their relation to sequences.
       num_actions: Number of actions at each infoset, int32 [I] for each player.
     """
 
-    layout: places.Layout
+    layout: places.NumberedPlaces
     num_actions: tuple[np.ndarray, np.ndarray]
 
     def average(self, state: PublicState, player: int) -> np.ndarray:
@@ -363,12 +370,12 @@ def make_solver(
         form,
         scaled,
         init(scaled, config, dtype, seed=seed),
-        Program(
+        SolverFunctions(
             functools.partial(_run, capacity=capacity),
             config,
             dtype,
             exponent=exponent,
-            reader=Reader(layout, (counts[0], counts[1])),
+            reader=PublicStrategyReader(layout, (counts[0], counts[1])),
             consumes=True,
         ),
     )

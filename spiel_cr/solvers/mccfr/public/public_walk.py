@@ -30,12 +30,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from spiel_cr.solvers.mccfr.public.public_places import DEAL, LEAF, Places
+from spiel_cr.solvers.mccfr.public.public_places import DEAL, LEAF, PlaceArrays
 from spiel_cr.solvers.mccfr.public.rows import at, put
 from spiel_cr.solvers.mccfr.walk import choose
 
 
-class Rates(NamedTuple):
+class SamplingRates(NamedTuple):
     """Sampling probabilities of a trajectory.
 
     Attributes:
@@ -86,13 +86,13 @@ class Visits(NamedTuple):
 
 
 def walk(
-    places: Places,
+    places: PlaceArrays,
     strategy: jax.Array,
     baseline: jax.Array | None,
     draws: jax.Array,
     *,
     player: int,
-    rates: Rates,
+    rates: SamplingRates,
     capacity: int,
 ) -> Visits:
     """Sample one trajectory.
@@ -101,7 +101,7 @@ def walk(
       places: Places of the game.
       strategy: Action probabilities, float [Y + 1, A, h]; 0 at illegal actions.
       baseline: Estimates of the updating player's values at each place, float [X, h],
-        per unit of stake (the opponent's reach times `Places.mass`); None: zero.
+        per unit of stake (the opponent's reach times `PlaceArrays.mass`); None: zero.
       draws: Independent random numbers in [0, 1), one for each visit, float [V].
       player: Player whose values are estimated.
       rates: Sampling probabilities.
@@ -141,12 +141,12 @@ def walk(
 class _Down(NamedTuple):
     """Read-only inputs of the descent; see the arguments of `walk`."""
 
-    places: Places
+    places: PlaceArrays
     strategy: jax.Array
     baseline: jax.Array | None
     draws: jax.Array
     player: int
-    rates: Rates
+    rates: SamplingRates
 
     def visit(self, i: jax.Array, visits: Visits) -> Visits:
         """Append the children that follow visit i, and initialise its estimates."""
@@ -276,7 +276,7 @@ def _product(matrix: jax.Array, other: jax.Array, player: int) -> jax.Array:
 
 
 def _gather_up(
-    places: Places, below: jax.Array, values: jax.Array, player: int
+    places: PlaceArrays, below: jax.Array, values: jax.Array, player: int
 ) -> jax.Array:
     """Return sums of values after a deal by the hands before the deal, float [h]."""
     up = at(places.up[player], at(places.map, below))
@@ -287,7 +287,7 @@ def _gather_up(
 
 
 def _climb(
-    places: Places, strategy: jax.Array, i: jax.Array, visits: Visits, player: int
+    places: PlaceArrays, strategy: jax.Array, i: jax.Array, visits: Visits, player: int
 ) -> Visits:
     """Compute the estimate of visit i and pass it to the parent visit."""
     place = at(visits.place, i)

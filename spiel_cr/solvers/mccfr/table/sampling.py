@@ -51,7 +51,7 @@ from spiel_cr.games.simulation import recall_checks
 from spiel_cr.games.simulation.simulator import Positions, Simulator
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import strategy
-from spiel_cr.solvers.mccfr.table.table import Table
+from spiel_cr.solvers.mccfr.table.table import InfosetTable
 
 # Importance weights grow with every move of a match and would overflow in matches of a
 # thousand moves. They are clipped to this maximum, which biases estimates only below
@@ -61,7 +61,7 @@ from spiel_cr.solvers.mccfr.table.table import Table
 _MOST_WEIGHT, _MOST_GAIN = 2.0**64, 2.0**96
 
 
-class _Front(NamedTuple):
+class _DepthVisits(NamedTuple):
     """All n visits at one depth, including finished matches.
 
     Attributes:
@@ -89,7 +89,7 @@ class _Decisions(NamedTuple):
     """The m decisions of a batch at one depth.
 
     Attributes:
-      live: Indices of the decisions in the front, int64 [m].
+      live: Indices of the decisions in the visits, int64 [m].
       is_updating_player: Mask of the updating player's decisions, bool [m].
       row: Row of the infoset, int64 [m]; -1 if it has none.
       new: Mask of the updating player's decisions without a row before, bool [m].
@@ -102,7 +102,7 @@ class _Decisions(NamedTuple):
       entries: Entries of the rows, int64 [A, m]; arbitrary without a row.
       sigma: Strategy, float64 [A, m].
       weight: Importance weight w(h) / B, float64 [m].
-      utility: Player 0's utility of finished matches in the front, float64 [n].
+      utility: Player 0's utility of finished matches in the visits, float64 [n].
     """
 
     live: np.ndarray
@@ -120,7 +120,7 @@ class _Decisions(NamedTuple):
 
 
 class _Followed(NamedTuple):
-    """The k followed actions at one depth, in the order of the next front.
+    """The k followed actions at one depth, in the order of the next visits.
 
     Attributes:
       parent: Decision of each action, int64 [k].
@@ -139,7 +139,7 @@ class Trajectories:
     def __init__(
         self,
         source: Simulator,
-        table: Table,
+        table: InfosetTable,
         config: MCCFRConfig,
         player: int,
         random: np.random.Generator,
@@ -177,7 +177,7 @@ class Trajectories:
         size = config.batch
         share = np.full(size, 1 / size)
         by_reach = config.averaging == "sampled" and config.scheme == "outcome"
-        front = _Front(
+        visits = _DepthVisits(
             source.start(size, random),
             weight=share,
             player_reach=share if by_reach else None,
@@ -185,24 +185,24 @@ class Trajectories:
             depth=np.zeros(size, np.int64),
             in_tree=np.ones(size, bool) if config.incremental else None,
         )
-        while (front.positions.player >= 0).any():
-            decisions = self._look_up(front)
-            self._take_in(front, decisions)
+        while (visits.positions.player >= 0).any():
+            decisions = self._look_up(visits)
+            self._take_in(visits, decisions)
             followed = self._follow(decisions)
             self._way.append((decisions, followed))
-            front = self._advance(front, decisions, followed)
-        self._ends = front.positions.utility
+            visits = self._advance(visits, decisions, followed)
+        self._ends = visits.positions.utility
 
-    def _look_up(self, front: _Front) -> _Decisions:
+    def _look_up(self, visits: _DepthVisits) -> _Decisions:
         """Find the rows of all decisions, insert missing rows, compute strategies."""
-        table, positions = self._table, front.positions
+        table, positions = self._table, visits.positions
         live = np.flatnonzero(positions.player >= 0)
         is_updating_player = positions.player[live] == self._player
         count = positions.num_actions[live].astype(np.int64)
         decides = np.flatnonzero(count > 1)
         tried = is_updating_player & (count > 1)
-        if front.in_tree is not None:
-            tried &= front.in_tree[live]
+        if visits.in_tree is not None:
+            tried &= visits.in_tree[live]
         row = np.full(len(live), -1)
         row[decides] = table.find(positions.key[live[decides]])
         new = tried & (row < 0)
@@ -210,7 +210,7 @@ class Trajectories:
         if len(adds):
             at = live[adds]
             row[adds] = table.insert(
-                positions.key[at], count[adds], front.sequence[at], front.depth[at]
+                positions.key[at], count[adds], visits.sequence[at], visits.depth[at]
             )
         self._num_decisions += int(np.count_nonzero(tried))
         self._num_hits += int(np.count_nonzero(tried)) - len(adds)
@@ -230,18 +230,18 @@ class Trajectories:
             legal=legal,
             entries=entries,
             sigma=strategy.match(regret, legal, count, self._config.rule.exploration),
-            weight=front.weight[live],
+            weight=visits.weight[live],
             utility=positions.utility,
         )
 
-    def _take_in(self, front: _Front, decisions: _Decisions) -> None:
+    def _take_in(self, visits: _DepthVisits, decisions: _Decisions) -> None:
         """Update the averages of the infosets that are updated."""
         table, updated = self._table, decisions.updated
         rows = decisions.row[updated]
         places = decisions.live[updated]
-        sequence = front.sequence[places]
+        sequence = visits.sequence[places]
         has, sampled = decisions.row >= 0, self._config.averaging == "sampled"
-        recall_checks.check_promises(
+        recall_checks.check_recall(
             self._source,
             same_actions=table.count[decisions.row[has]] == decisions.num_actions[has],
             # Sampled averages do not depend on earlier actions.
@@ -252,8 +252,8 @@ class Trajectories:
         if sampled:
             share = (
                 decisions.weight
-                if front.player_reach is None
-                else front.player_reach[decisions.live]
+                if visits.player_reach is None
+                else visits.player_reach[decisions.live]
             )
             if self._config.scheme == "external":
                 updated = np.flatnonzero(~decisions.is_updating_player & has)
@@ -295,29 +295,29 @@ class Trajectories:
         return fits
 
     def _advance(
-        self, front: _Front, decisions: _Decisions, followed: _Followed
-    ) -> _Front:
+        self, visits: _DepthVisits, decisions: _Decisions, followed: _Followed
+    ) -> _DepthVisits:
         """Play the followed actions and return the visits at the next depth."""
         parent, action, rho = followed
         places = decisions.live[parent]
         is_updating_player = decisions.is_updating_player[parent]
-        player_reach = front.player_reach
+        player_reach = visits.player_reach
         if player_reach is not None:
             reach = np.where(is_updating_player, decisions.sigma[action, parent], 1)
             player_reach = np.minimum(player_reach[places] * reach / rho, _MOST_WEIGHT)
         decided = is_updating_player & (decisions.row >= 0)[parent]
         below = decisions.entries[action, parent]
-        in_tree = front.in_tree
+        in_tree = visits.in_tree
         if in_tree is not None:
             in_tree = in_tree[places] & ~decisions.new[parent]
         # The others sample from sigma, so for their actions sigma / rho is 1.
         weight = decisions.weight[parent] / np.where(is_updating_player, rho, 1)
-        return _Front(
-            self._source.step(front.positions.states[places], action, self._random),
+        return _DepthVisits(
+            self._source.step(visits.positions.states[places], action, self._random),
             weight=np.minimum(weight, _MOST_WEIGHT),
             player_reach=player_reach,
-            sequence=np.where(decided, below, front.sequence[places]),
-            depth=front.depth[places] + decided,
+            sequence=np.where(decided, below, visits.sequence[places]),
+            depth=visits.depth[places] + decided,
             in_tree=in_tree,
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spiel_cr.solvers.mccfr.table.index import Index
-from spiel_cr.solvers.mccfr.table.table import ROOTS, Table
+from spiel_cr.solvers.mccfr.table.table import ROOTS, InfosetTable
 
 # Rows that are processed together.
 _CHUNK = 1 << 16
@@ -93,7 +93,7 @@ class TableStrategy:
         return played
 
 
-def of_table(table: Table, *, exact: bool, exploration: float) -> TableStrategy:
+def of_table(table: InfosetTable, *, exact: bool, exploration: float) -> TableStrategy:
     """Return the average strategies of both players.
 
     Missing parts of the averages (see `sampling.py`) are added to a copy, so the table
@@ -127,7 +127,7 @@ def of_table(table: Table, *, exact: bool, exploration: float) -> TableStrategy:
     )
 
 
-def _add_missing(table: Table, average: np.ndarray, exploration: float) -> None:
+def _add_missing(table: InfosetTable, average: np.ndarray, exploration: float) -> None:
     """Add the missing parts of the averages at all rows, parents before children."""
     deepest = int(table.depth[: table.rows].max(initial=0))
     for depth in range(deepest + 1):
@@ -141,13 +141,13 @@ def _add_missing(table: Table, average: np.ndarray, exploration: float) -> None:
             average[entries[legal]] += (missing * sigma)[legal]
 
 
-def _chunks(table: Table) -> Iterator[np.ndarray]:
+def _chunks(table: InfosetTable) -> Iterator[np.ndarray]:
     for start in range(0, table.rows, _CHUNK):
         yield np.arange(start, min(start + _CHUNK, table.rows))
 
 
 def _entries(
-    table: Table, rows: np.ndarray
+    table: InfosetTable, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return entries, legality and action counts of rows.
 

@@ -55,7 +55,7 @@ def entry_bytes(*, baselines: bool) -> int:
     return sum(dtype.itemsize for dtype in columns.values()) + _FINISHED_ENTRY
 
 
-class Table:
+class InfosetTable:
     """Rows of infosets, found by key.
 
     Attributes:
@@ -249,7 +249,7 @@ class Table:
 
 
 def check_state(state: Mapping[str, np.ndarray], max_actions: int) -> None:
-    """Raise ValueError if a state cannot be a result of `Table.state`.
+    """Raise ValueError if a state cannot be a result of `InfosetTable.state`.
 
     Args:
       state: Arrays with correct types and numbers of dimensions.

@@ -37,18 +37,18 @@ class TablePolicy(StatePolicy):
     """Probabilities by hashed information states, for both players.
 
     OpenSpiel's tools and every function that accepts a policy support it. If the table
-    has no row for a state, the query is counted, and the policy `beyond` (by default
+    has no row for a state, the query is counted, and the policy `fallback` (by default
     the uniform policy) gives the probabilities. States with one legal action are not
     counted.
 
     Attributes:
       strategy: Probabilities at the infosets of the table.
       source: Simulator that computes the keys of states.
-      asked: Number of queries at states with several actions.
-      unmet: Number of queries without a row.
-      beyond: Policy for states without a row; None: uniform.
+      queried: Number of queries at states with several actions.
+      unvisited: Number of queries without a row.
+      fallback: Policy for states without a row. None: the uniform policy.
       keys: Kind of the infosets' keys, see `key_making.KINDS`.
-      from_roots: True if the player has no rows below a decision without a row.
+      from_roots: Whether the player has no rows below a decision without a row.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TablePolicy(StatePolicy):
         game: pyspiel.Game,
         source: Simulator,
         strategy: TableStrategy,
-        beyond: openspiel_policy.Policy | None = None,
+        fallback: openspiel_policy.Policy | None = None,
         *,
         keys: str = "",
         from_roots: bool = False,
@@ -67,7 +67,7 @@ class TablePolicy(StatePolicy):
           game: Sequential game.
           source: Simulator that computes the same keys as those of the strategy.
           strategy: Probabilities of both players.
-          beyond: Policy for states without a row; None: uniform.
+          fallback: Policy for states without a row; None: uniform.
           keys: Kind of the source's keys, see `key_making.KINDS`; empty: batched rules
             if the source has them, otherwise strings.
           from_roots: True if rows were added along trajectories of a game of perfect
@@ -75,9 +75,9 @@ class TablePolicy(StatePolicy):
         """
         super().__init__(game)
         self.from_roots = from_roots
-        self.beyond = beyond
+        self.fallback = fallback
         self.strategy = strategy
-        self.asked = self.unmet = 0
+        self.queried = self.unvisited = 0
         self.source = source
         has_rules = isinstance(source, RulesSource)
         self.keys = keys or (key_making.RULES if has_rules else key_making.STRINGS)
@@ -92,12 +92,12 @@ class TablePolicy(StatePolicy):
         legal = sorted(state.legal_actions())
         if len(legal) == 1:
             return {legal[0]: 1.0}
-        self.asked += 1
+        self.queried += 1
         row = self._row(state, player)
         if row < 0:
-            self.unmet += 1
-            if self.beyond is not None:
-                probabilities: dict[int, float] = self.beyond.action_probabilities(
+            self.unvisited += 1
+            if self.fallback is not None:
+                probabilities: dict[int, float] = self.fallback.action_probabilities(
                     state, player
                 )
                 return probabilities
@@ -179,7 +179,7 @@ def table_queries(policy: openspiel_policy.Policy | None) -> tuple[int, int] | N
     If the policy is not a table, the result is None.
     """
     table = as_table(policy)
-    return None if table is None else (table.asked, table.unmet)
+    return None if table is None else (table.queried, table.unvisited)
 
 
 def arrays_of(strategy: TableStrategy) -> dict[str, np.ndarray]:
@@ -198,19 +198,19 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
       CorruptFileError: If an array is missing or does not fit, or probabilities are
         invalid.
     """
-    damaged = functools.partial(behaviour_files.damaged, path)
+    corrupt = functools.partial(behaviour_files.corrupt, path)
     for name, dtype in _TYPES.items():
         if name not in arrays or arrays[name].dtype != dtype:
-            raise damaged(f"array {name} of type {np.dtype(dtype)} is missing")
+            raise corrupt(f"array {name} of type {np.dtype(dtype)} is missing")
     key, count, played, visits = (arrays[name] for name in _TYPES)
     rows = len(count) if count.ndim == 1 else -1
     if key.shape != (rows, 2) or visits.shape != (rows,) or played.ndim != 1:
-        raise damaged("its arrays have incompatible shapes")
+        raise corrupt("its arrays have incompatible shapes")
     if (count < 1).any() or count.sum(dtype=np.int64) != len(played):
-        raise damaged("its action counts do not match its probabilities")
+        raise corrupt("its action counts do not match its probabilities")
     ordered = key[np.lexsort(key.T)]
     if (ordered[1:] == ordered[:-1]).all(axis=1).any():
-        raise damaged("two of its rows have the same key")
+        raise corrupt("two of its rows have the same key")
     # The comparison is false for NaN.
     good = bool((played >= 0).all())
     if good and rows:
@@ -218,7 +218,7 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
         total = np.add.reduceat(played, begin, dtype=np.float64)
         good = bool((np.abs(total - 1) <= SUM_TOLERANCE).all())
     if not good:
-        raise damaged("its probabilities are not in [0, 1] with sum 1")
+        raise corrupt("its probabilities are not in [0, 1] with sum 1")
     return TableStrategy(key=key, count=count, visits=visits, probability=played)
 
 
@@ -258,7 +258,7 @@ def load_table_policy(
     kind = behaviour_files.text_of(metadata, "keys", path)
     buckets = kind.startswith(f"{key_making.BUCKETS} ")
     if not buckets and kind not in (key_making.RULES, key_making.STRINGS):
-        raise behaviour_files.damaged(path, f"its keys have the unknown kind {kind!r}")
+        raise behaviour_files.corrupt(path, f"its keys have the unknown kind {kind!r}")
     print_of_file = behaviour_files.text_of(metadata, "fingerprint", path)
     loaded = behaviour_files.named_game(named, path) if game is None else game
     opened = Opened(loaded)
@@ -272,7 +272,7 @@ def load_table_policy(
         source = key_making.make_source(opened, kind, arrays=arrays)
     except ValueError as error:
         if game is None:
-            raise behaviour_files.damaged(path, str(error)) from error
+            raise behaviour_files.corrupt(path, str(error)) from error
         raise ValueError(
             f"{path}: policy of {named} used with {loaded}: {error}"
         ) from error

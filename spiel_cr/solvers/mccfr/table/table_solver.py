@@ -82,6 +82,11 @@ def read_config(algorithm: str | MCCFRConfig) -> MCCFRConfig:
                 f"algorithm={config.name!r}: {setting} requires a game tree; use "
                 f"{remedy}, or build the game tree"
             )
+    for setting in config.user_functions:
+        raise ValueError(
+            f"algorithm={config.name!r}: a function as {setting} requires a game tree; "
+            f"leave {setting} out, or build the game tree"
+        )
     if config.gamma > _MOST_GAMMA:
         raise ValueError(
             f"algorithm={config.name!r}: gamma={config.gamma} reduces the average "
@@ -179,7 +184,10 @@ class TableSolver(IterativeSolver):
 
     def nash_conv(self) -> float:
         """Raise ValueError, because NashConv needs the game tree."""
-        raise ValueError(f"{self.source.game}: NashConv requires a game tree")
+        raise ValueError(
+            f"{self.source.game}: NashConv requires a game tree; use spiel_cr.exploit "
+            f"for a bound"
+        )
 
     def identity(self) -> dict[str, Any]:
         """Return the fields that identify a run; see `IterativeSolver.identity`."""
@@ -276,7 +284,9 @@ class SampledTableSolver(TableSolver):
                 f"and the infosets of one trajectory need up to {least}; allow more "
                 f"memory, or choose a smaller batch or fewer workers"
             )
-        self.table = table.Table(int(max_bytes) - batch, actions, baselines=baselines)
+        self.table = table.InfosetTable(
+            int(max_bytes) - batch, actions, baselines=baselines
+        )
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._mass = 0.0
         self._narrowed = False

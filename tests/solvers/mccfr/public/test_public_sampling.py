@@ -9,7 +9,7 @@ import pytest
 
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
 from spiel_cr.solvers.mccfr.public import (
@@ -91,7 +91,7 @@ def exact_tables(given, table, player):
         functools.partial(
             walk.walk,
             player=player,
-            rates=walk.Rates(0.0, 0.0, "all"),
+            rates=walk.SamplingRates(0.0, 0.0, "all"),
             capacity=capacity,
         )
     )(given, table, np.zeros((len(given.kind), table.shape[2])), np.zeros(capacity))
@@ -117,7 +117,9 @@ def test_boards_of_leduc():
     np.testing.assert_allclose(found.mass[0], (1 - np.eye(6)) / 30)
     np.testing.assert_allclose(found.rounds[1].probability, 20 / 120)
     for player in PLAYERS:
-        assert (found.rounds[1].signals[player] >= 0).sum(axis=1).tolist() == [5] * 6
+        assert (found.rounds[1].private_states[player] >= 0).sum(axis=1).tolist() == [
+            5
+        ] * 6
 
 
 def test_boards_that_come_first_or_two_at_once():
@@ -154,7 +156,7 @@ def every_trajectory(given, table, baseline, player, follow, capacity, even=0.5)
         return walk.walk(
             *(given, table, baseline, own),
             player=player,
-            rates=walk.Rates(even, even, follow),
+            rates=walk.SamplingRates(even, even, follow),
             capacity=capacity,
         )
 

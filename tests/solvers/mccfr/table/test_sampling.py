@@ -10,7 +10,7 @@ from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import sampling, strategy
-from spiel_cr.solvers.mccfr.table.table import ROOTS, Table
+from spiel_cr.solvers.mccfr.table.table import ROOTS, InfosetTable
 from spiel_cr.solvers.mccfr.table.table_solver import SampledTableSolver
 from tests.support import games, reference, simulated
 
@@ -49,10 +49,10 @@ def grid_of(game: str, player: int, *, follows_all: bool = False) -> simulated.G
     return simulated.Grid((*chance, *parts))
 
 
-def filled(source: RulesSource, game: str, *, baselines: bool) -> Table:
+def filled(source: RulesSource, game: str, *, baselines: bool) -> InfosetTable:
     """All infosets with more than one action, with regrets as above."""
     config = MCCFRConfig("fill", epsilon=1.0, batch=2000)
-    table = Table(10**6, source.max_actions, baselines=baselines)
+    table = InfosetTable(10**6, source.max_actions, baselines=baselines)
     for player in range(2):
         random = np.random.default_rng(player)
         sampling.Trajectories(
@@ -263,7 +263,7 @@ def test_baselines_lower_the_variance():
     variances = []
     for baseline in ("none", "average"):
         config = MCCFRConfig("test", baseline=baseline, epsilon=1.0, batch=32)
-        table = Table(10**6, source.max_actions, baselines=baseline == "average")
+        table = InfosetTable(10**6, source.max_actions, baselines=baseline == "average")
         random = np.random.default_rng(4)
         gains = []
         for _ in range(60):
@@ -280,7 +280,7 @@ def test_baselines_lower_the_variance():
 def test_a_baseline_moves_by_its_decay():
     """A fresh baseline takes 1 - (1 - decay)^n of the mean of n samples."""
     source = simulated.source_of("python_rock_paper_scissors(num_actions=3)")
-    table = Table(10**6, source.max_actions, baselines=True)
+    table = InfosetTable(10**6, source.max_actions, baselines=True)
     config = MCCFRConfig("test", baseline="average", decay=0.25, epsilon=1.0, batch=50)
     random = np.random.default_rng(1)
     batch = sampling.Trajectories(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr import choice, mccfr

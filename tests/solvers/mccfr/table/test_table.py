@@ -11,7 +11,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.solvers.mccfr.table import index, table
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
-from spiel_cr.solvers.mccfr.table.table import ROOTS, Table
+from spiel_cr.solvers.mccfr.table.table import ROOTS, InfosetTable
 
 MAX_ACTIONS = 5
 
@@ -20,7 +20,7 @@ def count_of(key: tuple[int, int]) -> int:
     return 2 + sum(key) % (MAX_ACTIONS - 1)
 
 
-def inserted(made: Table, keys: list[tuple[int, int]]) -> np.ndarray:
+def inserted(made: InfosetTable, keys: list[tuple[int, int]]) -> np.ndarray:
     """Finds, and inserts what is missing, as trajectories do."""
     array = np.array(keys, np.uint64).reshape(-1, 2)
     row = made.find(array)
@@ -40,7 +40,7 @@ KEYS = st.tuples(st.integers(0, 40) | st.integers(2**63, 2**63 + 3), st.integers
 @settings(max_examples=25, deadline=None)
 def test_rows_are_those_of_a_dictionary(batches):
     """Through any batches, with duplicates in and between them."""
-    made, rows = Table(10**6, MAX_ACTIONS, baselines=True), {}
+    made, rows = InfosetTable(10**6, MAX_ACTIONS, baselines=True), {}
     for keys in batches:
         found = inserted(made, keys)
         for key, row in zip(keys, found.tolist(), strict=True):
@@ -69,7 +69,10 @@ def test_groups_of_equal_keys(keys):
 
 
 def test_many_rows_grow_the_index():
-    made, random = Table(10**8, MAX_ACTIONS, baselines=False), np.random.default_rng(1)
+    made, random = (
+        InfosetTable(10**8, MAX_ACTIONS, baselines=False),
+        np.random.default_rng(1),
+    )
     keys = random.integers(0, 2**64, (30_000, 2), np.uint64)
     count = np.full(len(keys), 3)
     rows = []
@@ -84,7 +87,7 @@ def test_many_rows_grow_the_index():
 
 def test_a_full_table_takes_in_no_more(caplog):
     """It fills its memory, says so once, and keeps what it has."""
-    limit, made = 6000, Table(6000, MAX_ACTIONS, baselines=True)
+    limit, made = 6000, InfosetTable(6000, MAX_ACTIONS, baselines=True)
     keys = [(number << 50, 0) for number in range(300)]
     with caplog.at_level(std_logging.WARNING, "absl"):
         rows = np.concatenate(
@@ -107,7 +110,7 @@ def test_a_full_table_takes_in_no_more(caplog):
 def test_memory_is_what_it_says(width, baselines):
     """Columns, index and finished strategy of a full table stay under the limit."""
     limit, random = 200_000, np.random.default_rng(2)
-    made = Table(limit, MAX_ACTIONS, baselines=baselines)
+    made = InfosetTable(limit, MAX_ACTIONS, baselines=baselines)
     while not made.full:
         keys = random.integers(0, 2**64, (100, 2), np.uint64)
         zero = np.zeros(100, np.int64)
@@ -128,7 +131,7 @@ def test_memory_is_what_it_says(width, baselines):
 
 def test_restoring_takes_columns_out():
     """So that a table and its file are not held at once."""
-    made, other = (Table(10**5, MAX_ACTIONS, baselines=True) for _ in range(2))
+    made, other = (InfosetTable(10**5, MAX_ACTIONS, baselines=True) for _ in range(2))
     inserted(made, [(number << 50, 0) for number in range(200)])
     state = {name: column.copy() for name, column in made.state().items()}
     other.restore(state)
@@ -138,24 +141,24 @@ def test_restoring_takes_columns_out():
 
 def test_no_room_at_all():
     with pytest.raises(GameTooLargeError, match="max_bytes=50: .* allow more"):
-        Table(50, MAX_ACTIONS, baselines=False)
+        InfosetTable(50, MAX_ACTIONS, baselines=False)
 
 
 def test_restore_needs_room_and_the_same_columns():
-    made = Table(10**5, MAX_ACTIONS, baselines=True)
+    made = InfosetTable(10**5, MAX_ACTIONS, baselines=True)
     inserted(made, [(number << 50, 0) for number in range(200)])
     with pytest.raises(ValueError, match="do not fit in .* allow as much memory"):
-        Table(5000, MAX_ACTIONS, baselines=True).restore(made.state())
+        InfosetTable(5000, MAX_ACTIONS, baselines=True).restore(made.state())
     with pytest.raises(ValueError, match="state: baseline is float32"):
-        Table(10**5, MAX_ACTIONS, baselines=False).restore(made.state())
+        InfosetTable(10**5, MAX_ACTIONS, baselines=False).restore(made.state())
 
 
 def test_memory_is_taken_when_rows_are_written():
     """Not when the table is laid out, nor when a state is put back into it."""
     before = memory.held_bytes()
-    made = Table(3 * 10**9, MAX_ACTIONS, baselines=True)
+    made = InfosetTable(3 * 10**9, MAX_ACTIONS, baselines=True)
     inserted(made, [(number << 50, 0) for number in range(200)])
-    small = Table(10**6, MAX_ACTIONS, baselines=True)
+    small = InfosetTable(10**6, MAX_ACTIONS, baselines=True)
     inserted(small, [(5 << 50, 0)])
     state = small.state()
     made.restore(state)

@@ -6,7 +6,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree_builder import build_tree
 from tests.support import games, made_games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 

@@ -19,7 +19,7 @@ import numpy as np
 Gadget = Literal["cfrd", "maxmargin"]
 
 
-class GadgetFront(NamedTuple):
+class GadgetInfosets(NamedTuple):
     """A gadget in front of g augmented infosets, as o's first infosets.
 
     Attributes:
@@ -53,7 +53,7 @@ class GadgetFront(NamedTuple):
         return int(self.num_actions.sum())
 
 
-def make_front(gadget: Gadget, subgames: np.ndarray) -> GadgetFront:
+def make_gadget_infosets(gadget: Gadget, subgames: np.ndarray) -> GadgetInfosets:
     """Make a gadget in front of augmented infosets.
 
     Args:
@@ -64,10 +64,10 @@ def make_front(gadget: Gadget, subgames: np.ndarray) -> GadgetFront:
     each = np.arange(count, dtype=np.int32)
     if gadget == "cfrd" or not count:
         num_actions = np.full(count, 2, np.int32)
-        return GadgetFront(
+        return GadgetInfosets(
             num_actions, subgames, 2 + 2 * each, 1 + 2 * each, 1.0, False
         )
     numbers, widths = np.unique(subgames, return_counts=True)
     choice = np.zeros(count, np.int32)
     choice[np.argsort(subgames, kind="stable")] = 1 + each
-    return GadgetFront(widths.astype(np.int32), numbers, choice, choice, -1.0, True)
+    return GadgetInfosets(widths.astype(np.int32), numbers, choice, choice, -1.0, True)

@@ -10,12 +10,12 @@ from spiel_cr.policies.conversions import Behaviours
 
 
 def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
-    """Return float64 [I], the reach of opponent and chance at a player's infosets.
+    """Return the reach of opponent and chance at a player's infosets, float64 [I].
 
     Args:
       tree: The game tree.
       player: The player of the infosets.
-      other: float64 [S'], the opponent's strategy in sequence form.
+      other: The opponent's strategy in sequence form, float64 [S'].
     """
     histories = tree.histories
     player_rows = np.flatnonzero(histories.player == player)

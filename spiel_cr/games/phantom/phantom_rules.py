@@ -3,7 +3,7 @@
 A phantom game declares itself by one more method of its batched rules (see
 `opening.batched_rules`):
 
-    def attempts(self, states) -> tuple[np.ndarray, np.ndarray] | None: ...
+    def move_outcomes(self, states) -> tuple[np.ndarray, np.ndarray] | None: ...
 
 For n states without any rejected move before, the method returns two arrays: bool
 [n, A], whether each attempt of the acting player would succeed, and integers [n, A],
@@ -40,16 +40,16 @@ _PASSES, _CLEARLY = 300, 2.0
 class PhantomRules(BatchedRules, Protocol):
     """Batched rules of a phantom game; see the module's documentation."""
 
-    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def move_outcomes(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return whether each attempt would succeed, and the answer to it."""
 
 
 def phantom_rules(rules: BatchedRules | None) -> PhantomRules | None:
     """Return the rules if they are those of a phantom game; otherwise None."""
-    attempts = getattr(rules, "attempts", None)
-    if rules is None or not callable(attempts):
+    move_outcomes = getattr(rules, "move_outcomes", None)
+    if rules is None or not callable(move_outcomes):
         return None
-    if attempts(rules.new_initial_states()) is None:
+    if move_outcomes(rules.new_initial_states()) is None:
         return None
     return cast(PhantomRules, rules)
 
@@ -58,13 +58,13 @@ class Worlds(NamedTuple):
     """All sequences of successful moves; each one precedes its continuations.
 
     Attributes:
-      player: int8 [W], the acting player, or TERMINAL.
-      utility: float64 [W], player 0's utility in terminal worlds, otherwise 0.
-      parent: int32 [W], the world before the last success; -1 at the first one.
-      action: int16 [W], the last success; -1 at the first one.
-      child: int32 [A, W], the world after each attempt; -1 if it is rejected, or if the
+      player: The acting player, or TERMINAL, int8 [W].
+      utility: Player 0's utility in terminal worlds, otherwise 0, float64 [W].
+      parent: The world before the last success, int32 [W]; -1 at the first one.
+      action: The last success, int16 [W]; -1 at the first one.
+      child: The world after each attempt, int32 [A, W]; -1 if it is rejected, or if the
         world is terminal.
-      answer: int8 [A, W], answer to the player that makes the attempt.
+      answer: Answer to the player that makes the attempt, int8 [A, W].
     """
 
     player: np.ndarray
@@ -119,13 +119,13 @@ def walk_worlds(
         if not np.isin(player, (0, 1, TERMINAL)).all():
             raise InvalidGameError(
                 f"{game}: a phantom game must not have chance nodes; remove "
-                f"`attempts` from its batched rules"
+                f"`move_outcomes` from its batched rules"
             )
         over = player == TERMINAL
         utility = np.zeros(len(states))
         if over.any():
             utility[over] = rules.returns(states[over])
-        succeeds, learnt = _attempts(game, rules, states[~over])
+        succeeds, learnt = _move_outcomes(game, rules, states[~over])
         shape = succeeds.shape[1], len(states)
         answer, child = np.zeros(shape, np.int8), np.full(shape, -1, np.int32)
         answer[:, ~over] = learnt.T
@@ -151,7 +151,7 @@ def estimate_phantom_worlds(game: pyspiel.Game, rules: PhantomRules) -> float:
     while True:
         goes_on = np.isin(rules.current_player(states), (0, 1))
         states, weight = states[goes_on], weight[goes_on]
-        succeeds, _ = _attempts(game, rules, states)
+        succeeds, _ = _move_outcomes(game, rules, states)
         if not succeeds.any():
             return total
         weight = weight * succeeds.sum(axis=1)
@@ -160,29 +160,32 @@ def estimate_phantom_worlds(game: pyspiel.Game, rules: PhantomRules) -> float:
         states = rules.child(states, drawn.argmax(axis=1))
 
 
-def _attempts(
+def _move_outcomes(
     game: pyspiel.Game, rules: PhantomRules, states: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the checked result of `attempts`."""
+    """Return the checked result of `move_outcomes`."""
     most = min(MOST_ATTEMPTS, game.num_distinct_actions())
     shape = len(states), game.num_distinct_actions()
     if not len(states):
         return np.zeros(shape, bool), np.zeros(shape, np.int8)
-    answer = rules.attempts(states)
+    answer = rules.move_outcomes(states)
     assert answer is not None
     succeeds, learnt = map(np.asarray, answer)
     if succeeds.shape != shape or succeeds.dtype != bool or shape[1] > most:
         raise InvalidGameError(
-            f"{game}: attempts of the batched rules returns {succeeds.dtype} "
+            f"{game}: move_outcomes of the batched rules returns {succeeds.dtype} "
             f"{list(succeeds.shape)}; it must return bool {list(shape)}, with at most "
             f"{MOST_ATTEMPTS} attempts"
         )
     if learnt.shape != shape or learnt.dtype.kind not in "iub" or (learnt < 0).any():
         raise InvalidGameError(
-            f"{game}: attempts of the batched rules returns answers "
+            f"{game}: move_outcomes of the batched rules returns answers "
             f"{learnt.dtype} {list(learnt.shape)}; they must be integers "
             f"{list(shape)}, at least 0"
         )
     if (learnt > np.iinfo(np.int8).max).any():
-        raise InvalidGameError(f"{game}: attempts returns answers above 127")
+        raise InvalidGameError(
+            f"{game}: move_outcomes returns answers above 127; number the answers "
+            f"from 0"
+        )
     return succeeds, learnt

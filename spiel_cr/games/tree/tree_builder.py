@@ -98,7 +98,7 @@ def build_tree(
         if cache is None:
             return compile_now()
         tree = tree_cache.through(game, rules, cache, compile_now, observations)
-        if len(tree.histories) > most:  # of what was read
+        if len(tree.histories) > most:  # The file may hold a larger tree.
             raise too_many_histories(game, most)
         return tree
     except TooManyHistoriesError as error:

@@ -1,0 +1,221 @@
+"""Pure JAX functions on the arrays of a game: payoffs, CFR, values and NashConv.
+
+All functions can be used under `jit`, `vmap` and `grad`. `GameArrays` holds a game; its
+`payoffs` are one vector, which may be mapped over or differentiated. A strategy is a
+pair of arrays by position: the product of the player's own action probabilities up to
+each position, with 1 at the first one (the empty sequence). Arrays have JAX's default
+precision, which is float64 if `jax_enable_x64` is set and float32 otherwise.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.conversions import behaviour_from_reach, tabular_policy
+from spiel_cr.solvers.algorithms import CFR, find
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.representation import FormRequirements, GameOptions, represent
+
+# Reach of each player by position.
+Strategies: TypeAlias = tuple[jax.Array, jax.Array]
+
+
+class GameArrays(NamedTuple):
+    """A game tree as arrays.
+
+    Attributes:
+      payoffs: Player 0's utility at each terminal history, in the order of
+        `tree.histories`, float [Z]. In a matrix game, these are the rows of the matrix
+        one after another.
+      chance: Probability of the chance outcomes that lead to each terminal history,
+        float [Z].
+      pairs: Number of the pair of last sequences of each terminal history, from 1,
+        int32 [Z].
+      templates: Treeplex of each player, whose payoffs are numbers of pairs; 0 at
+        padding.
+    """
+
+    payoffs: jax.Array
+    chance: jax.Array
+    pairs: jax.Array
+    templates: cfr.Trees
+
+    def trees(self) -> cfr.Trees:
+        """Return the players' treeplexes with the payoffs, for `cfr.step`."""
+        totals = jnp.zeros(len(self.payoffs) + 1, self.payoffs.dtype)
+        totals = totals.at[self.pairs].add(self.chance * self.payoffs)
+        return _filled(self.templates[0], totals), _filled(self.templates[1], -totals)
+
+
+def _filled(template: treeplex.Treeplex, totals: jax.Array) -> treeplex.Treeplex:
+    groups: Any = template.coupling
+    coupling = tuple(group._replace(values=totals[group.values]) for group in groups)
+    return template._replace(coupling=coupling)
+
+
+def arrays(game: Any) -> GameArrays:
+    """Represent a game as arrays, on JAX's default device.
+
+    Args:
+      game: OpenSpiel game string, game, or game tree.
+
+    Raises:
+      ValueError: If a player makes more than 32 decisions in a row that form a deep
+        tree, whose levels are not separate arrays.
+
+    Example:
+      >>> import spiel_cr
+      >>> from spiel_cr.solvers import functional
+      >>> game = functional.arrays("kuhn_poker")
+      >>> game.payoffs.shape
+      (30,)
+      >>> state = functional.solve(game, "cfr+", 1000)
+      >>> strategies = functional.average(state)
+      >>> round(float(functional.value(game, strategies)), 3)
+      -0.056
+    """
+    tree: Any = represent(game, GameOptions("tree"), FormRequirements({}))[0]
+    histories = tree.histories
+    over = histories.player == TERMINAL
+    rows, columns = histories.sequence[:, over]
+    width = np.int64(tree.decisions[1].num_sequences)
+    _, pairs = np.unique(rows * width + columns, return_inverse=True)
+    pairs = pairs.reshape(-1) + 1
+    chance, payoffs = histories.chance[over], histories.utility[over]
+    first = np.unique(pairs, return_index=True)[1]
+    coupling = Payoffs(rows[first], columns[first], pairs[first].astype(float))
+    paid = sum_payoffs(rows, columns, chance * payoffs)
+    below = layout.sizes_of(tree.decisions, paid)
+    form = layout.build(tree.decisions, coupling, below=below)
+    if any(template.ancestors for template in form.arrays):
+        raise ValueError(
+            f"game={tree.game}: the tree is too deep for separate arrays of its "
+            f"levels; use spiel_cr.solve"
+        )
+    numbers: Any = pairs.astype(np.int32)
+    templates: Any = tuple(
+        template._replace(coupling=tuple(map(_numbered, template.coupling)))
+        for template in form.arrays
+    )
+    return jax.device_put(GameArrays(payoffs, chance, numbers, templates))
+
+
+def _numbered(group: Any) -> treeplex.RowGroup:
+    """Return a group of the coupling with whole numbers in place of payoffs."""
+    numbers: Any = np.abs(group.values).astype(np.int32)
+    return treeplex.RowGroup(group.columns, numbers)
+
+
+def init(game: GameArrays, algorithm: Any = "cfr+") -> cfr.CFRState:
+    """Return the first state: uniform strategies and zero regrets.
+
+    Args:
+      game: The game.
+      algorithm: Full-width algorithm of `spiel_cr.solve`: a name, settings, or a rule.
+    """
+    config = find(algorithm, families=(CFR,)).config
+    return cfr.init(game.trees(), custom=config.rule.custom)
+
+
+def step(
+    game: GameArrays, state: cfr.CFRState, algorithm: Any = "cfr+"
+) -> cfr.CFRState:
+    """Perform one iteration of CFR, which updates both players.
+
+    Args:
+      game: The game. Its payoffs should be below about 1000 in float32.
+      state: State before the iteration.
+      algorithm: The algorithm, as for `init`; static under `jit`.
+    """
+    config = find(algorithm, families=(CFR,)).config
+    return cfr.step(game.trees(), state, config=config)
+
+
+def solve(game: GameArrays, algorithm: Any, iterations: int) -> cfr.CFRState:
+    """Perform several iterations from the first state.
+
+    Args:
+      game: The game.
+      algorithm: The algorithm, as for `init`; static under `jit`.
+      iterations: Number of iterations; static under `jit`.
+
+    Returns:
+      The last state. Reverse-mode differentiation stores all states in between.
+    """
+    config, trees = find(algorithm, families=(CFR,)).config, game.trees()
+
+    def one(state: cfr.CFRState, _: None) -> tuple[cfr.CFRState, None]:
+        return cfr.step(trees, state, config=config), None
+
+    return jax.lax.scan(one, init(game, algorithm), length=iterations)[0]
+
+
+def average(state: cfr.CFRState) -> Strategies:
+    """Return the average strategies of a state, float [positions] of each player."""
+    return state.players[0].average, state.players[1].average
+
+
+def value(game: GameArrays, strategies: Strategies) -> jax.Array:
+    """Return player 0's expected payoff, a scalar in the units of the payoffs."""
+    tree = game.trees()[0]
+    leaves = treeplex.leaf_values(tree, strategies[1])
+    root = treeplex.root_value(tree, leaves)[None]
+    below = [treeplex.leaves_of(level, leaves) for level in tree.levels]
+    return strategies[0] @ jnp.concatenate([root, *below])
+
+
+def best_response_value(
+    game: GameArrays, strategies: Strategies, player: int
+) -> jax.Array:
+    """Return a player's payoff by a best response to the other one, a scalar.
+
+    Args:
+      game: The game.
+      strategies: Strategies of both players; only the opponent's is used.
+      player: The player that responds, 0 or 1.
+    """
+    tree = game.trees()[player]
+    leaves = treeplex.leaf_values(tree, strategies[1 - player])
+    child, best = None, jnp.zeros(0, leaves.dtype)
+    for level in reversed(tree.levels):
+        actions = treeplex.values_below(level, leaves, child, best)
+        child, best = (
+            level,
+            jnp.concatenate(
+                [
+                    jnp.where(uniform > 0, block, -jnp.inf).max(axis=0)
+                    for block, uniform in zip(actions, level.uniform, strict=True)
+                ]
+            ),
+        )
+    return treeplex.root_value(tree, leaves) + best.sum()
+
+
+def nash_conv(game: GameArrays, strategies: Strategies) -> jax.Array:
+    """Return NashConv: what both players together gain by best responses, a scalar."""
+    first, second = (best_response_value(game, strategies, p) for p in range(2))
+    return first + second
+
+
+def policy(tree: GameTree, strategies: Strategies) -> openspiel_policy.TabularPolicy:
+    """Return strategies as a policy of OpenSpiel.
+
+    Args:
+      tree: The game tree from which the arrays were made.
+      strategies: Strategies of both players.
+    """
+    reach = (
+        np.asarray(strategy, np.float64)[positions.sequences]
+        for strategy, positions in zip(
+            strategies, tree.sequence_form.layouts, strict=True
+        )
+    )
+    first, second = map(behaviour_from_reach, tree.decisions, reach)
+    return tabular_policy(tree, (first, second))
