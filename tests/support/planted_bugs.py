@@ -156,7 +156,7 @@ BUGS = (
     ),
     Bug(
         "spiel_cr/policies/bot_policies.py",
-        "        learner.forget()\n        bot.restart()",
+        "        learner.reset()\n        bot.restart()",
         "        bot.restart()",
         "tests/policies",
         "a bot that learns keeps what it learned from earlier queries",
