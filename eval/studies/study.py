@@ -38,7 +38,7 @@ class Measurement(NamedTuple):
     error: float = 0.0
 
 
-class StudyPoint(NamedTuple):
+class MeanPoint(NamedTuple):
     """The mean of a quantity over seeds, at one budget.
 
     Attributes:
@@ -111,7 +111,7 @@ class Claim:
     text: str = ""
     reason: str = ""
 
-    def findings(self, points: Sequence[StudyPoint], size: float) -> Iterator[Finding]:
+    def findings(self, points: Sequence[MeanPoint], size: float) -> Iterator[Finding]:
         """Yield a finding for each measured quantity that the claim is about.
 
         Args:
@@ -126,7 +126,7 @@ class Claim:
         for name in [self.series] if self.series in names else matching:
             yield self._finding(name, points, size)
 
-    def _finding(self, name: str, points: Sequence[StudyPoint], size: float) -> Finding:
+    def _finding(self, name: str, points: Sequence[MeanPoint], size: float) -> Finding:
         at = "" if self.x is None else f"@{self.x}"
         bounds = {"=": self.equals, "≤": self.at_most, "≥": self.at_least}
         sign, bound = next((s, b) for s, b in bounds.items() if b is not None)
@@ -219,7 +219,7 @@ class Study:
         for (_, seed), lines in zip(tasks, in_order(computed, tasks), strict=True):
             yield from ((seed, line) for line in lines)
 
-    def findings(self, points: Sequence[StudyPoint], size: float) -> list[Finding]:
+    def findings(self, points: Sequence[MeanPoint], size: float) -> list[Finding]:
         """Return the findings of all claims."""
         return [f for claim in self.claims for f in claim.findings(points, size)]
 
@@ -236,13 +236,13 @@ class Study:
         return NOT_COMPARABLE, self.reason or reasons[0]
 
 
-def mean_points(measurements: Iterable[Measurement]) -> list[StudyPoint]:
+def mean_points(measurements: Iterable[Measurement]) -> list[MeanPoint]:
     """Return the means over seeds, in the order in which they were first measured."""
     groups: dict[tuple[str, float], list[Measurement]] = {}
     for line in measurements:
         groups.setdefault((line.series, line.x), []).append(line)
     return [
-        StudyPoint(
+        MeanPoint(
             *key,
             *mean_and_half_width([line.value for line in lines]),
             error=max(line.error for line in lines),
@@ -252,7 +252,7 @@ def mean_points(measurements: Iterable[Measurement]) -> list[StudyPoint]:
     ]
 
 
-def find_point(name: str, points: Iterable[StudyPoint]) -> StudyPoint:
+def find_point(name: str, points: Iterable[MeanPoint]) -> MeanPoint:
     """Return the point with a name.
 
     Args:
