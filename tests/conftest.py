@@ -76,6 +76,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if hasattr(config, "workerinput") and config.option.markexpr == "not slow":
         compilation_cache.use_compilation_cache(_PROGRAMS)
+        # Smaller functions, most of them single operations, cost more to write and to
+        # read than to compile.
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.03)
     # XLA ends a process whose flags it does not know, so one of them is tried first.
     if quick and jax_utils.quick_options() is not None:
         flags_given = os.environ.get("XLA_FLAGS", "")

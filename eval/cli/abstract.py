@@ -1,9 +1,14 @@
 """The command `abstract`: put private states of a game into buckets.
 
-With --budget, they are clustered; with --thresholds, similar ones are merged by the
-approximate version of GameShrink, which cannot aim at a number of buckets. With
---iterations, the game of buckets is solved, and its strategy is evaluated in the
-full game, where a best response sees its cards.
+--budget clusters private states into a number of buckets. --thresholds merges similar
+ones by the approximate version of GameShrink, in which the number of buckets cannot be
+chosen. With --iterations, the game of buckets is solved, and its strategy is evaluated
+in the full game, where a best response sees its cards.
+
+With --early-rounds, only the first rounds are abstracted and solved, and play in later
+rounds is fixed by --later, as in the first poker programs (GS1: check-down; GS2: a
+policy). This usually loses much more than buckets in all rounds. --endgames solves the
+last round again.
 
 methods: {methods}
 
@@ -13,12 +18,14 @@ examples:
       --method win-probability --iterations 500
   spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' \\
       --thresholds 0-0.3 --iterations 500
+  spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' --budget 5 \\
+      --early-rounds 1 --later check-down --endgames unsafe --iterations 500
 """
 
 import dataclasses
 import re
 import time
-from typing import Any
+from typing import Any, Literal
 
 import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
@@ -31,6 +38,8 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.resolving import first_phase
+from spiel_cr.resolving.public_endgames import solve_endgames
 from spiel_cr.solvers.algorithms import CFR, find
 
 from .command import Arguments
@@ -50,6 +59,11 @@ class AbstractOptions:
       method: Features by which to cluster, with settings; see below.
       iterations: Solve the game of buckets with so many iterations.
       algorithm: Full-width algorithm for this.
+      early_rounds: Abstract and solve only so many rounds; later play is fixed.
+      later (check-down|uniform|FILE): Play in the later rounds; FILE is a policy of
+        --save with --form public-tree.
+      endgames: Solve the last round again: cfrd is safe, unsafe assumes that the
+        opponent played the first rounds as the strategy does.
     """
 
     game: str
@@ -60,28 +74,36 @@ class AbstractOptions:
     method: str = "potential-aware"
     iterations: int | None = None
     algorithm: str = "dcfr"
+    early_rounds: int | None = None
+    later: str = first_phase.CHECK_DOWN
+    endgames: Literal["cfrd", "unsafe"] | None = None
 
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Abstract a game."""
-    if (arguments.budget is None) == (arguments.thresholds is None):
+    budget: tuple[int, ...] = ()
+    thresholds: tuple[float, ...] = ()
+    if arguments.budget is not None:
+        budget = read_budget(arguments.budget)
+    if arguments.thresholds is not None:
+        thresholds = _read_thresholds(arguments.thresholds)
+    if bool(budget) == bool(thresholds):
         raise ValueError(
             "--budget, --thresholds: give exactly one of them, such as --budget 5-20"
         )
-    budget: tuple[int, ...] = ()
-    thresholds: tuple[float, ...] = ()
-    if arguments.thresholds is None:
-        budget = read_budget(arguments.budget)
-    else:
-        thresholds = _read_thresholds(arguments.thresholds)
     method = read_settings(arguments.method, METHODS, "method")
     find(arguments.algorithm, families=(CFR,))
     if arguments.iterations is not None:
         check_iterations(arguments.iterations, name="--iterations")
+    _check_phases(arguments)
     opened = open_game(arguments.game)
     limits = arguments.options("memory_limit")
-    game = public_tree_game(opened, progress=True, **limits)
+    full_game = game = public_tree_game(opened, progress=True, **limits)
+    if arguments.early_rounds is not None:
+        phase = arguments.early_rounds, arguments.later
+        game = first_phase.early_rounds(full_game, *phase)
     report: dict[str, Any] = {"game": str(opened.game)}
+    report |= arguments.options("early_rounds", "later", "endgames")
     start = time.perf_counter()
     if thresholds:
         announce("merging private states")
@@ -105,7 +127,7 @@ def run(arguments: Arguments) -> dict[str, object]:
         states = " / ".join(f"{count:,}" for count in counts)
         print(f"  round {r}    {kept} buckets of {states} private states")
     if arguments.iterations is not None:
-        report |= _solve_buckets(game, partition, arguments)
+        report |= _solve_buckets(full_game, game, partition, arguments)
         print(
             f"  NashConv   {report['nash_conv_of_buckets']:.6g} among buckets, "
             f"{report['nash_conv']:.6g} in the full game"
@@ -124,10 +146,34 @@ def _read_thresholds(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in parts)
 
 
+def _check_phases(arguments: Arguments) -> None:
+    """Raise ValueError if an option of a phase needs another option."""
+    if arguments.early_rounds is None and arguments.later != first_phase.CHECK_DOWN:
+        raise ValueError(
+            f"--later={arguments.later!r} needs --early-rounds; give both, or leave "
+            f"--later out"
+        )
+    if arguments.iterations is None and arguments.endgames:
+        raise ValueError(
+            f"--endgames={arguments.endgames} needs --iterations; give both, or leave "
+            f"--endgames out"
+        )
+
+
 def _solve_buckets(
-    game: PublicTreeGame, partition: gameshrink.Partition, arguments: Arguments
+    full_game: PublicTreeGame,
+    game: PublicTreeGame,
+    partition: gameshrink.Partition,
+    arguments: Arguments,
 ) -> dict[str, float]:
-    """Solve the game of buckets, and compute NashConv there and in the full game."""
+    """Solve the game of buckets, and compute NashConv there and in the full game.
+
+    Args:
+      full_game: The full game.
+      game: The full game, or its early rounds.
+      partition: Buckets of the private states of `game`.
+      arguments: The options.
+    """
     announce("solving the game of buckets")
     result = spiel_cr.solve(
         gameshrink.coarsen(game, partition),
@@ -136,10 +182,21 @@ def _solve_buckets(
         options=arguments.settings(spiel_cr.GameOptions),
         progress=True,
     )
-    announce("evaluating in the full game")
     low, high = result.value_bounds()
     behaviour = gameshrink.lift(game, partition, result.sequence_form_and_average()[1])
-    form = game.sequence_form
+    if game is not full_game:
+        behaviour = first_phase.with_later_rounds(full_game, behaviour, arguments.later)
+    if arguments.endgames:
+        announce("solving the endgames")
+        behaviour = solve_endgames(
+            full_game,
+            behaviour,
+            gadget=arguments.endgames,
+            iterations=arguments.iterations,
+            progress=True,
+        )
+    announce("evaluating in the full game")
+    form = full_game.sequence_form
     return {
         "iterations": result.iterations,
         "nash_conv_of_buckets": high - low,

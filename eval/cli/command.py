@@ -269,7 +269,8 @@ _GROUPS = {
     "--policy --player --bot --bots --actions --board --pot --stack --ranges --bets "
     "--first --stacks --prizes --blinds",
     "algorithm": "--algorithm --algorithms --dtype --lock --lock-player --method "
-    "--thresholds --depth --depth-unit --leaf --gadget --values --noise --seed",
+    "--thresholds --early-rounds --later --endgames --depth --depth-unit --leaf "
+    "--gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
     "--until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",

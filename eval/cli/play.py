@@ -32,7 +32,6 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
-from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.players.player_strings import describe_players
@@ -201,10 +200,8 @@ def _move_printer(seats: tuple[str, str], out: TextIO) -> Observer:
 
 def _print_result(series: MatchSeries, played: FinishedMatch, out: TextIO) -> None:
     """Print the returns, and for a person also the hidden information."""
-    offset = payoff_offset(series.game)
     for seat, bot in enumerate(played.bots):
-        returned = played.match.returns[seat] + offset
-        print(f"player {seat}, {one_line(bot)}: {returned:+g}", file=out)
+        print(f"player {seat}, {one_line(bot)}: {played.returns[seat]:+g}", file=out)
     if HUMAN not in played.bots:
         return
     state = state_after(series.game, played.match.actions)

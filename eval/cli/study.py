@@ -26,7 +26,7 @@ from spiel_cr.common.messages import announce
 from ..common import conditions
 from ..common.files import csv_text, write_all
 from ..studies import page
-from ..studies.study import STUDIES, Finding, Measurement, Point, mean_points
+from ..studies.study import STUDIES, Finding, MeanPoint, Measurement, mean_points
 from .command import Arguments, Parser, WorkerOptions
 
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.title}" for s in STUDIES.values())}
@@ -112,9 +112,9 @@ def _run_study(arguments: Arguments, folder: pathlib.Path | None) -> dict[str, o
     return report
 
 
-def _print_points(points: Sequence[Point], x_label: str) -> None:
+def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
     """Print means of all quantities, of long curves the last points."""
-    by_series: dict[str, list[Point]] = {}
+    by_series: dict[str, list[MeanPoint]] = {}
     for point in points:
         by_series.setdefault(point.series, []).append(point)
     for series, curve in by_series.items():
@@ -154,6 +154,6 @@ def _write(
     if not figures.available():
         print("no plot: matplotlib is missing; pip install 'spiel_cr[plots]'")
         return
-    points = [Point(**point) for point in report["points"]]
+    points = [MeanPoint(**point) for point in report["points"]]
     with arguments.writing("plot", folder / f"{name}.png"):
         page.plot(STUDIES[name], points, folder / f"{name}.png")

@@ -104,7 +104,8 @@ def gradients(
     form = spiel_cr.build_tree(game).sequence_form
     solver = make_solver(form, config=find(algorithm).config)
     for count in counts:
-        while int(solver.state.products) < 2 * size * count:
+        count = scaled(size, count)
+        while int(solver.state.products) < 2 * count:
             solver.run(10)
         yield Measurement(f"{algorithm}, {game}", solver.nash_conv(), count)
 
@@ -138,13 +139,7 @@ def linear_rate(
 
 
 def bots(
-    size: float,
-    seed: int,
-    *,
-    game: str,
-    bot: str,
-    settings: Sequence[float] = (0,),
-    scales: bool = True,
+    size: float, seed: int, *, game: str, bot: str, budgets: Sequence[int]
 ) -> Iterator[Measurement]:
     """Measure NashConv of players, which are queried at every infoset.
 
@@ -152,13 +147,12 @@ def bots(
       size: Share of the full size.
       seed: Seed of the player.
       game: Game string.
-      bot: Player string, with "{x}" in place of a setting.
-      settings: Values of the setting.
-      scales: Whether the setting is a budget, which the size scales.
+      bot: Player string, with "{x}" in place of a budget.
+      budgets: Budgets, such as iterations per move.
     """
-    for x in settings:
-        text = bot.format(x=scaled(size, int(x), 2) if scales else x)
-        evaluation = spiel_cr.evaluate(game, text, seed=seed)
+    for budget in budgets:
+        x = scaled(size, budget, 2)
+        evaluation = spiel_cr.evaluate(game, bot.format(x=x), seed=seed)
         yield Measurement(f"{bot.format(x='N')}, {game}", evaluation.nash_conv, x)
 
 
@@ -241,12 +235,15 @@ def checkpoints(
       seed: Seed of training and matches.
       game: Game string of poker.
       algorithm: Algorithm that trains networks.
-      iterations: Numbers of iterations of the checkpoints.
+      iterations: Numbers of iterations of the checkpoints; below a tenth of the full
+        size, only the first and the last one are measured.
       stack: Chips of each player at the start of a session.
       rounds: Largest numbers of hands of a session, between checkpoints and against the
         honest player, by "models" and "honest".
       count: Number of sessions of each pair.
     """
+    if size < 0.1:
+        iterations = [iterations[0], iterations[-1]]
     with tempfile.TemporaryDirectory() as folder:
         models = []
         for number in iterations:
@@ -276,7 +273,7 @@ def checkpoints(
         table = shares("models", models)
         for i, j in itertools.combinations(range(len(names)), 2):
             yield Measurement(f"{names[j]} wins against {names[i]}", table[j][i] or 0)
-        for name, model in zip(names[::2], models[::2], strict=True):
+        for name, model in zip(names[::-2], models[::-2], strict=True):
             share = shares("honest", [model, "honest(rollouts=20)"])[0][1]
             yield Measurement(f"{name} wins against the honest player", share or 0)
 
@@ -314,12 +311,12 @@ def responses(
     config = spiel_cr.ResponseConfig(
         method, search, rounds=scaled(size, rounds), seed=seed
     )
-    policy_object = spiel_cr.nash_conv(game, policy)
-    found = sum(
+    best = spiel_cr.nash_conv(game, policy)
+    value = sum(
         spiel_cr.best_response(game, policy, player, config).value
         for player in range(2)
     )
-    yield Measurement(f"{method} against {policy}, {game}", found / policy_object)
+    yield Measurement(f"{method} against {policy}, {game}", value / best)
 
 
 def exploitability(
@@ -344,11 +341,11 @@ def winnings(
       unit: Unit of the winnings, such as the big blind.
     """
     config = spiel_cr.ResponseConfig("lbr", matches=scaled(size, count, 4), seed=seed)
-    found = [
+    evaluations = [
         spiel_cr.best_response(game, policy, player, config) for player in range(2)
     ]
     mean, half_width = (
-        sum(getattr(each, name) for each in found) / (2 * unit)
+        sum(getattr(each, name) for each in evaluations) / (2 * unit)
         for name in ("value", "half_width")
     )
     yield Measurement(f"lbr against {policy}", mean, error=half_width)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.abstraction import gameshrink
@@ -55,13 +55,31 @@ def loss(
 ) -> Iterator[Measurement]:
     """Measure NashConv among the classes, and when lifted to the full game."""
     represented = public_tree_game(game)
-    inside, lifted = _solved(
-        represented,
-        _PARTITIONS[partition](represented),
-        max(10, int(size * iterations)),
-    )
+    classes = _PARTITIONS[partition](represented)
+    iterations = max(10, int(size * iterations))
+    inside, lifted = _solved(represented, classes, iterations)
     yield Measurement(f"{partition}: NashConv among classes", inside)
     yield Measurement(f"{partition}: NashConv when lifted", lifted)
+
+
+def approximate(
+    size: float,
+    seed: int,
+    *,
+    game: str,
+    thresholds: Sequence[Sequence[float]],
+    iterations: int,
+) -> Iterator[Measurement]:
+    """Measure the loss of the approximate version, by thresholds of each round."""
+    represented = public_tree_game(game)
+    for limits in thresholds:
+        classes = gameshrink.histogram_partition(represented, limits)
+        count = max(10, int(size * iterations))
+        _, lifted = _solved(represented, classes, count)
+        yield Measurement("NashConv when lifted", lifted, limits[-1])
+        yield Measurement(
+            "classes of the last round", classes.num_classes(0)[-1], limits[-1]
+        )
 
 
 def _full_rows(game: PublicTreeGame) -> int:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from spiel_cr.common import atomic, figures
 
-from .study import STUDIES, Point, Study, find_point
+from .study import STUDIES, MeanPoint, Study, find_point
 
 _BEGIN, _END = "<!-- studies: begin -->", "<!-- studies: end -->"
 _HEAD = "| source | published | spiel_cr | size, seeds | verdict | command |\n"
 
 
-def plot(study: Study, points: Sequence[Point], path: pathlib.Path) -> None:
+def plot(study: Study, points: Sequence[MeanPoint], path: pathlib.Path) -> None:
     """Draw curves of all quantities, or their means if they have no budgets.
 
     Quantities with a single point are left out if others have curves.
@@ -90,19 +90,19 @@ def _line(study: Study, folder: pathlib.Path) -> str:
     cells = "not run", "–", "–"
     if file.exists():
         report = json.loads(file.read_text("utf-8"))
-        points = [Point(**point) for point in report["points"]]
+        points = [MeanPoint(**point) for point in report["points"]]
         seeds = max(point.seeds for point in points)
-        reason = f". {report['reason']}" if report["reason"] else ""
+        verdict, reason = study.verdict(study.findings(points, report["size"]))
         cells = (
             filled(study.finding, points),
             f"{report['size']:g}, {seeds}",
-            f"*{report['verdict']}*{reason}",
+            f"*{verdict}*" + (f". {reason}" if reason else ""),
         )
     command = f"`spiel-cr study {study.name}`"
     return f"| {' | '.join((sources, study.published, *cells, command))} |\n"
 
 
-def filled(template: str, points: Sequence[Point]) -> str:
+def filled(template: str, points: Sequence[MeanPoint]) -> str:
     """Replace "{name}", "{name@x}" and "{name@mean}" by means with four digits.
 
     Args:

@@ -38,7 +38,7 @@ class Measurement(NamedTuple):
     error: float = 0.0
 
 
-class Point(NamedTuple):
+class MeanPoint(NamedTuple):
     """The mean of a quantity over seeds, at one budget.
 
     Attributes:
@@ -111,7 +111,7 @@ class Claim:
     text: str = ""
     reason: str = ""
 
-    def findings(self, points: Sequence[Point], size: float) -> Iterator[Finding]:
+    def findings(self, points: Sequence[MeanPoint], size: float) -> Iterator[Finding]:
         """Yield a finding for each measured quantity that the claim is about.
 
         Args:
@@ -126,18 +126,23 @@ class Claim:
         for name in [self.series] if self.series in names else matching:
             yield self._finding(name, points, size)
 
-    def _finding(self, name: str, points: Sequence[Point], size: float) -> Finding:
+    def _finding(self, name: str, points: Sequence[MeanPoint], size: float) -> Finding:
         at = "" if self.x is None else f"@{self.x}"
-        measured = find_point(f"{name}{at}", points)
         bounds = {"=": self.equals, "≤": self.at_most, "≥": self.at_least}
         sign, bound = next((s, b) for s, b in bounds.items() if b is not None)
-        text, published = f"{measured.mean:.7g}", f"{sign} {bound}"
+        published = self.text or f"{sign} {bound}"
+        if self.full_size and size < 1:
+            reason = "This is a claim about full size."
+            return Finding(f"{name}{at}", published, "–", NOT_COMPARABLE, reason)
+        measured = find_point(f"{name}{at}", points)
+        text = f"{measured.mean:.7g}"
         if isinstance(bound, str):
             bound = bound.replace("{*}", name[self.series.find("*") :])
             factor = "" if self.factor == 1 else f"{self.factor:g} × "
-            published = f"{sign} {factor}{bound}"
-            bound = self.factor * find_point(bound, points).mean
-            text = f"{measured.mean:.4g}, compared with {bound:.4g}"
+            published = self.text or f"{sign} {factor}{bound}"
+            other = find_point(bound, points).mean
+            bound = self.factor * other
+            text = f"{measured.mean:.4g}, compared with {factor}{other:.4g}"
         assert bound is not None
         difference = measured.mean - bound
         excess = {"=": abs(difference), "≤": difference, "≥": -difference}[sign]
@@ -145,9 +150,7 @@ class Claim:
         verdict, reason = REPRODUCED, ""
         if excess > self.tolerance + slack + measured.error:
             verdict, reason = DIFFERS, self.reason
-        if self.full_size and size < 1:
-            verdict, reason = NOT_COMPARABLE, "the claim is about full size"
-        return Finding(f"{name}{at}", self.text or published, text, verdict, reason)
+        return Finding(f"{name}{at}", published, text, verdict, reason)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -216,7 +219,7 @@ class Study:
         for (_, seed), lines in zip(tasks, in_order(computed, tasks), strict=True):
             yield from ((seed, line) for line in lines)
 
-    def findings(self, points: Sequence[Point], size: float) -> list[Finding]:
+    def findings(self, points: Sequence[MeanPoint], size: float) -> list[Finding]:
         """Return the findings of all claims."""
         return [f for claim in self.claims for f in claim.findings(points, size)]
 
@@ -226,20 +229,20 @@ class Study:
         for finding in findings:
             by_verdict.setdefault(finding.verdict, []).append(finding.reason)
         if DIFFERS in by_verdict:
-            return DIFFERS, " ".join(filter(None, by_verdict[DIFFERS]))
+            return DIFFERS, " ".join(dict.fromkeys(filter(None, by_verdict[DIFFERS])))
         if REPRODUCED in by_verdict:
             return REPRODUCED, ""
         reasons = by_verdict.get(NOT_COMPARABLE, [""])
         return NOT_COMPARABLE, self.reason or reasons[0]
 
 
-def mean_points(measurements: Iterable[Measurement]) -> list[Point]:
+def mean_points(measurements: Iterable[Measurement]) -> list[MeanPoint]:
     """Return the means over seeds, in the order in which they were first measured."""
     groups: dict[tuple[str, float], list[Measurement]] = {}
     for line in measurements:
         groups.setdefault((line.series, line.x), []).append(line)
     return [
-        Point(
+        MeanPoint(
             *key,
             *mean_and_half_width([line.value for line in lines]),
             error=max(line.error for line in lines),
@@ -249,12 +252,12 @@ def mean_points(measurements: Iterable[Measurement]) -> list[Point]:
     ]
 
 
-def find_point(name: str, points: Iterable[Point]) -> Point:
+def find_point(name: str, points: Iterable[MeanPoint]) -> MeanPoint:
     """Return the point with a name.
 
     Args:
-      name: "name@x", a quantity at a budget; "name@mean", its mean over all budgets; or
-        "name" for the largest budget.
+      name: "name@x", a quantity at a budget; "name@first", at the smallest budget;
+        "name@mean", its mean over all budgets; or "name" for the largest budget.
       points: Means of all quantities.
 
     Raises:
@@ -262,10 +265,12 @@ def find_point(name: str, points: Iterable[Point]) -> Point:
     """
     series, _, x = name.partition("@")
     curve = sorted((p for p in points if p.series == series), key=lambda p: p.x)
-    if x not in ("", "mean"):
+    if x not in ("", "first", "mean"):
         curve = [point for point in curve if point.x == float(x)]
     if not curve:
         raise ValueError(f"studies: there is no measurement of {name!r}")
+    if x == "first":
+        return curve[0]
     if x == "mean":
         mean = sum(point.mean for point in curve) / len(curve)
         return curve[-1]._replace(mean=mean, half_width=None)

@@ -20,6 +20,7 @@ from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.evaluation.traversal import Interview
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import build_tree
@@ -119,17 +120,19 @@ class Reviewer:
                 if strategy.values is not None:
                     for place, move in enumerate(decision["moves"], start):
                         value = float(strategy.values[place])
+                        value += payoff_offset(game)
                         move[name] = None if np.isnan(value) else round(value, 6)
             decision["range"] = _range(
                 tree, state, histories, 1 - person, for_range.behaviour
             )
         assert self._luck is not None  # the game has been solved
-        aivat = self._luck.estimate(match) * (-1 if person else 1)
+        offset = payoff_offset(game)
+        aivat = self._luck.estimate(match) * (-1 if person else 1) + offset
         notes = self._notes(of_bot, bot)
         notes.append(
-            f"Your result: {match.returns[person]:+g}: {aivat:+.3f} after removing the "
-            f"luck of chance, and of a bot with known probabilities (AIVAT, with "
-            f"values of the solution)."
+            f"Your result: {match.returns[person] + offset:+g}: {aivat:+.3f} after "
+            f"removing the luck of chance, and of a bot with known probabilities "
+            f"(AIVAT, with values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 

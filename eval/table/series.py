@@ -10,6 +10,7 @@ import pyspiel
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.referee import Match, Observer, play_match
+from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.tree_builder import Game
 from spiel_cr.players.player_specs import load_bot, prepare
@@ -25,12 +26,14 @@ class FinishedMatch:
     Attributes:
       number: Number of the match, from 0.
       bots: Bot strings of seats 0 and 1.
-      match: Actions and returns of the match.
+      match: Actions of the match, and its returns as a zero-sum game.
+      returns: Payoffs of both players, in the game's own units.
     """
 
     number: int
     bots: tuple[str, str]
     match: Match
+    returns: tuple[float, float]
 
 
 class MatchSeries:
@@ -118,7 +121,9 @@ class MatchSeries:
         match = play_match(
             self.instance, players, np.random.default_rng(entropy), observers=observers
         )
-        self.played.append(FinishedMatch(number, self.seats(number), match))
+        offset = payoff_offset(self.game)
+        returns = match.returns[0] + offset, match.returns[1] + offset
+        self.played.append(FinishedMatch(number, self.seats(number), match, returns))
         return self.played[-1]
 
     def totals(self) -> tuple[float, float]:
@@ -126,7 +131,7 @@ class MatchSeries:
         totals = [0.0, 0.0]
         for played in self.played:
             for seat, index in enumerate(self.order(played.number)):
-                totals[index] += played.match.returns[seat]
+                totals[index] += played.returns[seat]
         return totals[0], totals[1]
 
     def report(self) -> dict[str, Any]:
@@ -137,7 +142,7 @@ class MatchSeries:
                 {
                     "bots": list(played.bots),
                     "actions": list(played.match.actions),
-                    "returns": list(played.match.returns),
+                    "returns": list(played.returns),
                 }
                 for played in self.played
             ],

@@ -266,7 +266,7 @@ class MatchTable:
             parts=families.draw(state, seat, reveal=True).parts,
             actions=[],
             seen=families.opponents_moves(state, seat),
-            result=played.match.returns[seat],
+            result=played.returns[seat],
             score=self._score(),
             story=review.story(state, names),
             more=not self._is_last(),

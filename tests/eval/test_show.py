@@ -10,6 +10,7 @@ from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
+from spiel_cr.eval.cli import show
 from spiel_cr.eval.inspection import infoset_view, tree_page
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import browser, games
@@ -116,6 +117,18 @@ def test_filters(saved, capsys):
     found, out, _ = told(capsys, *game, "--limit", 2)
     assert "4 more; raise --limit" in out
     assert len(found["infosets"]) == 4 and found["left_off"] == 8
+
+
+def test_the_order_of_gains_is_by_what_they_are_worth_in_a_match():
+    """A gain at an infoset that the player avoids by itself comes late."""
+    tree = games.compiled("kuhn")
+    strategy = random_behaviours(tree, 1)
+    views = infoset_view.view_infosets(tree, strategy)[0]
+    order = show._choose(views, None, "gain")
+    worth = [view.player_reach * view.gain for view in order]
+    assert worth == sorted(worth, reverse=True)
+    gains = [view.gain for view in order]
+    assert gains != sorted(gains, reverse=True)
 
 
 def data_of(page):

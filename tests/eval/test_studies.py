@@ -116,7 +116,7 @@ def test_the_page_has_all_studies():
 
 
 def test_numbers_of_the_page():
-    text = "{a, kuhn} {a, kuhn@10}, {a, kuhn@mean}; {c, kuhn} and {a, kuhn@11}"
+    text = "{a, kuhn} {a, kuhn@first}, {a, kuhn@mean}; {c, kuhn} and {a, kuhn@11}"
     assert page.filled(text, POINTS) == "0.5 2, 1.25; – and –"
 
 

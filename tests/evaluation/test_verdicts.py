@@ -11,8 +11,9 @@ from open_spiel.python.policy import UniformRandomPolicy
 import game_defs  # noqa: F401  registers games
 import spiel_cr
 from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.result import ResponseValue, from_independent
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
-from spiel_cr.players.bots import uniform_bot
+from spiel_cr.players.bots import PolicyBot, uniform_bot
 from tests.support import games
 from tests.support.solving import solve_with
 
@@ -144,6 +145,41 @@ def test_matches_swap_seats_and_repeat(solved):
     bots = [solved, lambda player, seed: uniform_bot("kuhn_poker", 0)]
     with pytest.raises(ValueError, match=r"players\[1\]: a PolicyBot for seat 0 was"):
         spiel_cr.play_matches("kuhn_poker", bots, 2)
+
+
+def test_both_matches_of_a_deal_have_the_same_cards():
+    class Recorder(UniformRandomPolicy):
+        """Records the cards whenever player 0 makes the first move."""
+
+        def action_probabilities(self, state, player_id=None):
+            if len(state.history()) == 2:
+                deals.append(tuple(state.history()))
+            return super().action_probabilities(state, player_id)
+
+    deals = []
+    players = [Recorder(pyspiel.load_game("kuhn_poker")) for _ in range(2)]
+    bots = [lambda player, seed, p=p: PolicyBot(player, p, seed=seed) for p in players]
+    spiel_cr.play_matches("kuhn_poker", bots, 80)
+    # All six deals occur in 40 draws, but for a chance of 0.4%; the seed decides.
+    assert deals[-80::2] == deals[-79::2] and len(set(deals[-80:])) == 6
+
+
+def test_a_truth_value_is_not_a_player():
+    for player in (True, False, 2, -1):
+        with pytest.raises(ValueError, match=f"player={player}: not a player"):
+            spiel_cr.best_response("kuhn_poker", "uniform", player)
+
+
+def test_the_share_of_the_gain_does_not_depend_on_the_constant_sum():
+    value = ResponseValue(
+        *(0, "search", 2.0), half_width=0.25, matches=9, exact_value=3.0, on_policy=1.0
+    )
+    one, other = value, value._replace(player=1)
+    for players in ((one,), (one, other)):
+        shifted = [each.with_offset(0.5) for each in players]
+        share = from_independent(players).share()
+        assert share is not None and share[0] == pytest.approx(0.5)
+        assert from_independent(shifted).share() == pytest.approx(share)
 
 
 # A line of a terminal or three.

@@ -113,7 +113,11 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     },
     ("compare", "--seconds"): {"--iterations": None},
     ("compare", "--iterations"): {"--seconds": None},
-    ("abstract", "--thresholds"): {"--budget": None},
+    ("abstract", "--thresholds"): {"--budget": None, "--early-rounds": None},
+    ("abstract", "--early-rounds"): {"--budget": "3", "--thresholds": None},
+    ("abstract", "--later"): {
+        **{"--early-rounds": "1", "--budget": "3", "--thresholds": None}
+    },
     ("compare", "--patience"): {"--workers": "1"},
     # Options that need a game that is not simulated.
     **{

@@ -426,6 +426,10 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--budget"): _words(
         "2-4", "2  2-4-8  0-4  4-2  -2-4  2-  2-4x  2,4  1.5-4", "\uff12-4"
     ),
+    ("abstract", "--early-rounds"): _whole("1", "0 2 -1"),
+    ("abstract", "--later"): _words(
+        "check-down  uniform", "nothing.npz", Bad("kuhn.npz", ("policy",))
+    ),
     (_ANY, "--thresholds"): _words("0-0.3  0-0", "0  0-0-0  -1-0  0-1e-3  0,1  0-"),
     (_ANY, "--size"): _number("0.001", "0 1001"),
     ("solve", "--algorithm"): Values(

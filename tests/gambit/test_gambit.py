@@ -319,3 +319,20 @@ def test_without_pygambit(monkeypatch, tmp_path):
     assert solved(CONSTANT, tmp_path).nash_conv() < 1e-9
     with pytest.raises(ImportError, match="pip install 'spiel_cr.gambit.'"):
         gambit.to_gambit("kuhn_poker", "uniform")
+
+
+def test_matches_of_constant_sum_games_report_the_games_payoffs(tmp_path, capsys):
+    path = tmp_path / "game.efg"
+    path.write_text(CONSTANT, "utf-8")
+    words = ("--game", path, "--bots", "uniform;uniform", "--matches", 6, "--seed", 1)
+    report, text, _ = commands.told(capsys, "play", *words)
+    game, totals = spiel_cr.load_game(path), np.zeros(2)
+    for number, match in enumerate(report["matches"]):
+        state = game.new_initial_state()
+        for action in match["actions"]:
+            state.apply_action(action)
+        assert match["returns"] == pytest.approx(state.returns())
+        assert sum(match["returns"]) == pytest.approx(1)
+        totals += state.returns()[:: -1 if number % 2 else 1]
+    assert report["totals"] == pytest.approx(list(totals))
+    assert f"score after 6: uniform {totals[0]:+g}, uniform {totals[1]:+g}" in text

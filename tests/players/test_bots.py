@@ -362,6 +362,21 @@ def test_before_the_first_match_it_solves_for_as_long_as_a_move():
     assert bot.statistics.moves == bot.statistics.solves == 0
 
 
+@pytest.mark.parametrize(("init_ms", "seconds"), [(None, 0.1), (5000.0, 5.0)])
+def test_before_the_first_match_it_has_its_own_time(init_ms, seconds, monkeypatch):
+    begun, deadlines, solve = time.perf_counter(), [], clock.Clock.solve
+
+    def record(self, solver, deadline, most=None):
+        deadlines.append(deadline)
+        return solve(self, solver, deadline, most)
+
+    monkeypatch.setattr(clock.Clock, "solve", record)
+    config = bots.OOSConfig(SMALL_BATCH, 1, 100.0, init_ms)
+    bots.OOSBot(games.compiled("kuhn"), 0, config)
+    (first, second), ended = deadlines, time.perf_counter()
+    assert first is None and begun < second - seconds < ended
+
+
 def test_a_restart_keeps_the_tables():
     bot = make("oos", "kuhn", 0)
     tree = games.compiled("kuhn")

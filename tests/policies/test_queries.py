@@ -11,7 +11,9 @@ import spiel_cr
 from spiel_cr.common.errors import InvalidPolicyError
 from spiel_cr.games.phantom import phantom_game
 from spiel_cr.games.public_tree import public_tree_game
+from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.queries import query
+from tests.support.learner import Learner
 
 # Each die of the opponent gives another history of an infoset: three in all.
 GAME = "liars_dice(numdice=1,dice_sides=3)"
@@ -106,3 +108,25 @@ def test_forms_that_list_no_histories_reject_a_full_check(form):
 def test_unknown_checks_are_rejected(tree):
     with pytest.raises(ValueError, match="check='all' must be one of sample, full"):
         query(tree, Recorder(tree.game), check="all")
+
+
+def test_a_bot_that_learns_is_reset_before_each_query():
+    """It has met its decisions on the way, and nothing of earlier queries."""
+    bots = []
+
+    def make(player, seed):
+        bots.append(Learner(player))
+        return bots[-1]
+
+    policy = BotPolicy(spiel_cr.load_game("kuhn_poker"), make)
+    for deal in ((0, 1), (1, 2), (2, 0)):
+        state = policy.game.new_initial_state()
+        for action in (*deal, 0, 1):
+            state.apply_action(action)
+        # Player 0 has passed, and player 1 has bet: its second decision.
+        assert policy.action_probabilities(state)[0] == pytest.approx(1 / 3)
+    (bot,) = bots
+    assert bot.met == {"0": (), "0pb": ("0",), "1": (), "1pb": ("1",)} | {
+        "2": (),
+        "2pb": ("2",),
+    }

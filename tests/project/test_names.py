@@ -17,6 +17,7 @@ ALLOWED = (
     ("hidden", "spiel_cr/evaluation/responses/*", "hidden layers of networks"),
     ("target", "spiel_cr/solvers/mccfr/*", "targeted sampling (Lisý et al. 2015)"),
     ("target", "spiel_cr/players/bots.py", "targeted sampling (Lisý et al. 2015)"),
+    ("target", "spiel_cr/resolving/*", "targeted sampling (Lisý et al. 2015)"),
     ("gain gains", "spiel_cr/evaluation/differences.py", "gain of a second policy"),
     ("gain gains", "benchmarks/baseline.py", "gain of a second policy"),
     ("gain", "eval/inspection/*", "gain of a best response from an infoset on"),

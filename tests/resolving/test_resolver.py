@@ -16,7 +16,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition
 from spiel_cr.resolving.layer_subgames import Layer
-from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.resolver import MatchMemory, Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.roles import Role
 from spiel_cr.solvers.algorithms import find
@@ -118,6 +118,17 @@ def test_the_order_of_questions_does_not_matter(name, player):
     assert layers > 1
     assert resolver.statistics.solves - before == layers - 1
     assert {number for number, *_ in match.solved} == set(range(1, layers + 1))
+
+
+def test_solves_of_a_move_share_the_time_that_is_left(monkeypatch):
+    """The deadline of each solve is asked for with the number of those to come."""
+    resolver, shares = resolver_of("leduc7", 1), []
+    monkeypatch.setattr(resolver._clock, "deadline", shares.append)
+    last = len(resolver.decomposition.tree.infosets[1]) - 1
+    needed = int(resolver.decomposition.player_layer[last])
+    # Nothing is solved yet, not even the start.
+    resolver.strategy(MatchMemory(resolver.subgames.blank()), last)
+    assert shares == list(range(needed, 0, -1)) and needed > 1
 
 
 def test_one_solve_for_several_turns_of_one_subgame():
