@@ -210,21 +210,6 @@ class Finder:
         )
 
 
-def infoset_starts(decisions: PublicDecisions, part: slice) -> np.ndarray:
-    """Return the first sequence of each infoset of some public decisions, int64 [I'].
-
-    Args:
-      decisions: One player's public decisions.
-      part: Range of decisions, without gaps.
-
-    Returns:
-      First sequences, counted from the first one of the part.
-    """
-    counts = np.repeat(decisions.num_actions[part], decisions.num_private_states[part])
-    ends = np.cumsum(counts, dtype=np.int64)
-    return ends - counts
-
-
 def parts(decisions: PublicDecisions, most: int) -> Sequence[slice]:
     """Divide the public decisions into parts of about `most` sequences each."""
     slices, begin = [], 0
