@@ -5,6 +5,7 @@ named object determines their types. A value may itself be such a string.
 """
 
 import dataclasses
+import difflib
 import re
 import types
 import typing
@@ -50,9 +51,11 @@ class Parameters(NamedTuple):
           ValueError: If no preset has this name.
         """
         if self.name not in presets:
+            close = difflib.get_close_matches(self.name.lower(), presets, n=1)
+            guess = f" (did you mean {close[0]!r}?)" if close else ""
             raise ValueError(
                 f"{self.kind}={self.text!r}: there is no {kind} {self.name!r}; choose "
-                f"one of {', '.join(presets)}"
+                f"one of {', '.join(presets)}{guess}"
             )
         return presets[self.name]
 
