@@ -127,9 +127,9 @@ class Reviewer:
         aivat = self._luck.estimate(match) * (-1 if person else 1)
         notes = self._notes(of_bot, bot)
         notes.append(
-            f"Your result: {match.returns[person]:+g}. Without the luck of the deal, and "
-            f"of the bot's moves if its probabilities are known: {aivat:+.3f} (AIVAT, "
-            f"with the values of the solution)."
+            f"Your result: {match.returns[person]:+g}. Without the luck of the deal, "
+            f"and of the bot's moves if its probabilities are known: {aivat:+.3f} "
+            f"(AIVAT, with the values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 
