@@ -130,9 +130,9 @@ class Reviewer:
         aivat = self._luck.estimate(match) * (-1 if person else 1) + offset
         notes = self._notes(of_bot, bot)
         notes.append(
-            f"Your result: {match.returns[person] + offset:+g}. Without the luck of the deal, "
-            f"and of the bot's moves if its probabilities are known: {aivat:+.3f} "
-            f"(AIVAT, with the values of the solution)."
+            f"Your result: {match.returns[person] + offset:+g}. Without the luck of "
+            f"the deal, and of the bot's moves if its probabilities are known: "
+            f"{aivat:+.3f} (AIVAT, with the values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 
