@@ -7,8 +7,8 @@ is subtracted and the mean value of all possible moves is added. This correction
 mean zero for any values. The better the values are, the smaller is the variance.
 
 Deviation: the paper also averages over the hands that a known player might hold
-(imaginary observations). This is left out, because bots are queried in their match
-only.
+(imaginary observations). This is omitted, because a bot's policy is queried only at the
+decisions that it faces in its match, not for hands that it might have held.
 """
 
 import abc

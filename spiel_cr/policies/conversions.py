@@ -284,8 +284,8 @@ def _invalid_infoset(
     """Return the first infoset without valid probabilities; None if all are valid.
 
     Args:
-      played: Probabilities [n], those of an infoset next to each other.
-      starts: Integers [I], the places where infosets begin.
+      played: Probabilities [n], with those of each infoset contiguous.
+      starts: Index of the first probability of each infoset, int [I].
       tolerance: Largest deviation of a sum from 1.
       least: Smallest value of a probability.
     """

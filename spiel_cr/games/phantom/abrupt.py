@@ -351,7 +351,7 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
       limit: Memory limit of the process.
 
     Raises:
-      GameTooLargeError: If the evaluation of a policy needs more memory.
+      GameTooLargeError: If evaluating a policy needs more memory than the limit.
     """
     rules = opened.rules
     declared = getattr(rules, "abrupt_board", lambda: None)()

@@ -70,12 +70,14 @@ class PositionMap:
         """Position of each logical infoset in vectors over infosets, int32 [I].
 
         Raises:
-          ValueError: If forced moves were left out, because their infosets have no
-            position.
+          ValueError: If infosets with a single action (forced moves) are omitted from
+            this layout, because they have no position.
         """
         if self.forced is not None:
             raise ValueError(
-                "infosets of forced moves have no position; use the complete game"
+                "infosets with a single action (forced moves) are omitted from this "
+                "layout, so they have no position; use the layout of the complete "
+                "game, which includes them"
             )
         return self.arrays()[1]
 
