@@ -193,7 +193,7 @@ def infoset_buckets(
       partition: Partition of its private states.
 
     Returns:
-      For each player int64 [I], by logical infoset.
+      For each player int64 [I].
 
     Raises:
       ValueError: If the partition does not match the private states of the game.

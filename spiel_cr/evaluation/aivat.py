@@ -237,7 +237,7 @@ def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> B
 def _policy(
     game: pyspiel.Game, policy: PolicyLike, error: ValueError
 ) -> openspiel_policy.Policy:
-    """Return a policy of a game whose tree was not built because of an error."""
+    """Return a policy of a game whose tree could not be built because of `error`."""
     spec = read_player(policy, game, name="aivat")
     if not isinstance(policy, str) and spec.make_policy(game, 0) is None:
         raise ValueError("not a policy; give a policy, a result or a string")

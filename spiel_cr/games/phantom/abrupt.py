@@ -320,7 +320,7 @@ class Leaves:
         return float(sum(values[key] @ reach[key] for key in values))
 
     def best_value(self, player: int) -> float:
-        """Return the value of a best response as one player."""
+        """Return the best-response value of one player."""
         below: dict[str, np.ndarray] = {}
         for outcomes in sorted(self.values[player], key=len, reverse=True):
             total = self.values[player][outcomes].copy()

@@ -560,7 +560,7 @@ def _card_places(
 
 
 def _in_order(board: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return each hand's number on its board, and the room that a board needs."""
+    """Return each hand's index on its board, and the number of slots per board."""
     slot = number_within(board)
     width = 1 + int(slot.max())
     return slot, width if board.max() == 0 else _round_up(width)

@@ -224,7 +224,8 @@ def build(
 
     Args:
       decisions: Each player's decision points, in any order.
-      payoffs: Pairs of logical sequences with player 0's utility times chance.
+      payoffs: Pairs of sequences, with player 0's utility times the probability of the
+        chance outcomes.
       capacity: Shapes to pad to, so that games with the same capacity have arrays of
         equal shapes and share a compiled function. If None, the arrays are as small as
         possible.

@@ -80,7 +80,7 @@ class Slices:
 
 
 def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
-    """Return vector[places]; indices must not be negative, which shortens tracing."""
+    """Return vector[places]; JAX traces this faster because no index is negative."""
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     return lax.gather(
         *(vector, places[..., None], numbers, (1,)),
@@ -469,8 +469,8 @@ def values_below(
     Args:
       level: The level.
       leaves: Leaf values from `leaf_values`.
-      child: The level below; None at the last one.
-      child_values: Values of its infosets, float [n of child].
+      child: The level below, or None for the deepest level.
+      child_values: Values of the infosets of `child`, float [n of child].
 
     Returns:
       One float [A, n] for each block of the level; 0 at padding.
@@ -485,8 +485,8 @@ def with_children(
 
     Args:
       values: Values of a level's sequences, float [m].
-      child: The level below; None at the last one.
-      child_values: Values of its infosets, float [n of child].
+      child: The level below, or None for the deepest level.
+      child_values: Values of the infosets of `child`, float [n of child].
     """
     if child is not None and child_values is not None:
         begin = 0

@@ -76,7 +76,7 @@ def grow(
 
 
 def has_passed(deadline: float | None) -> bool:
-    """Return whether a deadline by `time.perf_counter` has passed; None: never."""
+    """Return whether a `time.perf_counter` deadline has passed; None never does."""
     return deadline is not None and time.perf_counter() > deadline
 
 

@@ -263,7 +263,7 @@ class LookaheadResolver:
         Args:
           key: The player's information-state string there.
           look: Whether to search for a public state that is not known yet.
-          deadline: Deadline by `time.perf_counter`. None: none.
+          deadline: Deadline on the clock `time.perf_counter`, or None for no deadline.
         """
         state = self._state
         if key in state.after or not look:
