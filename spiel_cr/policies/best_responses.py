@@ -1,7 +1,8 @@
 """Exact values and best responses on a game in sequence form.
 
 All functions keep node locks: a locked infoset plays its locked strategy (see
-`games.sequence_form.locking`).
+`games.sequence_form.locking`). Private functions use vectors by *position*, the
+solver's order of a player's sequences and infosets (see `layout`).
 
 The functions are fast enough for loops (convergence curves, stopping criteria, values
 at subgame roots). Reported results of small games come from OpenSpiel's exact tools.

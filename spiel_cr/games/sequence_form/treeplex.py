@@ -1,10 +1,11 @@
 """JAX functions on one player's decision tree: reach from strategies, and values.
 
 These are plain functions of arrays; callers jit them. The reach of a player is a vector
-over its positions (see `layout`), the product of the player's action probabilities.
-Values are counterfactual: weighted by the reach of opponent and chance, from the
-perspective of the tree's player, in the units of the tree's payoffs (solvers divide
-them by a power of two, see `exponent_of`).
+over *positions*, the solver's order of the player's sequences (see `layout`). An entry
+is the product of the player's action probabilities up to the position. Values are
+counterfactual: weighted by the reach of opponent and chance, from the perspective of
+the tree's player, in the units of the tree's payoffs (solvers divide them by a power of
+two, see `exponent_of`).
 """
 
 import dataclasses
