@@ -44,7 +44,7 @@ class LookaheadTree:
       table: The histories.
       player: The re-solving player; the opponent chooses a continuation strategy at the
         frontier.
-      blueprint: Strategy of both players, which guides growth. None: uniform.
+      blueprint: Strategy of both players, which guides growth; uniform if None.
       dropped: Labels of the opponent's infosets from which `focus` dropped histories,
         int32 [n], ascending.
     """
