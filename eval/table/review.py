@@ -48,7 +48,7 @@ class _Strategy:
     """A strategy of the bot's seat.
 
     Attributes:
-      behaviour: Action probabilities by logical sequence, float64 [S].
+      behaviour: Probability of each sequence's last action, float64 [S].
       queried: Infosets at which the strategy is the bot's, bool [I].
       values: Values of the person's sequences, conditional on their infosets, in the
         person's utility, float64 [S']; NaN where the strategy never leads; None: not
