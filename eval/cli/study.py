@@ -21,6 +21,7 @@ from typing import Any
 
 from spiel_cr.common import atomic, figures
 from spiel_cr.common.checks import check_iterations, check_number
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.messages import announce
 
 from ..common import conditions
@@ -70,9 +71,10 @@ def run(arguments: Arguments) -> dict[str, object]:
         if not arguments.out:
             raise ValueError("--table: a table needs a folder of results; add --out")
     folder = pathlib.Path(arguments.out) if arguments.out else None
+    executor = arguments.executor()
     report: dict[str, object] = {"studies": list(STUDIES)}
     if arguments.name:
-        report = _run_study(arguments, folder)
+        report = _run_study(arguments, executor, folder)
     elif not arguments.table:
         for study in STUDIES.values():
             print(f"{study.name:<20} {study.title} ({', '.join(study.sources)})")
@@ -82,9 +84,11 @@ def run(arguments: Arguments) -> dict[str, object]:
     return report
 
 
-def _run_study(arguments: Arguments, folder: pathlib.Path | None) -> dict[str, object]:
+def _run_study(
+    arguments: Arguments, executor: Executor, folder: pathlib.Path | None
+) -> dict[str, object]:
     """Measure, print and write a study."""
-    study, executor = STUDIES[arguments.name], arguments.executor()
+    study = STUDIES[arguments.name]
     start = time.perf_counter()
     print(f"{study.title}\n  sources: {', '.join(study.sources)}\n  {study.protocol}\n")
     announce(f"computing the figures of {study.name}")

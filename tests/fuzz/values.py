@@ -448,6 +448,9 @@ _VALUES: dict[tuple[str, str], Values] = {
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
+    # Some studies take minutes at any size.
+    ("study", "name"): _words("kuhn  leduc  kuhn-cfr", "nonsense  kuhns"),
+    ("study", "--table"): Values(("table.md", "new/table.md"), _NOT_FILE),
     (_ANY, "--csv"): Values(("hands.csv", "new/hands.csv"), _NOT_FILE),
     ("spot", "--board"): _words(
         "5c9dJs2h3c  5c9dJs2h", "5c9d  5c9dJs2h5c  5c9dJs2x  5c9dJs2  AhKhQhJhTh9h"

@@ -253,7 +253,7 @@ def reaches(compiled, target):
 def regrets(bot, player):
     """float32 [S], the player's regrets by logical sequence."""
     reader = bot._solver._reader
-    own = slice(reader.roots[player], reader.ends[player])
+    own = slice(reader.roots[player], reader.stops[player])
     return np.array(bot._solver.state.regrets)[own]
 
 
