@@ -171,6 +171,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def absl_log(caplog, monkeypatch):
     """Warnings of absl, whatever a command that ran before made of its logger."""
     monkeypatch.setattr(logging.get_absl_logger(), "propagate", True)
+    # What is logged once a process has not been logged.
+    monkeypatch.setattr(logging, "_log_counter_per_token", {})
     with caplog.at_level("WARNING", logger="absl"):
         yield caplog
 

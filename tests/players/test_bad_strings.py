@@ -99,6 +99,7 @@ ROWS = {
         ("os-mccfr(scheme=external)", "unknown parameter 'scheme'"),
         ("cfr+(batch=2)", "unknown parameter 'batch'"),
         ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
+        ("CFR++", r"no algorithm 'CFR\+\+'; .*\(did you mean 'cfr\+'\?\)$"),
     ],
     "leaf": [
         ("best", r"leaf='best': not a leaf value; use continuations.*uniform"),

@@ -67,8 +67,8 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
     """Load a two-player zero-sum game as a sequential OpenSpiel game.
 
     A simultaneous-move game is converted with OpenSpiel's `convert_to_turn_based`, and
-    a notice is logged. The second mover does not see the first one's move, so values
-    and equilibria stay the same.
+    a notice is logged once per process. The second mover does not see the first one's
+    move, so values and equilibria stay the same.
 
     Args:
       game: OpenSpiel game string, such as "leduc_poker" or
@@ -124,9 +124,11 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"probabilities are unknown; choose one with explicit chance outcomes"
         )
     if game_type.dynamics == _GameType.Dynamics.SIMULTANEOUS:
-        logging.warning(
+        logging.log_first_n(
+            logging.WARNING,
             "%s has simultaneous moves; it is converted to turns in which the second "
             "mover does not see the first move (values and equilibria are the same)",
+            1,
             name,
         )
         game = pyspiel.convert_to_turn_based(game)

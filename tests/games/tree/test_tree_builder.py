@@ -293,6 +293,8 @@ def test_a_limit_that_is_just_enough():
 def test_simultaneous_moves_are_converted_with_a_notice(case, absl_log):
     compiled = build_tree(case.string)
     assert "simultaneous" in absl_log.text and "turns" in absl_log.text
+    build_tree(case.string)
+    assert absl_log.text.count("simultaneous") == 1  # once in a process
     dynamics = compiled.game.get_type().dynamics
     assert dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
 
