@@ -46,16 +46,18 @@ def attempts(*actions):
 first = attempts()
 likely = int(first.argmax())
 boards = {
-    "the first attempt of player 0": first,
-    "of player 1": attempts(likely),
-    f"of player 1, when cell {likely} was taken": attempts(likely, likely),
+    "player 0, first attempt": first,
+    "player 1, first attempt": attempts(likely),
+    f"player 1, if cell {likely} is taken": attempts(likely, likely),
 }
 figure, axes = pyplot.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
 for axis, (title, board) in zip(axes, boards.items(), strict=True):
     axis.pcolormesh(board, cmap="Blues", vmin=0, vmax=0.35, edgecolors="black")
     for (row, column), probability in np.ndenumerate(board):
         text = "taken" if np.isnan(probability) else f"{probability:.0%}"
-        axis.text(column + 0.5, row + 0.5, text, ha="center", va="center")
+        color = "white" if probability > 0.2 else "black"
+        place = {"ha": "center", "va": "center", "color": color}
+        axis.text(column + 0.5, row + 0.5, text, **place)
     axis.set(title=title, xticks=[], yticks=[], aspect="equal")
     axis.invert_yaxis()
 figure.suptitle(f"{name}, NashConv {result.nash_conv():.1e}", fontsize=11)

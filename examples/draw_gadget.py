@@ -70,7 +70,7 @@ for g, value in enumerate(values):
     for k, r in enumerate(r for r in range(len(player_cards)) if r != missing[g]):
         root = (x - 0.25 + 1.2 * k, 0.7)
         line(follow, root, f"{reach[r] * mass[r, g]:.3f}")
-        node(*root, f"i holds {player_cards[r]}\nfold / call", "tab:blue")
+        node(*root, f"player 0: {player_cards[r]}\nfold / call", "tab:blue")
 axes.text(
     3.2,
     -0.15,

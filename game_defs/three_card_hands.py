@@ -51,7 +51,7 @@ def categories(
       num_ranks: Number of ranks in the deck.
 
     Returns:
-      int [n], indices into `CATEGORIES`, and int [3, n], ranks to compare in turn.
+      Indices into `CATEGORIES`, int [n], and ranks to compare in turn, int [3, n].
     """
     low, middle, high = np.sort(ranks, axis=0)
     flush = (suits[0] == suits[1]) & (suits[1] == suits[2])

@@ -125,7 +125,7 @@ def _linear_program(instance: GameInstance, seed: int) -> ComputingAdapter:
     rows, columns = (i.decisions.num_sequences for i in instance.tree.infosets)
     if rows * columns > _MOST_ENTRIES:
         raise MissingError(
-            f"its matrices are dense, {rows:,} x {columns:,} entries here"
+            f"its matrices are dense, and would have {rows:,} x {columns:,} entries"
         )
 
     def compute(iterations: int) -> Computed:

@@ -89,7 +89,7 @@ class Entry(NamedTuple):
       modules: Modules that must be installed.
       extra: Extra of the project that installs them; may be empty.
       least: Least number of iterations.
-      meaningful: Number of iterations below which results mean nothing.
+      meaningful: Number of iterations below which results are not meaningful.
       meaningful_by: Reason for that number, for the note of a row.
       files: Files that must exist.
     """

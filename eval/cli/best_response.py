@@ -193,14 +193,14 @@ def _print(report: dict[str, Any], values: list[ResponseValue]) -> None:
 
 def line_of(seat: ResponseValue) -> str:
     """Return the value of a player's response as a line of text."""
-    responder = "a best opponent" if seat.method == "exact" else "the response"
+    responder = "a best response" if seat.method == "exact" else "the response"
     source, best = "exact", ""
     if not seat.is_exact:
         number = counted(seat.matches, "match", "matches")
         source = f"mean of {number} ± {seat.half_width:.4f}"
     if seat.exact_value is not None and seat.method != "exact":
-        best = f"; a best one {seat.exact_value:+.6f}"
-    text = f"in seat {seat.player} {responder} wins {seat.value:+.6f} a match"
+        best = f"; a best response wins {seat.exact_value:+.6f}"
+    text = f"player {seat.player}: {responder} wins {seat.value:+.6f} per match"
     return f"{text} ({source}){best}"
 
 

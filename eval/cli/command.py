@@ -111,7 +111,7 @@ class Parser(argparse.ArgumentParser):
         ]
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and message, and end the process with exit code 2."""
+        """Print the usage and a message, and end the process with exit code 2."""
         super().error(f"{one_line(message)}; see {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

@@ -184,7 +184,7 @@ def _print(report: dict[str, Any]) -> None:
     ):
         print(f"  {name:<11}{stack:9d}{model:13.4f}{value:10.4f}{gain:10.4f}")
     worst = max(report["worst_regrets_percent"])
-    print(f"  largest gain at any stacks: {worst:.4f} %")
+    print(f"  largest gain at any stacks: {worst:.4f}%")
     if "unrestricted_opponent" in report:
         _print_unrestricted(report["unrestricted_opponent"], report["stacks"])
     for name, jams in report["jams"].items():

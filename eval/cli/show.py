@@ -301,7 +301,7 @@ def _show_grid(arguments: Arguments) -> dict[str, object]:
                 grid.actions,
                 arguments.plot,
                 title=f"{title_of(policy.game)}\n{_named(arguments.board or '')} "
-                f"player {grid.player} acts after {after}, in per cent",
+                f"player {grid.player} acts after {after}, probabilities in percent",
             )
             report["plot"] = arguments.plot
     return report

@@ -253,7 +253,10 @@ def _print_table(result: tournament.Tournament) -> None:
     numbers = _print_numbers(result.bots, result.mean, result.half_width)
     means = [np.mean([m for m in row if m is not None]) for row in result.mean]
     order = sorted(zip(numbers, means, strict=True), key=lambda one: -one[1])
-    print("in all: " + ", ".join(f"{number} {mean:+.4f}" for number, mean in order))
+    print(
+        "mean against all others: "
+        + ", ".join(f"{number} {mean:+.4f}" for number, mean in order)
+    )
     _print_doubts(numbers, result)
     print(
         f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"

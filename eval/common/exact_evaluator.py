@@ -36,7 +36,7 @@ _SUM_TOLERANCE = 1e-3
 _AGREEMENT = 1e-6
 
 
-# Action probabilities of each player by logical sequence, float64 [S].
+# Action probabilities of each player by sequence, float64 [S].
 Strategy = tuple[np.ndarray, np.ndarray]
 
 

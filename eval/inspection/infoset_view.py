@@ -9,7 +9,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions, infoset_reach
 from spiel_cr.policies.best_responses import reach_of
 
-# For each player float64 [S], action probabilities by logical sequence.
+# For each player float64 [S], action probabilities by sequence.
 Strategy = tuple[np.ndarray, np.ndarray]
 
 

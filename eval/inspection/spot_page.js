@@ -1,7 +1,7 @@
 const {board, hands, nodes} = data;
 const RANKS = "AKQJT98765432";
 const WEIGHT = 0, SHARE = 1, EQUITY = 2, EV = 3, FIRST = 4;
-const percent = x => x === null ? "–" : (100 * x).toFixed(1) + "\u00a0%";
+const percent = x => x === null ? "–" : (100 * x).toFixed(1) + "%";
 const chips = x => x === null ? "–"
   : (x < 0 ? "−" : "+") + Math.abs(x).toFixed(Math.abs(x) < 100 ? 2 : 1);
 // Means over hands by their share of the range; null if the node is never reached.

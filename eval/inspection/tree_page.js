@@ -8,8 +8,8 @@ nodes.forEach((n, i) => {
 });
 const short = x => x === null ? "–" : Math.abs(x) < 1e-9 ? "0"
   : (Math.abs(x) < 1e-3 ? x.toExponential(2) : String(+x.toFixed(4))).replace("-", "−");
-const percent = x => x > 0 && x < 5e-5 ? "under 0.01\u00a0%"
-  : +(100 * x).toFixed(2) + "\u00a0%";
+const percent = x => x > 0 && x < 5e-5 ? "<0.01%"
+  : +(100 * x).toFixed(2) + "%";
 const places = new Map();
 const who = n => n[3] >= 0 ? "player " + n[3] : n[3] === -1 ? "chance" : "end";
 // Moves of both players that lead to each node, by their names.
@@ -30,7 +30,7 @@ function build(i) {
     row.append(make("span", "soft", percent(n[2])));
   }
   row.append(make("span", n[3] >= 0 ? "p" + n[3] : "soft", who(n)));
-  if (n[6] !== null) row.append(make("span", "soft", (leaf ? "pays " : "value ") + short(n[6])));
+  if (n[6] !== null) row.append(make("span", "soft", (leaf ? "payoff " : "value ") + short(n[6])));
   else if (leaf) row.append(make("span", "soft", "not on this page"));
   if (n[5] < 1e-6) row.classList.add("never");
   row.tabIndex = 0;
@@ -101,7 +101,7 @@ function select(i) {
   crumbs(i);
   if (!(n[4] >= 0)) {
     $("told").append(who(n) + ", reached with probability " + short(n[5])
-      + (n[6] === null ? "" : ", value " + short(n[6]) + " for player 0"));
+      + (n[6] === null ? "" : ", value of this history for player 0: " + short(n[6])));
     return;
   }
   told(n);
@@ -111,7 +111,7 @@ function select(i) {
   const given = x => view[OTHERS] > 0 ? short(x / view[OTHERS]) : "–";
   $("worth").append("Reach of the player's own actions: " + percent(view[OWN]));
   if (view[VALUE] !== null) $("worth").append(", of the opponent and chance: " + percent(view[OTHERS])
-    + ". Value for player " + n[3] + ": " + given(view[VALUE])
+    + ". Value of the information state for player " + n[3] + ": " + given(view[VALUE])
     + "; gain of a best response from here on: " + given(Math.max(view[GAIN], 0))
     + " (expected utility, given that the opponent and chance lead here).");
   else $("worth").append(".");
@@ -264,7 +264,7 @@ function link(p, number) {
   const item = make("li"), button = make("button", "", titled(p, number));
   button.append(make("span", "soft", "\nplayer " + p
     + (view[GAIN] === null ? ", " : " could gain " + short(Math.max(loss(view), 0))
-    + " per match from here on; ") + "own reach " + percent(view[OWN])));
+    + " per match by a best response from here on; ") + "reach of its own actions " + percent(view[OWN])));
   button.type = "button";
   button.addEventListener("click", () => { reveal(firsts[p][number]); scrollTo(0, 0); });
   item.append(button);

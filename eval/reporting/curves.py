@@ -18,8 +18,8 @@ from .summary import CurveBand, GameSummary, Row
 Against = Literal["seconds", "wall", "iterations"]
 # Labels of the horizontal axes.
 AGAINST: dict[Against, str] = {
-    "seconds": "seconds of work",
-    "wall": "seconds with set-up and compilation",
+    "seconds": "solving time (s)",
+    "wall": "time with set-up and compilation (s)",
     "iterations": "iterations",
 }
 

@@ -127,7 +127,7 @@ def _table(table: DocumentTable) -> str:
         rows.append(f'<tr{style}><th scope="row">{breakable(name)}</th>{entries}</tr>')
     legend = " Shaded: this project's." if any(table.is_spiel_cr) else ""
     if table.times:
-        legend += " Bars: seconds of work and (striped) of compilation."
+        legend += " Bars: solving time and (striped) compilation time, in seconds."
     return (
         '<div class="scroll cards" tabindex="0" role="region" aria-label="Table">'
         "<table>"

@@ -85,7 +85,7 @@ def _of_game(summary: GameSummary) -> document.Section:
 def _picture(summary: GameSummary) -> document.Block:
     if not available():
         return document.Paragraph("Figures need the extra `plots` (matplotlib).")
-    words = "NashConv against seconds of work, all seconds and iterations"
+    words = "NashConv against solving time, total time and iterations"
     return document.DocumentFigure(words, curves.chart(summary))
 
 

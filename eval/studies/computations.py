@@ -50,7 +50,7 @@ def solve(
     form: str = "auto",
     series: str = "",
 ) -> Iterator[Measurement]:
-    """Measure NashConv by iterations or by seconds.
+    """Measure NashConv as a function of iterations or of seconds.
 
     Args:
       size: Share of the full size.

@@ -53,7 +53,7 @@ def partitions(size: float, seed: int, *, game: str) -> Iterator[Measurement]:
 def loss(
     size: float, seed: int, *, game: str, partition: str, iterations: int
 ) -> Iterator[Measurement]:
-    """Measure NashConv among the classes, and when lifted to the full game."""
+    """Measure NashConv of a solution in the abstraction, and in the full game."""
     represented = public_tree_game(game)
     classes = _PARTITIONS[partition](represented)
     iterations = max(10, int(size * iterations))

@@ -1,1 +1,1 @@
-"""Browser table: series of matches against a bot, on a page of this machine."""
+"""Browser table: series of matches against a bot, on a local web page."""

@@ -180,7 +180,7 @@ async function refresh(path = "state", given) {
 const move = action => refresh("move", {version: view.version, action});
 // ------------------------------------------------------------------ the match
 function words() {
-  const bot = view.seen && view.seen.length ? " The bot: " + view.seen.join(", ") + "." : "";
+  const bot = view.seen && view.seen.length ? " The bot played: " + view.seen.join(", ") + "." : "";
   if (view.phase === "preparing")
     return "Preparing the bot: building the game and compiling functions"
       + (view.doing ? " (" + view.doing + ")." : ".");
@@ -189,8 +189,8 @@ function words() {
   if (view.phase === "closed") return "You left the table. You can close this page.";
   if (view.phase === "gone") return "The table is closed: the server has stopped.";
   if (view.phase === "failed") return "The match ended with an error: " + view.message;
-  return (view.result > 0 ? "You win " + signed(view.result)
-    : view.result < 0 ? "You lose: " + signed(view.result) : "A draw: 0") + "." + bot;
+  return (view.result > 0 ? "You win " + signed(view.result).slice(1)
+    : view.result < 0 ? "You lose " + signed(view.result).slice(1) : "A draw") + "." + bot;
 }
 function show(news) {
   if (view && news.version < view.version && news.phase !== "gone") return;

@@ -48,7 +48,7 @@ class _Strategy:
     """A strategy of the bot's seat.
 
     Attributes:
-      behaviour: Action probabilities by logical sequence, float64 [S].
+      behaviour: Probability of each sequence's last action, float64 [S].
       queried: Infosets at which the strategy is the bot's, bool [I].
       values: Values of the person's sequences, conditional on their infosets, in the
         person's utility, float64 [S']; NaN where the strategy never leads; None: not
@@ -130,9 +130,9 @@ class Reviewer:
         aivat = self._luck.estimate(match) * (-1 if person else 1) + offset
         notes = self._notes(of_bot, bot)
         notes.append(
-            f"Your result: {match.returns[person] + offset:+g}: {aivat:+.3f} after "
-            f"removing the luck of chance, and of a bot with known probabilities "
-            f"(AIVAT, with values of the solution)."
+            f"Your result: {match.returns[person] + offset:+g}. Without the luck of "
+            f"the deal, and of the bot's moves if its probabilities are known: "
+            f"{aivat:+.3f} (AIVAT, with the values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 
@@ -226,26 +226,26 @@ class Reviewer:
         notes = []
         if not of_bot.queried.any():
             notes.append(
-                "The bot does not provide probabilities, or not in time: the range is "
-                "that of a solution of the game."
+                "The bot does not provide probabilities, or not in time. The range "
+                "therefore comes from a solution of the game."
             )
         else:
             learns = "; the bot learns, so it may have played slightly differently"
             notes.append(
-                "The range is what the bot could have held at your turn, by chance and "
-                "by its own probabilities, which it was asked for after the match"
+                "The range shows what the bot could have held at your turn. It follows "
+                "from the deal and the bot's probabilities, queried after the match"
                 f"{'' if as_learner(bot) is None else learns}."
             )
         if of_bot.values is not None:
             notes.append(
-                "Against this bot: your expected utility after the move with a best "
-                "response from there on."
+                "Against this bot: your expected utility after the move if you then "
+                "play a best response to the bot."
             )
         elif of_bot.queried.any():
             notes.append(
                 f"The bot was queried at {int(of_bot.queried.sum()):,} of its "
-                f"{len(of_bot.queried):,} information states. Values against it need "
-                f"all of them."
+                f"{len(of_bot.queried):,} information states. Values against it "
+                f"require all of them."
             )
         notes.append(
             f"In a solution: the same value against {_SOLVER} after {_ITERATIONS:,} "

@@ -58,7 +58,7 @@ class Server(http.server.ThreadingHTTPServer):
             super().__init__((_LOOPBACK, port), _Handler)
         except OSError as error:
             raise ValueError(
-                f"port={port}: {error.strerror}; choose another, or omit the option"
+                f"port={port}: {error.strerror}; choose another port, or omit it"
             ) from error
         self._free = threading.BoundedSemaphore(_MOST_THREADS)
         self.table = table

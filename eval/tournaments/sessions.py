@@ -124,8 +124,8 @@ def check_chips(game: Game, option: str = "session") -> None:
         PokerRoles(open_game(game).game)
     except NotPokerError as error:
         raise ValueError(
-            f"{option}: only games of poker are played for chips, and {error}; omit "
-            f"{option}, or choose a game of poker"
+            f"{option}: utilities are chips only in poker, and {error}; omit "
+            f"{option}, or choose a poker game"
         ) from error
 
 

@@ -236,7 +236,7 @@ class SpotReader(HandReader):
             alike = self._deals.symmetry.hands[which, hand]
             raise ValueError(
                 f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, but on "
-                f"this board with these ranges they are equivalent; add it"
+                f"this board with these ranges they are equivalent; add the latter"
             )
         number = self._private_states[player][round].number[:, weights > 0]
         chosen = np.zeros(len(self._private_states[player][round].hand), bool)

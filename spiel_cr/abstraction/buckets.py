@@ -136,7 +136,7 @@ def _buckets(
 def share_out(costs: Sequence[np.ndarray], budget: int) -> np.ndarray:
     """Allocate a budget of buckets to parents, at the least total cost.
 
-    Each parent gets at least one child, and the children together are at most the
+    Each parent gets at least one child, and the total number of children is at most the
     budget (Gilpin, Sandholm & Sorensen 2007). The costs of a parent's children depend
     only on the clusterings of this parent, so the integer program is a knapsack problem
     with one choice per parent, which dynamic programming solves exactly.
@@ -146,8 +146,8 @@ def share_out(costs: Sequence[np.ndarray], budget: int) -> np.ndarray:
       budget: Largest total number of children; it need not be used up.
 
     Returns:
-      Number of children of each parent, int64 [parents], at least 1 each, at most
-      `budget` in sum. Among allocations of equal cost, one with the fewest children.
+      Number of children of each parent, int64 [parents]: at least 1 each, with a sum of
+      at most `budget`. Among allocations of equal cost, one with the fewest children.
 
     Raises:
       ValueError: If there are more parents than children.
@@ -193,7 +193,7 @@ def infoset_buckets(
       partition: Partition of its private states.
 
     Returns:
-      For each player int64 [I], by logical infoset.
+      For each player int64 [I].
 
     Raises:
       ValueError: If the partition does not match the private states of the game.

@@ -1,4 +1,4 @@
-"""Interrupts: steps that a signal does not divide, and results not yet in a file.
+"""Interrupts: steps that a signal must not split, and results not yet saved to a file.
 
 This module does not install new signal handlers. It postpones the handlers that the
 host program has installed, and it lists the results that a command has to save before

@@ -23,7 +23,8 @@ class Parameters(NamedTuple):
     """The parsed parts of a string.
 
     Attributes:
-      kind: Role of the string, for errors, such as "bot" or "algorithm".
+      kind: Noun for what the string describes, such as "bot" or "algorithm", for error
+        messages.
       text: The complete string.
       name: Name in front of the parentheses.
       values: Text of each value by the name of its parameter, in the order of the
@@ -121,7 +122,7 @@ def parse(text: str, kind: str, *, empty: bool = False) -> Parameters:
 
     Args:
       text: String such as "resolving(solver=dcfr(alpha=1.5),iterations=10)".
-      kind: Role of the string, for errors.
+      kind: Noun for what the string describes, for error messages.
       empty: Whether a value may be empty, as in "name(parameter=)".
 
     Raises:
@@ -215,7 +216,7 @@ def read_settings(
       text: String such as "dcfr(alpha=1.5)". Settings are returned unchanged.
       presets: Presets by name. A preset is a settings dataclass, or any object if it
         has no settings.
-      label: Role of the string, for errors.
+      label: Noun for what the string describes, for error messages.
       kind: Noun for the presets, for errors. If None, `label`.
 
     Returns:

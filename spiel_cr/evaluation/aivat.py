@@ -7,8 +7,8 @@ is subtracted and the mean value of all possible moves is added. This correction
 mean zero for any values. The better the values are, the smaller is the variance.
 
 Deviation: the paper also averages over the hands that a known player might hold
-(imaginary observations). This is left out, because bots are queried in their match
-only.
+(imaginary observations). This is omitted, because a bot's policy is queried only at the
+decisions that it faces in its match, not for hands that it might have held.
 """
 
 import abc
@@ -237,7 +237,7 @@ def baseline(game: Game, policy: PolicyLike, *, memory_limit: Limit = None) -> B
 def _policy(
     game: pyspiel.Game, policy: PolicyLike, error: ValueError
 ) -> openspiel_policy.Policy:
-    """Return a policy of a game whose tree was not built because of an error."""
+    """Return a policy of a game whose tree could not be built because of `error`."""
     spec = read_player(policy, game, name="aivat")
     if not isinstance(policy, str) and spec.make_policy(game, 0) is None:
         raise ValueError("not a policy; give a policy, a result or a string")

@@ -75,8 +75,8 @@ class RacePlan(NamedTuple):
 class MethodRace:
     """All learning and evaluation for one player, with a separate clock.
 
-    The clock runs as fast as if the players took turns, so the work does not depend on
-    whether they do.
+    The clock advances by `plan.players` seconds per second, as if the players took
+    turns. The amount of work therefore does not depend on whether they do.
 
     Attributes:
       opponent: The opponent.

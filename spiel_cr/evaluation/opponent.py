@@ -272,7 +272,7 @@ def _without_tree(
     memory_limit: Limit,
     progress: bool,
 ) -> Opponent:
-    """Evaluate a policy on another form than the game tree, if the game has one."""
+    """Evaluate a policy on a form of the game other than its tree, if there is one."""
     policy = target.policy
     if other_forms and seconds == math.inf:
         policy = _query_private_states(opened, policy, memory_limit, progress) or policy

@@ -82,7 +82,7 @@ def play_match(
       ValueError: If there are not two bots, or one is a bot of the other player.
     """
     if len(bots) != 2:
-        raise ValueError(f"bots: {len(bots)} bots for a match; give two")
+        raise ValueError(f"bots: a match needs two bots, not {len(bots)}; pass two")
     for seat, bot in enumerate(bots):
         check_seat(bot, seat, f"bots[{seat}]")
     state = open_game(game).game.new_initial_state()

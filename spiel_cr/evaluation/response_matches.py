@@ -100,7 +100,7 @@ class ResponseMatch(NamedTuple):
 
     Attributes:
       value: The responder's return.
-      luck: The control variate, see `control_variates`; None without one.
+      luck: The control variate, see `control_variates`; None if there is none.
       beliefs: Statistics of a `StateResponder`'s beliefs; None for other responders.
       simulations: Number of simulations of a `StateResponder`.
       queries: Number of queries of a `TablePolicy`, and of those at unvisited infosets.
@@ -262,7 +262,7 @@ def returns_of(
 
     Returns:
       The returns, float64 [matches]; and half of the 95% confidence interval of the
-      plain returns, None without a control variate.
+      plain returns, None if there is no control variate.
     """
     plain = np.array([match.value for match in matches])
     lucks = [match.luck for match in matches if match.luck is not None]

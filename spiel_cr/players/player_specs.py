@@ -143,7 +143,7 @@ class _ObjectSpec(PlayerSpec):
 
 @dataclasses.dataclass(frozen=True)
 class _PairSpec(PlayerSpec):
-    """Two players, each of which plays as one player of the game."""
+    """A pair of players, one for each player of the game."""
 
     members: tuple[PlayerSpec, ...] = ()
 

@@ -140,7 +140,7 @@ def policy_spec(
 
 
 def _lookahead_config(values: dict[str, Any]) -> LookaheadConfig | None:
-    """Remove and return the settings of lookahead trees; None without any."""
+    """Remove and return the settings of lookahead trees; None if there are none."""
     if "max_histories" in values:
         if "leaf" in values:
             raise ValueError(

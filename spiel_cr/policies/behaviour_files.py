@@ -40,7 +40,7 @@ def form_policy(game_form: GameForm, behaviours: Behaviours) -> openspiel_policy
 
     Args:
       game_form: The represented game.
-      behaviours: Action probabilities of each player by logical sequence, float64 or
+      behaviours: Probability of each sequence's last action for each player, float64 or
         float32 [S].
 
     Raises:
@@ -60,7 +60,7 @@ def save_behaviours(
     Args:
       path: Path of the file.
       game_form: The represented game.
-      behaviours: Action probabilities of each player by logical sequence, float64 or
+      behaviours: Probability of each sequence's last action for each player, float64 or
         float32 [S].
       metadata: Further fields of the file, in addition to kind, game, fingerprints and
         versions, as JSON values.

@@ -1,7 +1,8 @@
 """Exact values and best responses on a game in sequence form.
 
 All functions keep node locks: a locked infoset plays its locked strategy (see
-`games.sequence_form.locking`).
+`games.sequence_form.locking`). Private functions use vectors by *position*, the
+solver's order of a player's sequences and infosets (see `layout`).
 
 The functions are fast enough for loops (convergence curves, stopping criteria, values
 at subgame roots). Reported results of small games come from OpenSpiel's exact tools.
@@ -177,7 +178,7 @@ def best_response(
       other_reach: The opponent's strategy in sequence form, float64 [S'].
 
     Returns:
-      Action probabilities by logical sequence, 0 or 1, float64 [S].
+      Probability of each sequence's last action, 0 or 1, float64 [S].
     """
     decisions = form.decisions[player]
     total, below = action_values(form, player, other_reach)
@@ -249,7 +250,7 @@ def value_bounds(
 
     Args:
       form: The game.
-      behaviour: Action probabilities by logical sequence, float [S] of each player.
+      behaviour: Probability of each sequence's last action, float [S] of each player.
 
     Returns:
       The value of player 0's strategy against a best response, and the best-response

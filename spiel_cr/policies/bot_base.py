@@ -11,7 +11,7 @@ from spiel_cr.games.opening.game_checks import check_state
 
 @runtime_checkable
 class Learns(Protocol):
-    """A bot whose answers depend on earlier queries, also on those of other matches."""
+    """A bot whose answers depend on earlier queries, even in other matches."""
 
     @property
     def memory(self) -> Any:

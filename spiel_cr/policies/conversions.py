@@ -21,12 +21,12 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.turns import turn_based_state
 
-# Action probabilities by logical sequence, float64 [S] of each player.
+# Action probabilities by sequence, float64 [S] of each player.
 Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 # Largest deviation from 1 of the sum of probabilities at a decision, in policies of
 # callers. It suffices for float32.
 SUM_TOLERANCE = 1e-5
-# Types of probabilities that are stored by logical sequence.
+# Types of probabilities that are stored by sequence.
 DTYPES = ("float32", "float64")
 # Number of infosets that are checked at a time.
 _CHUNK = 1 << 20
@@ -201,7 +201,7 @@ def tabular_policy(
 
     Args:
       tree: The game tree.
-      behaviour: Action probabilities by logical sequence, float64 [S] of each player.
+      behaviour: Probability of each sequence's last action, float64 [S] of each player.
 
     Raises:
       GameTooLargeError: If more than a million histories are below such outcomes.
@@ -234,7 +234,7 @@ def check_behaviour(
     Args:
       form: The represented game.
       player: The player, 0 or 1.
-      behaviour: Numbers [S], action probabilities by logical sequence.
+      behaviour: Numbers [S], probability of each sequence's last action.
       tolerance: Largest deviation from 1 of the sum at an infoset.
       least: Smallest value of a probability; by default `tolerance` below 0.
 
@@ -284,8 +284,8 @@ def _invalid_infoset(
     """Return the first infoset without valid probabilities; None if all are valid.
 
     Args:
-      played: Probabilities [n], those of an infoset next to each other.
-      starts: Integers [I], the places where infosets begin.
+      played: Probabilities [n], with those of each infoset contiguous.
+      starts: Index of the first probability of each infoset, int [I].
       tolerance: Largest deviation of a sum from 1.
       least: Smallest value of a probability.
     """
@@ -310,7 +310,7 @@ def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.nd
 
     Args:
       tree: The game tree.
-      behaviour: Action probabilities by logical sequence, float64 [S] of each player.
+      behaviour: Probability of each sequence's last action, float64 [S] of each player.
     """
     histories = tree.histories
     above = histories.parent[1:]
@@ -330,7 +330,7 @@ def history_values(
 
     Args:
       tree: The game tree.
-      behaviour: Action probabilities by logical sequence, float64 [S] of each player;
+      behaviour: Probability of each sequence's last action, float64 [S] of each player;
         by default uniform.
     """
     histories = tree.histories

@@ -17,7 +17,7 @@ class FormPolicy(StatePolicy):
 
     Attributes:
       form: The form (`GameForm`): a public-tree or phantom game.
-      behaviour: Action probabilities of each player by logical sequence, float64 or
+      behaviour: Probability of each sequence's last action for each player, float64 or
         float32 [S].
     """
 
@@ -26,8 +26,8 @@ class FormPolicy(StatePolicy):
 
         Args:
           form: The form.
-          behaviour: Action probabilities of each player by logical sequence, float64 or
-            float32 [S].
+          behaviour: Probability of each sequence's last action for each player, float64
+            or float32 [S].
 
         Raises:
           ValueError: If these have another size or type, or are not probabilities.
@@ -55,7 +55,7 @@ class FormPolicy(StatePolicy):
 
     @property
     def rules(self) -> Any:
-        """The form's batched rules, by which the policy is queried; or None."""
+        """Batched rules through which the policy is queried, or None."""
         return getattr(self.form, "world_rules", None)
 
     def array_probabilities(

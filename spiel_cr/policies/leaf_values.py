@@ -99,7 +99,7 @@ class UniformValue(HistoryValues):
 
 
 class LeafValue(HistoryValues):
-    """Values at the end of a lookahead by a function of the caller.
+    """Leaf values of a lookahead that a function of the caller computes.
 
     `ResolvingConfig(depth=2, leaf=LeafValue(function), ...)` calls the function with
     all histories of a layer at once. The function returns one number for each history,

@@ -27,7 +27,7 @@ def page_of(
       curve: Name of the curve's values, such as "NashConv", and for each point the
         number of iterations and the value.
       tree: The game tree; None if it was not built.
-      average: Action probabilities by logical sequence, float64 [S] of each player.
+      average: Probability of each sequence's last action, float64 [S] of each player.
     """
     most_reached = (
         "" if tree is None or average is None else _most_reached(tree, average)

@@ -82,7 +82,7 @@ def plot(
     if any(locked) and not all(locked):
         shown = "NashConv (with locks where there are any)"
     axes[0].set(xlabel="iterations", ylabel=f"{shown} (game's units)")
-    axes[1].set(xlabel="seconds of iterating")
+    axes[1].set(xlabel="solving time (s)")
     axes[1].legend()
     figure = axes[0].figure
     title = re.sub(r",\s*", ", ", ", ".join(games) if title is None else title)

@@ -83,7 +83,7 @@ def query(
       progress: Whether to show a progress bar on stderr.
 
     Returns:
-      For each player float64 [S], action probabilities by logical sequence.
+      Probability of each sequence's last action for each player, float64 [S].
 
     Raises:
       GameTooLargeError: If the deadline passes.
@@ -124,7 +124,7 @@ def query_player(
     """Query a policy at every infoset of one player; see `query`.
 
     Returns:
-      Action probabilities by logical sequence, float64 [S].
+      Probability of each sequence's last action, float64 [S].
     """
     check_choice(check, "check", get_args(Check))
     policy = member(policy, player)
@@ -372,7 +372,7 @@ def normalised(counts: np.ndarray, behaviour: np.ndarray) -> np.ndarray:
 
     Args:
       counts: The number of actions at each infoset, int [I].
-      behaviour: Action probabilities by logical sequence, float [S].
+      behaviour: Probability of each sequence's last action, float [S].
 
     Returns:
       Probabilities that sum to 1, float64 [S]; uniform at infosets without any.

@@ -140,8 +140,8 @@ class Result:
         was complete.
       iterations: Number of iterations, of each solve if there are several; for "lp" the
         simplex iterations of both programs.
-      average: Action probabilities of the average strategy by logical sequence, float64
-        [S] of each player; in the public-tree form in the data type of the solve.
+      average: Average strategy: probability of each sequence's last action, float64 [S]
+        of each player; in the public-tree form in the data type of the solve.
       current: Action probabilities of the last iterate, as in `average`; None for
         resolving and "lp".
       seconds: Time spent on iterations.

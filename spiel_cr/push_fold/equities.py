@@ -245,7 +245,7 @@ def _bits() -> np.ndarray:
 
 
 def _draw_boards(rng: np.random.Generator) -> np.ndarray:
-    """Draw the boards of a block, int64 [boards], as sets of cards."""
+    """Sample the boards of a block as bit sets of cards, int64 [boards]."""
     decks = rng.random((_BOARDS_OF_BLOCK, 52)).argpartition(5, axis=1)[:, :5]
     return _bits()[decks].sum(axis=1)
 

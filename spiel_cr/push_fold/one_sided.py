@@ -265,7 +265,7 @@ class OneSided:
         yield self.seats[1], *(profile[self.most :] for profile in profiles)
 
     def _after(self, wins: np.ndarray) -> np.ndarray:
-        """Return our values by seat and by our chips, [2 * (total + 1)]."""
+        """Return our chance of winning by seat and chips, [2 * (total + 1)]."""
         seats = [np.concatenate([[0.0], v, [1.0]]) for v in wins.reshape(2, -1)]
         return np.concatenate(seats)
 

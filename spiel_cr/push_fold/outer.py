@@ -1,7 +1,7 @@
 """Equilibria of stochastic games with few players: loops around one stage.
 
 Four loops are available (Ganzfried & Sandholm 2008, 2009). In two of them, fictitious
-play (FP) solves every stage with fixed values after it:
+play (FP) solves every stage, while the values of the states after the stage are fixed:
 
 - vi-fp: the next values are those of the stage (value iteration). It may stop at a
   fixed point that is not an equilibrium, because values that are too high sustain

@@ -59,7 +59,7 @@ class SolvedTournament(NamedTuple):
 
     Attributes:
       setting: Setting of the tournament, in units of chips.
-      stacks: All states, by position, int [N, n].
+      stacks: Chips in each of the N states, by position at the table, int [N, n].
       profile: Probabilities of jamming, see `rules.infosets`, float32 [N, I, C].
       values: Expected prizes of playing by the profile to the end, float64 [N, n].
       regrets: Regret of each player, float64 [N, n]: the gain of the best deviation

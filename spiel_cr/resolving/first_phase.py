@@ -47,7 +47,7 @@ from spiel_cr.solvers.policy_files import load_policy
 
 CHECK_DOWN = "check-down"
 # Play of both players in the later rounds: "check-down", "uniform", the path of a
-# policy file, a policy, or action probabilities by logical sequence.
+# policy file, a policy, or action probabilities by sequence.
 LaterPlay: TypeAlias = str | openspiel_policy.Policy | Sequence[np.ndarray]
 
 
@@ -115,12 +115,12 @@ def with_later_rounds(
 
     Args:
       game: The complete game.
-      behaviour: Action probabilities of each player by logical sequence of the game
+      behaviour: Probability of each sequence's last action for each player, in the game
         that `early_rounds` returns, float [S'].
       later: Play in the later rounds, as for `early_rounds`.
 
     Returns:
-      Action probabilities of each player by logical sequence, float64 [S].
+      Probability of each sequence's last action for each player, float64 [S].
 
     Raises:
       ValueError: If the behaviours belong to no number of early rounds.

@@ -243,7 +243,7 @@ class ForestSide:
       decisions: All of its decision points.
       top: The infoset of the first level above each infoset, or itself, int32 [I].
       labels: Subgames of the infosets, int32 [I].
-      owner: Infosets of sequences, int32 [S], see `Decisions`.
+      owner: Infoset of each sequence, int32 [S], see `Decisions`.
       groups: Infosets by subgame.
     """
 

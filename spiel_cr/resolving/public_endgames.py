@@ -49,7 +49,7 @@ def solve_endgames(
 
     Args:
       game: The complete game.
-      behaviour: Action probabilities of each player by logical sequence, float [S],
+      behaviour: Probability of each sequence's last action for each player, float [S],
         such as the result of `gameshrink.lift`.
       gadget: "cfrd" is safe; "unsafe" assumes that the opponent plays `behaviour`.
       algorithm: Algorithm of the CFR family.

@@ -41,7 +41,7 @@ _KEPT_BYTES = 1 << 26
 class SubgameShape(NamedTuple):
     """Sizes of a `SubgameTree`, and the number of depths of its random points.
 
-    The first four sizes include the place for "none".
+    The first four sizes include one entry for "none".
 
     Attributes:
       histories: Number of histories, N.

@@ -65,7 +65,7 @@ class SubgameTree(NamedTuple):
       depths: Largest number of actions from a root to the end, int32 scalar.
       levels: Largest number of infosets of i on a path, int32 scalar.
       target: Mask of the roots at which a share delta of the trajectories starts, bool
-        [K]; None without targeting.
+        [K]; None if matches are not targeted.
     """
 
     level: sample_tree.SampleLevel
@@ -111,7 +111,7 @@ class SubgameState(NamedTuple):
         augmented infosets below, in its own utility, float [G]. They are divided by the
         roots' total reach and by `_SharedTables.scale`.
       baseline: Baselines, float [N + A] by history or [A x R] by entry, see
-        `solvers/mccfr/baselines.py`. None without baselines.
+        `solvers/mccfr/baselines.py`. None if no baselines are used.
       iteration: Number of iterations performed, int32 scalar.
       weight: Sum of the averaging weights of all iterations, divided by the weight of
         the last one, float scalar.

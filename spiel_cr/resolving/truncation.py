@@ -43,14 +43,14 @@ def truncate_layer(
     *,
     unit: DepthUnit = "moves",
 ) -> Truncation:
-    """Cut off the subgames of a layer.
+    """Truncate the subgames of a layer at a given depth.
 
     Args:
       decomposition: Result of `decompose`.
       number: Number of the layer, from 1.
       depth: Moves (chance included) or rounds below the layer's roots, or, in layer 1,
         below the start of the game. If the player's next turn in a new subgame comes
-        later, the cut is there.
+        later, the subgame is cut there.
       value: Values of histories at the cut.
       unit: Unit of `depth`, "moves" or "rounds"; a round ends when chance moves after a
         player.

@@ -2,9 +2,10 @@
 
 All functions can be used under `jit`, `vmap` and `grad`. `GameArrays` holds a game; its
 `payoffs` are one vector, which may be mapped over or differentiated. A strategy is a
-pair of arrays by position: the product of the player's own action probabilities up to
-each position, with 1 at the first one (the empty sequence). Arrays have JAX's default
-precision, which is float64 if `jax_enable_x64` is set and float32 otherwise.
+pair of arrays by *position*, the solver's order of a player's sequences (see `layout`).
+An entry is the product of the player's own action probabilities up to each position,
+with 1 at the first one (the empty sequence). Arrays have JAX's default precision, which
+is float64 if `jax_enable_x64` is set and float32 otherwise.
 """
 
 from typing import Any, NamedTuple, TypeAlias

@@ -147,7 +147,7 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
 def _full_strategy(
     game_form: HasSequenceForm, player: int, policy: Any
 ) -> np.ndarray | None:
-    """Return all probabilities of a player, float64 [S], or None without locks."""
+    """Return all probabilities of a player, float64 [S], or None if it has no locks."""
     if policy is None:
         return None
     if isinstance(policy, str | os.PathLike):
@@ -220,7 +220,7 @@ def _row(strategy: Any, names: Mapping[int, str], where: str) -> list[float]:
     Args:
       strategy: A number for each action, or numbers by names; missing names mean 0.
       names: Names of the actions.
-      where: Place of the infoset, for the error message.
+      where: Text that names the infoset in error messages.
     """
     row = strategy
     if isinstance(strategy, Mapping):

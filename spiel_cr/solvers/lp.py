@@ -359,7 +359,7 @@ class LinearSolver(IterativeSolver):
 
         Args:
           iterations: Not used.
-          seconds: Time after which to give up; None: never.
+          seconds: Time after which to give up, or None for no limit.
           after_chunk: Not used.
 
         Raises:

@@ -1,4 +1,4 @@
-"""CFR solvers with the interface of OpenSpiel's: change one import.
+"""CFR solvers with the interface of OpenSpiel's solvers: only the import changes.
 
 `open_spiel.python.algorithms.cfr.CFRPlusSolver(game)` becomes
 `spiel_cr.CFRPlusSolver(game)`, and `cfr.CFRSolver(game)` becomes

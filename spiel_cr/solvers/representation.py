@@ -67,8 +67,8 @@ class GameOptions:
       imperfect_recall: Whether to merge infosets that differ only in what the game's
         bucket_key leaves out: they share regrets, and NashConv is that of the full
         game.
-      locks: Strategies that are kept as they are; the remaining strategies are solved
-        against them, and the run converges in NashConv with locks. For game trees, a
+      locks: Strategies that stay fixed. The others are optimised against them, and the
+        run converges in the NashConv of the game with these locks. For game trees, a
         mapping from information state strings to probabilities, in order of actions or
         by their names. For public trees, a mapping from the actions that lead to a
         public node ("check bet-100") to probabilities, or to a mapping from hands to

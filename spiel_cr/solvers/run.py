@@ -73,7 +73,7 @@ class Goal:
         return self.until is not None or self.eval_every is not None
 
     def is_over(self, seconds: float) -> bool:
-        """Return whether an iterating time in seconds uses up the time budget."""
+        """Return whether iterations have used up the time budget, in seconds."""
         return self.seconds is not None and seconds >= self.seconds
 
     def next_evaluation(self, done: int, most: int) -> int:

@@ -117,7 +117,7 @@ class Algorithm(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """All arguments of `solve` except the game, after checks.
+    """Checked arguments of `solve`, without the game.
 
     Attributes:
       algorithm: The algorithm with its settings.
@@ -187,7 +187,7 @@ class Task:
 
     @property
     def path(self) -> atomic.Path | None:
-        """Path of the checkpoint; None without a checkpoint."""
+        """Path of the checkpoint; None if there is none."""
         return None if self.checkpoint is None else self.checkpoint.path
 
     def solver(self, represented: RepresentedGame) -> IterativeSolver:

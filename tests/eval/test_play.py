@@ -139,7 +139,7 @@ def test_impossible_policy_is_refused(policy, message):
 
 
 def test_a_match_has_two_players():
-    with pytest.raises(ValueError, match="3 bots for a match; give two"):
+    with pytest.raises(ValueError, match="a match needs two bots, not 3"):
         play(KUHN, [Scripted(first)] * 3)
 
 

@@ -323,7 +323,7 @@ def test_points_say_their_values(folder):
     titles = re.findall("<use [^>]*><title>([^<]*)</title></use>", text)
     every = [curves.series_of(first.rows, against=place) for place in curves.AGAINST]
     assert len(titles) == sum(len(one.points) for row in every for one in row)
-    where = "seconds with set-up and compilation: 0.8"
+    where = "time with set-up and compilation (s): 0.8"
     assert f"spiel_cr cfr+: NashConv 1.00e−04, {where}" in titles
     # The seed that is worst, and best.
     sampled = "NashConv 2 (1 to 7), iterations: 10"

@@ -232,7 +232,7 @@ def test_the_page_opens_with_all_hands(tmp_path):
     ]
     first = next(v for v in views if v.key == "p0 card 2 public - bets dd")
     percent = [100 * action.probability for action in first.actions]
-    shown = re.findall(r"\w+ ([\d.]+)\u00a0%", tiles[0][2].replace("&nbsp;", "\u00a0"))
+    shown = re.findall(r"\w+ ([\d.]+)%", tiles[0][2].replace("&nbsp;", "\u00a0"))
     assert list(map(float, shown)) == pytest.approx(percent, abs=0.006)
     # The game's own words are last.
     assert re.search(r'id="state"[^>]*>p0 card 2 public - bets dd</pre></main>', dom)
@@ -241,7 +241,9 @@ def test_the_page_opens_with_all_hands(tmp_path):
     found = [float(loss.replace("−", "-")) for loss in losses]
     assert found == pytest.approx(expected, abs=1e-4) and len(found) == 100
     # Worth on the average of matches that come here, as its actions are.
-    (worth,) = re.findall(r"Value for player \d: ([\d.e−]+);", dom)
+    (worth,) = re.findall(
+        r"Value of the information state for player \d: ([\d.e−]+);", dom
+    )
     assert float(worth.replace("−", "-")) == pytest.approx(
         first.value / first.others_reach, abs=1e-3
     )

@@ -409,7 +409,7 @@ def test_command_reports_all_keys(capsys):
     assert not any("±" in line or "matches" in line for line in text)
     # Who wins it, and nothing that was not done.
     for seat, won in enumerate((0.5, 5 / 12)):
-        wins = f"in seat {seat} a best opponent wins {won:+.6f} a match (exact)"
+        wins = f"player {seat}: a best response wins {won:+.6f} per match (exact)"
         assert f"  {wins}" in text
     assert "  NashConv  0.916667, exact (exploitability 0.458333)" in text
     assert not any("simulation" in line for line in text)

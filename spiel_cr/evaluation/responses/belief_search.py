@@ -373,8 +373,8 @@ class BeliefSearch:
         if an information state cannot be expanded with that many moves.
 
         Returns:
-          The number of simulations with as many moves; None if the root cannot be
-          expanded.
+          Number of simulations (rollouts from the root) that would need as many moves,
+          or None if the root cannot be expanded.
         """
         root, simulations = self.root, self._config.simulations
         while not root.solved:

@@ -31,8 +31,9 @@ class Node:
       totals: Visits times value of each action, in the responder's utility.
       reached: Number of simulations that took an action here.
       total: Sum of `totals`.
-      most: Place of the most visited action. Of equal ones it is the first that became
-        so, because the better one would favour luck if there are few visits.
+      most: Index of the most visited action. Among equally visited ones, it is the one
+        that first had this number of visits; with few visits, choosing the one of
+        highest value would favour luck.
       value: Value of that action; before any visit, a predicted value.
       arrived: Number of simulations that came from the decision before, without those
         that began here.

@@ -32,7 +32,7 @@ class SearchShape(NamedTuple):
     """Static properties of a game, for which a function is compiled.
 
     Attributes:
-      actions: A, largest number of actions of an infoset.
+      actions: Largest number of actions of an infoset, A.
       depth: Largest number of the responder's decisions in a match.
       below: Largest number of nodes below an edge.
       members: Largest number of nodes of an infoset.

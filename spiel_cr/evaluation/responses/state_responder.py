@@ -36,7 +36,7 @@ class BeliefRecord:
 
     @property
     def mean_effective_size(self) -> float | None:
-        """Mean size of approximate beliefs that are not empty; None without any."""
+        """Mean size of approximate, nonempty beliefs; None if there are none."""
         count = self.approximate - self.empty
         return self.effective_sizes / count if count else None
 

@@ -391,7 +391,7 @@ class TableResponse:
 
 
 def _looked_up(values: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
-    """Return the values of rows, [n]; `otherwise` for the row -1."""
+    """Return `values[row]`, with `otherwise` where the row is -1, [n]."""
     result = np.full(len(row), otherwise, values.dtype)
     known_rows = np.flatnonzero(row >= 0)
     result[known_rows] = values[row[known_rows]]

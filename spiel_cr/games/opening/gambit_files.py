@@ -222,7 +222,7 @@ class _Reader:
         return list(self.braced(self.text))
 
     def braced(self, read: Any) -> Iterator[Any]:
-        """Read items in braces, each with the same function."""
+        """Read a list in braces, calling a function to read each item."""
         self.expect("{")
         while self.peek() != "}":
             yield read()
@@ -317,7 +317,7 @@ class _Reader:
             payoffs = [[self.number() for _ in players] for _ in range(size)]
         if self.peek():
             self.next()
-            raise self.error("there is more than the payoffs of all strategies")
+            raise self.error("text follows the last payoff")
         infosets = {
             (player, 1): GambitInfoset("", names)
             for player, names in enumerate(strategies, 1)

@@ -176,14 +176,15 @@ def check_declaration(game: pyspiel.Game, *, asks: bool) -> None:
     if game.get_type().utility == pyspiel.GameType.Utility.CONSTANT_SUM:
         if total is None or not math.isfinite(total):
             raise InvalidGameError(
-                f"{one_line(game)}: utility_sum={total} and the game says that it is "
-                f"constant-sum; give utility_sum in its GameInfo"
+                f"{one_line(game)}: the game type is constant-sum, but "
+                f"utility_sum={total} is not a finite number; set utility_sum in its "
+                f"GameInfo"
             )
     elif total is not None and not abs(total) <= tolerance:
         raise InvalidGameError(
-            f"{one_line(game)}: utility_sum={total} and the game says that it is "
-            f"zero-sum; "
-            f"correct its utility_sum, or its payoffs"
+            f"{one_line(game)}: the game type is zero-sum, but "
+            f"utility_sum={total}, the declared sum of both players' utilities; "
+            f"correct utility_sum in its GameInfo, or its utilities"
         )
 
 

@@ -355,9 +355,10 @@ def _check_poker(values: Mapping[str, Any]) -> None:
     cards = values["numSuits"] * values["numRanks"]
     if board > _MOST_BOARD or 2 * hole + board > cards:
         raise ValueError(
-            f"numBoardCards={values['numBoardCards']} must be at most {_MOST_BOARD} "
-            f"cards in all, and with twice numHoleCards={hole} at most the {cards} of "
-            f"the deck (numSuits x numRanks)"
+            f"numBoardCards={values['numBoardCards']}: a board has at most "
+            f"{_MOST_BOARD} cards, and with two hands of numHoleCards={hole} it must "
+            f"fit in the deck of {cards} cards (numSuits x numRanks); deal fewer "
+            f"cards, or use a larger deck"
         )
     _check_board(values, board)
     _check_hand_reaches(values["handReaches"])
@@ -367,7 +368,8 @@ def _poker_numbers(values: Mapping[str, Any], name: str) -> list[int]:
     """Return the numbers of a list; [] for an optional list that is empty.
 
     Raises:
-      ValueError: If the text is not a list of enough numbers within the bounds.
+      ValueError: If the text is not a list of numbers, has too few of them, or has one
+        out of bounds.
     """
     text = values[name]
     if name == "maxRaises" and not text:
@@ -415,6 +417,6 @@ def _check_hand_reaches(text: str) -> None:
         reaches = []
     if len(reaches) != _REACHES or not all(0 <= reach < math.inf for reach in reaches):
         raise ValueError(
-            f"handReaches must be {_REACHES} numbers from 0 on, with spaces between "
-            f"them: 1326 hands of two cards out of 52 for each player"
+            f"handReaches must be {_REACHES} nonnegative numbers separated by spaces: "
+            f"for each player, one for each of the 1326 two-card hands"
         )

@@ -320,7 +320,7 @@ class Leaves:
         return float(sum(values[key] @ reach[key] for key in values))
 
     def best_value(self, player: int) -> float:
-        """Return the value of a best response as one player."""
+        """Return the best-response value of one player."""
         below: dict[str, np.ndarray] = {}
         for outcomes in sorted(self.values[player], key=len, reverse=True):
             total = self.values[player][outcomes].copy()
@@ -351,7 +351,7 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
       limit: Memory limit of the process.
 
     Raises:
-      GameTooLargeError: If the evaluation of a policy needs more memory.
+      GameTooLargeError: If evaluating a policy needs more memory than the limit.
     """
     rules = opened.rules
     declared = getattr(rules, "abrupt_board", lambda: None)()

@@ -344,7 +344,7 @@ class PhantomWorldRules:
         """Return a strategy's probabilities at states, float64 [n, A].
 
         Args:
-          behaviour: Probabilities by the player's logical sequence, float [S].
+          behaviour: Probability of each sequence's last action, float [S].
           states: States of these rules, int32 [n, 3].
           player: The player who acts at all of them.
         """

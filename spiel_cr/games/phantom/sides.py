@@ -213,15 +213,15 @@ def _attempt(
     in_world: np.ndarray,
     attempt: int,
 ) -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[np.ndarray, np.ndarray]]:
-    """Process one attempt of the player, at some pairs.
+    """Process one attempt of the player at pairs (infoset, world).
 
     Args:
       worlds: All worlds.
       decisions: Worlds of the next decisions, from `_ahead`.
       ends: Terminal worlds before them, from `_ahead`.
       level: Level of the pairs, in which new knowledge is marked.
-      infosets: Infosets by number in the level, int32 [n].
-      in_world: Worlds, int32 [n].
+      infosets: Infoset of each pair, numbered within the level, int32 [n].
+      in_world: World of each pair, int32 [n].
       attempt: The attempt.
 
     Returns:

@@ -158,7 +158,7 @@ class _Coupling:
         self.size, self.below = 0, np.zeros(self.places.size)
 
     def _add(self, part: Any, sequences: np.ndarray, widths: np.ndarray) -> None:
-        """Add a part with one row of leaf values per sequence, of the given widths."""
+        """Add a part in which sequence i has a row of widths[i] leaf values."""
         self.parts.append(part)
         self.sequences.append(sequences)
         self.starts.append(self.size + np.cumsum(widths) - widths)

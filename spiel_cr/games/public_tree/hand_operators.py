@@ -1,10 +1,10 @@
 """Operators of payoff matrices of hands that share a deck, without a list of entries.
 
 The value of a fold depends only on the hands that are compatible: it is the reach of
-  all
-hands minus that of the hands with a shared card, which follows from one sum for each
-card (inclusion and exclusion; Johanson et al. 2011, "Accelerating best response
-calculation in large extensive games", section 5). This is a product of rank 1 + cards.
+all hands minus that of the hands with a shared card, which follows from one sum for
+each card (inclusion and exclusion; Johanson et al. 2011, "Accelerating best response
+calculation in large extensive games", section 5). In matrix form, it is the product
+with a matrix whose rank is at most 1 plus the number of cards.
 
 At a showdown, hands are ordered by strength and divided into blocks. Within a block all
 pairs are compared. Between two blocks one hand always beats the other, or all tie, so a
@@ -17,8 +17,7 @@ functions that iterate make them once, see `ready`; the matrices of very many bo
 made in every call, board by board, which costs less than the products.
 
 Legend for shapes: L leaves, H private states, K boards, n blocks of one board, b hands
-  in
-one block, c cards of a hand, C number of cards that occur in hands on a board, plus
+in one block, c cards of a hand, C number of cards that occur in hands on a board, plus
 one; a prime marks the opponent's.
 """
 
@@ -340,10 +339,9 @@ def make_hand_operator(matrix: HandMatrix, player: int) -> Folds | Showdowns | N
     """Make the operator of one player's values of hands with one or two cards each.
 
     Returns:
-      The operator. None if this representation does not support the hands: other
-        numbers
-      of cards, a hand that is listed twice, or two cards whose strength differs between
-      the players.
+      The operator, or None if this representation does not support the hands: other
+      numbers of cards, a hand that is listed twice, or two cards whose strength differs
+      between the players.
     """
     player_hands, opponent = (
         matrix.hands[player],
@@ -562,7 +560,7 @@ def _card_places(
 
 
 def _in_order(board: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return each hand's number on its board, and the room that a board needs."""
+    """Return each hand's index on its board, and the number of slots per board."""
     slot = number_within(board)
     width = 1 + int(slot.max())
     return slot, width if board.max() == 0 else _round_up(width)

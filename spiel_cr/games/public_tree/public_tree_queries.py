@@ -29,7 +29,7 @@ def queries(
     Args:
       game: A game that is declared by batched rules.
       player: The player whose infosets they are.
-      random: Chooses deals for repeated queries. None: nothing is repeated.
+      random: Chooses deals for repeated queries. If None, no query is repeated.
       full: Must be False, because a private state may have too many deals.
 
     Yields:
@@ -37,7 +37,8 @@ def queries(
       are repeated.
 
     Raises:
-      MoreKnowledgeError: If private states may not be all that players know.
+      MoreKnowledgeError: If a player may know more than its private state and the
+        public actions.
       ValueError: If the game is declared by other means.
     """
     if full:

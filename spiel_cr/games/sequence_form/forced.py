@@ -38,7 +38,8 @@ def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
 
     Args:
       decisions: Each player's decision points, in logical numbers.
-      payoffs: Pairs of logical sequences with player 0's utility times chance.
+      payoffs: Pairs of sequences, with player 0's utility times the probability of the
+        chance outcomes.
     """
     (first, first_numbers), (second, second_numbers) = map(_free, decisions)
     rows, columns = first_numbers[payoffs.rows], second_numbers[payoffs.columns]
@@ -94,7 +95,8 @@ def lay_out(
 
     Args:
       decisions: Each player's decision points, in logical numbers.
-      payoffs: Pairs of logical sequences with player 0's utility times chance.
+      payoffs: Pairs of sequences, with player 0's utility times the probability of the
+        chance outcomes.
       free: Result of `leave_out` for these.
       capacity: Shapes to which the arrays are padded; see `layout.build`.
 

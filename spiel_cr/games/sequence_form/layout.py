@@ -70,12 +70,14 @@ class PositionMap:
         """Position of each logical infoset in vectors over infosets, int32 [I].
 
         Raises:
-          ValueError: If forced moves were left out, because their infosets have no
-            position.
+          ValueError: If infosets with a single action (forced moves) are omitted from
+            this layout, because they have no position.
         """
         if self.forced is not None:
             raise ValueError(
-                "infosets of forced moves have no position; use the complete game"
+                "infosets with a single action (forced moves) are omitted from this "
+                "layout, so they have no position; use the layout of the complete "
+                "game, which includes them"
             )
         return self.arrays()[1]
 
@@ -222,7 +224,8 @@ def build(
 
     Args:
       decisions: Each player's decision points, in any order.
-      payoffs: Pairs of logical sequences with player 0's utility times chance.
+      payoffs: Pairs of sequences, with player 0's utility times the probability of the
+        chance outcomes.
       capacity: Shapes to pad to, so that games with the same capacity have arrays of
         equal shapes and share a compiled function. If None, the arrays are as small as
         possible.

@@ -1,10 +1,11 @@
 """JAX functions on one player's decision tree: reach from strategies, and values.
 
 These are plain functions of arrays; callers jit them. The reach of a player is a vector
-over its positions (see `layout`), the product of the player's action probabilities.
-Values are counterfactual: weighted by the reach of opponent and chance, from the
-perspective of the tree's player, in the units of the tree's payoffs (solvers divide
-them by a power of two, see `exponent_of`).
+over *positions*, the solver's order of the player's sequences (see `layout`). An entry
+is the product of the player's action probabilities up to the position. Values are
+counterfactual: weighted by the reach of opponent and chance, from the perspective of
+the tree's player, in the units of the tree's payoffs (solvers divide them by a power of
+two, see `exponent_of`).
 """
 
 import dataclasses
@@ -80,7 +81,7 @@ class Slices:
 
 
 def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
-    """Return vector[places]; indices must not be negative, which shortens tracing."""
+    """Return vector[places]; JAX traces this faster because no index is negative."""
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     return lax.gather(
         *(vector, places[..., None], numbers, (1,)),
@@ -469,8 +470,8 @@ def values_below(
     Args:
       level: The level.
       leaves: Leaf values from `leaf_values`.
-      child: The level below; None at the last one.
-      child_values: Values of its infosets, float [n of child].
+      child: The level below, or None for the deepest level.
+      child_values: Values of the infosets of `child`, float [n of child].
 
     Returns:
       One float [A, n] for each block of the level; 0 at padding.
@@ -485,8 +486,8 @@ def with_children(
 
     Args:
       values: Values of a level's sequences, float [m].
-      child: The level below; None at the last one.
-      child_values: Values of its infosets, float [n of child].
+      child: The level below, or None for the deepest level.
+      child_values: Values of the infosets of `child`, float [n of child].
     """
     if child is not None and child_values is not None:
         begin = 0

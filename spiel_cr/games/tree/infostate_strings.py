@@ -62,7 +62,7 @@ class Strings(Sequence[str]):
         return Strings.of_utf8, self.utf8()
 
     def utf8(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all strings, concatenated, uint8, and the end of each, int64 [I]."""
+        """Return the joined strings, uint8, and the end of each string, int64 [I]."""
         if self._text is None:
             self._pack()
         return np.frombuffer(self._text or b"", np.uint8), self._ends

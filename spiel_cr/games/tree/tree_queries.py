@@ -32,7 +32,7 @@ def queries(
       player: The player whose infosets they are.
       random: Chooses histories for repeated queries, unless `full`: of each infoset
         that has several, one other than the first, and of a few other infosets the only
-        one. None: nothing is repeated.
+        one. If None, no query is repeated.
       full: Whether queries are repeated at all histories.
 
     Yields:

@@ -247,7 +247,7 @@ class ParticleFilter:
         continuations: Sequence[_Continuation],
         seen: tuple[str, ...],
     ) -> np.ndarray:
-        """Return float64, factors of the sampling weights of continuations.
+        """Return factors of the sampling weights of continuations, float64.
 
         All moves of a few histories are examined. A move that fits the view at none of
         them, for the same mover, is unlikely to fit at other histories.

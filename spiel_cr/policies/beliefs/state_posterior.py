@@ -70,8 +70,8 @@ class StatePosterior:
       weights: Probabilities of the histories, float64 [len(states)]; they sum to 1.
       log_reach: Logarithm of the reach, see `Belief`; that of a uniform opponent if
         `surprised`.
-      surprised: Whether the opponent's policy cannot lead to the view, or no particle
-        fits.
+      surprised: True if the player's observations are impossible under the opponent's
+        policy, or no particle fits them.
     """
 
     def __init__(
@@ -243,7 +243,11 @@ class StatePosterior:
         return belief
 
     def _filter(self) -> ParticleFilter:
-        """Return a filter by the opponent's policy; a uniform one if surprised."""
+        """Return a particle filter for the assumed policy of the opponent.
+
+        The filter weights histories by the opponent's policy. If the observations are
+        impossible under that policy (`surprised`), it assumes a uniform opponent.
+        """
         answers = self._policies[self.surprised]
         return ParticleFilter(
             self._game, self._player, answers, self._count, between=self._between

@@ -17,7 +17,7 @@ would do if o had only the earlier ones. Games whose tree is not built use biase
 versions of the blueprint instead, see `rollout_values.Rollouts`.
 
 Continuation strategies are deterministic and are computed before anything is solved.
-They depend neither on the depth limit nor on how the result is evaluated.
+Therefore they depend neither on the depth limit nor on how the result is evaluated.
 """
 
 from typing import TypeAlias
@@ -49,7 +49,7 @@ _EVERYWHERE = 1e-3
 
 
 def blueprint_behaviour(blueprint: Strategies, tree: GameTree) -> Behaviour:
-    """Return a blueprint, for each player float64 [S], by logical sequence.
+    """Return a blueprint, for each player float64 [S], one number per sequence.
 
     Args:
       blueprint: Path of a policy file, a policy, or action probabilities.
@@ -115,7 +115,8 @@ class Continuations(HistoryValues):
           player: Player that chooses among them, the opponent of the re-solving player.
 
         Returns:
-          k of float64 [S], action probabilities by logical sequence.
+          Probability of each sequence's last action in each of k strategies, float64
+          [S].
         """
         return continuations(tree, self.behaviour(tree), player, self.k)
 
@@ -149,7 +150,7 @@ def continuations(
         on k.
 
     Returns:
-      k of float64 [S], by logical sequence.
+      k strategies: probability of each sequence's last action, float64 [S].
     """
     sides = [infosets.decisions for infosets in tree.infosets]
     mean = [reach_from_behaviour(sides[p], blueprint[p]) for p in range(2)]

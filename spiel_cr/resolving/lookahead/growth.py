@@ -45,7 +45,7 @@ def grow(
       table: The histories; `player_reach` and `spread` determine the urgency.
       simulator: Simulator of the game.
       most: Maximum number of rows.
-      blueprint: Strategy of both players. None: uniform.
+      blueprint: Strategy of both players; uniform if None.
       deadline: Deadline by `time.perf_counter`, after which no further expansion
         starts.
     """
@@ -76,7 +76,7 @@ def grow(
 
 
 def has_passed(deadline: float | None) -> bool:
-    """Return whether a deadline by `time.perf_counter` has passed; None: never."""
+    """Return whether a `time.perf_counter` deadline has passed; None never does."""
     return deadline is not None and time.perf_counter() > deadline
 
 

@@ -81,7 +81,7 @@ class LayerSolver:
         """Return how many histories fit into time and memory; 0 if even few do not.
 
         Args:
-          deadline: Deadline by `time.perf_counter`. None: none.
+          deadline: Deadline on the clock `time.perf_counter`, or None for no deadline.
           existing: Number of these histories that exist already.
         """
         if deadline is None:
@@ -137,7 +137,8 @@ class LayerSolver:
           prepare: Function from a tree to the tree with an incumbent strategy; None:
             the tree cannot be re-solved.
           most: Maximum number of histories.
-          deadline: Deadline for all steps, by `time.perf_counter`. None: none.
+          deadline: Deadline for all steps on the clock `time.perf_counter`, or None for
+            no deadline.
           roots: Ids of histories that must be expanded, int64 [n].
           start: Whether this is the start of the game, which is grown to its maximum
             whatever the time, and solved with ten times the iterations.
@@ -259,7 +260,7 @@ def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:
     Args:
       cost: Estimate of the duration of this kind of work.
       count: Number of histories or array entries.
-      deadline: Deadline by `time.perf_counter`. None: none.
+      deadline: Deadline on the clock `time.perf_counter`, or None for no deadline.
     """
     fixed, each = cost.line
     left = math.inf if deadline is None else deadline - time.perf_counter()

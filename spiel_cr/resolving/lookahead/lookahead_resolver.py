@@ -61,10 +61,10 @@ class LookaheadStatistics:
     """Counts of decisions by their strategy, in addition to `clock.Statistics`.
 
     Attributes:
-      resolved: Decisions by an accepted solution of the decision's subgame.
-      incumbent: Decisions by an earlier accepted solution.
-      blueprint: Decisions by the blueprint.
-      exact: Subgames whose best responses extended to the end of the game.
+      resolved: Number of decisions that played an accepted solution of their subgame.
+      incumbent: Number of decisions that played an earlier accepted solution.
+      blueprint: Number of decisions that played the blueprint.
+      exact: Number of subgames whose best responses extended to the end of the game.
       truncations: Number of times that a tree was truncated to fit a compiled
         function's shapes.
       most_histories: Size of the largest tree.
@@ -263,7 +263,7 @@ class LookaheadResolver:
         Args:
           key: The player's information-state string there.
           look: Whether to search for a public state that is not known yet.
-          deadline: Deadline by `time.perf_counter`. None: none.
+          deadline: Deadline on the clock `time.perf_counter`, or None for no deadline.
         """
         state = self._state
         if key in state.after or not look:

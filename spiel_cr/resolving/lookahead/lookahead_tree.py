@@ -44,7 +44,7 @@ class LookaheadTree:
       table: The histories.
       player: The re-solving player; the opponent chooses a continuation strategy at the
         frontier.
-      blueprint: Strategy of both players, which guides growth. None: uniform.
+      blueprint: Strategy of both players, which guides growth; uniform if None.
       dropped: Labels of the opponent's infosets from which `focus` dropped histories,
         int32 [n], ascending.
     """
@@ -125,7 +125,7 @@ class LookaheadTree:
         return self.table.nodes(self.rows(ids))
 
     def is_expanded(self, ids: np.ndarray) -> bool:
-        """Return whether all of some histories are expanded."""
+        """Return whether all the histories with these ids are expanded."""
         return bool((self.table.first[self.rows(ids)] >= 0).all())
 
     def grow(self, most: int, *, deadline: float | None = None) -> None:
@@ -163,7 +163,7 @@ class LookaheadTree:
           most: Maximum number of histories on the way.
           begins: Whether the next decision may be one of `ids`, as at the start of the
             game.
-          deadline: Deadline by `time.perf_counter`. None: none.
+          deadline: Deadline on the clock `time.perf_counter`, or None for no deadline.
 
         Returns:
           A tree of the histories that lead to the public state, the ids of its
@@ -201,7 +201,7 @@ class LookaheadTree:
         )
 
     def _strings(self, rows: np.ndarray) -> Sequence[str]:
-        """Return the player's information-state strings, by the rules or by states."""
+        """Return information-state strings from batched rules or states."""
         table, rules = self.table, self.simulator.rules
         has_strings = isinstance(rules, pyspiel.Game) or hasattr(
             rules, "information_state_strings"

@@ -82,7 +82,7 @@ def labels_of(
 
 
 def digest(labels: Labels) -> str | None:
-    """Return a hash of buckets, for checkpoints; None without buckets."""
+    """Return a hash of buckets, for checkpoints; None if there are no buckets."""
     if all(row is None for row in labels):
         return None
     parts = (b"" if row is None else row.tobytes() for row in labels)

@@ -170,7 +170,7 @@ def update_player(
     Args:
       rule: Regret rule.
       tree: Treeplex of the player.
-      shared: Shared regrets of the player; None: infosets do not share regrets.
+      shared: Shared regrets of the player, or None if infosets do not share regrets.
       player: State of the player.
       other_reach: Reach of the opponent, float [S'].
       iteration: Number of the iteration, from 1, float scalar.
@@ -210,7 +210,7 @@ def update_regrets(
     Args:
       rule: Regret rule.
       tree: Treeplex of the player; only its blocks are used.
-      shared: Shared regrets of the player; None: infosets do not share regrets.
+      shared: Shared regrets of the player, or None if infosets do not share regrets.
       player: State of the player; only its regrets and strategy are used.
       actions: Counterfactual values of actions, or estimates of them, [A, n] per block.
       means: Values of infosets, [n] per block.

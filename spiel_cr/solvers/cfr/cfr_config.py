@@ -40,7 +40,7 @@ class CFRConfig:
 
 
 def _read_functions(config: Any, *names: str) -> None:
-    """Replace settings of a frozen dataclass by user's functions, and check weights."""
+    """Convert settings that name functions to `UserFunction`; check the weights."""
     for name in names:
         function = UserFunction.read(getattr(config, name), name)
         object.__setattr__(config, name, function)

@@ -181,7 +181,10 @@ class Rule:
             )
         check_number(self.ramp, "ramp", "[0, inf)")
         if self.ramp and (math.isinf(self.alpha) or math.isinf(self.beta)):
-            raise ValueError(f"ramp={self.ramp}: use finite alpha and beta, or ramp=0")
+            raise ValueError(
+                f"ramp={self.ramp}: a ramp requires finite alpha and beta; make both "
+                f"finite, or set ramp=0"
+            )
         check_number(self.prediction, "prediction", "(0, 1]")
         check_number(self.exploration, "exploration", "[0, 1]")
 
@@ -237,9 +240,9 @@ def update_blocks(
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     """Apply `update` to several blocks; return the new regrets and next strategies.
 
-    Blocks with a single action do not change, and their arrays themselves are returned:
-    XLA would copy another array with the same numbers in each iteration, which took a
-    third of the time on liar's dice.
+    Blocks with a single action do not change, so the same array objects are returned.
+    If equal new arrays were returned, XLA would copy them in each iteration, which took
+    a third of the time on liar's dice.
     """
     columns = zip(regrets, strategy, instantaneous, uniform, tolerance, strict=True)
     blocks = [

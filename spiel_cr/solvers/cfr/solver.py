@@ -235,7 +235,8 @@ class Solver(IterativeSolver):
             creates the state on the device, after the memory of the compiler was freed.
           functions: Function to compile, and how to read its state.
           buckets: Bucket of each infoset for each player, int32 [I], or None.
-          compile_seconds: Compile time of functions that made the problem or the state.
+          compile_seconds: Time that was spent on compiling the functions that made
+            `problem` or `state`, in seconds.
           put: Function that puts arrays on the device.
         """
         self._functions = functions
@@ -462,7 +463,7 @@ class Solver(IterativeSolver):
     def current_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
     ) -> np.ndarray:
-        """Return the last iterate's action probabilities by logical sequence, [S].
+        """Return the last iterate's action probabilities, one per sequence, [S].
 
         They have type `dtype`, or float64 if a reader reads them.
         """

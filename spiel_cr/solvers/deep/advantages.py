@@ -13,12 +13,14 @@ same discount:
   the mean of the old M^+, with the discounted weight, and the visits of the iteration,
   with their weight. If M were exact, the result would be that of memory="exact", but
   errors of fits accumulate. For other games, the network approximates M = R / t, so
-  that outputs keep the same magnitude. It is fitted to
-  ((t - 1) / t) d M^+ + advantage / t at the visits of the iteration, like the bootstrap
-  of Xu et al. 2025 (their M is R): each iteration has the same weight, whatever the
-  reach of the others. Infosets without visits have no targets. There M does not change,
-  and the next visit has the weight 1 / t. With predictive, another network is fitted to
-  the newest advantages.
+  that its outputs keep the same magnitude. At the visits of iteration t, the new M is
+  fitted to
+  ((t - 1) / t) d M^+ + r / t. Here M^+ is the positive part of the old M, d is the
+  discount with t - 1 in place of t, and r is the sampled advantage. The weights
+  (t - 1) / t and 1 / t do not depend on the reach of the opponent and of chance. Xu et
+  al. 2025 fit their network in the same way, but to R instead of R / t. Infosets
+  without visits have no targets. There M does not change, and the next visit has the
+  weight 1 / t. With predictive, another network is fitted to the newest advantages.
 """
 
 import functools

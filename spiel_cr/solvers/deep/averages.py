@@ -95,7 +95,7 @@ class RunningReach:
         """Add an iterate.
 
         Args:
-          behaviour: Action probabilities by logical sequence, float64 [S].
+          behaviour: Probability of each sequence's last action, float64 [S].
           weight: Weight of the iterate, at least 0.
         """
         self.total += weight * reach_from_behaviour(self._decisions, behaviour)

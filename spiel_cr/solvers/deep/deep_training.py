@@ -82,7 +82,7 @@ class Training(IterativeSolver):
 
     @abc.abstractmethod
     def average_behaviours(self) -> Behaviours:
-        """Return both players' average strategies, by logical sequence.
+        """Return both players' average strategies, with one probability per sequence.
 
         Raises:
           ValueError: If the game has no tree.
@@ -98,7 +98,7 @@ class Training(IterativeSolver):
         """
 
     def current_behaviour(self, player: int) -> np.ndarray:
-        """Return the current strategy by logical sequence, float64 [S].
+        """Return the current strategy, with one probability per sequence, float64 [S].
 
         Args:
           player: Player 0 or 1.

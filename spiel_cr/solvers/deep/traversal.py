@@ -71,7 +71,7 @@ class Traversal(NamedTuple):
       advantages: Advantages at visits of the updating player, from the player's own
         perspective, in the game's units.
       strategies: Strategies of the other player at its visits, as targets.
-      moves: Followed actions, for a critic; None without a critic.
+      moves: Followed actions, for a critic; None if there is no critic.
       positions: Number of visited decisions and terminal nodes.
     """
 

@@ -24,8 +24,8 @@ class Batch(NamedTuple):
 
     Attributes:
       strategy: Current strategies and chance probabilities, float [T].
-      explore: Exploration probabilities of the updating player, float [T]; None:
-        uniform.
+      explore: Exploration probabilities of the updating player, float [T]; uniform if
+        None.
       stride: Distance in the tables between consecutive actions of a history.
       player: Player whose values are sampled, int or int32 scalar.
       config: Settings of exploration and baselines.

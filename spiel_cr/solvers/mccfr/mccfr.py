@@ -63,7 +63,7 @@ class SampledProblem(NamedTuple):
       samples: Histories by depth.
       points: Evenly spread points, of which each iteration uses a randomly shifted
         copy, float [D, B].
-      shared: Buckets of each player; None: infosets do not share regrets.
+      shared: Buckets of each player, or None if infosets do not share regrets.
     """
 
     trees: cfr.Trees

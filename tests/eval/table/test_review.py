@@ -90,7 +90,9 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
         values = TreeValues(tree, history_values(tree, solve_five(tree)))
         worth = -values.estimate(match) if person else values.estimate(match)
         assert found["aivat"] == pytest.approx(worth, abs=1e-9)
-        assert f"{match.returns[person]:+g}: {worth:+.3f}" in found["notes"][-1]
+        note = found["notes"][-1]
+        assert f"result: {match.returns[person]:+g}." in note
+        assert f"are known: {worth:+.3f} (AIVAT" in note
         states = review._decisions(tree.game, match, person)
         assert len(found["decisions"]) == len(states) > 0
         for state, shown in zip(states, found["decisions"], strict=True):

@@ -25,7 +25,7 @@ def test_pairs_that_are_told_apart_and_the_order_of_all(capsys):
     result = tournament.Tournament(tuple("abc"), mean, half_width, matches, efforts)
     tournament_command._print_table(result)
     lines = capsys.readouterr().out.splitlines()
-    assert "in all: [3] +2.5000, [1] -0.7500, [2] -1.7500" in lines
+    assert "mean against all others: [3] +2.5000, [1] -0.7500, [2] -1.7500" in lines
     assert "all other pairs: significant at 95%" in lines
     mean[0][1], mean[1][0] = 1.5, -1.5
     tournament_command._print_doubts(["[1]", "[2]", "[3]"], result)

@@ -184,7 +184,7 @@ def test_bad_sessions_are_refused(text, words):
 
 @pytest.mark.parametrize("game", ["liars_dice", "tic_tac_toe"])
 def test_games_without_chips_are_refused(tmp_path, game):
-    with pytest.raises(ValueError, match="session: only games of poker"):
+    with pytest.raises(ValueError, match="session: utilities are chips only in poker"):
         play(tmp_path, game=game, bots=["uniform", "uniform"])
     assert not list(tmp_path.iterdir())
 

@@ -279,7 +279,7 @@ def test_two_dice_of_five_sides():
 def test_signals_of_states_and_their_names():
     game = loading.public_tree_game(small(3, 4))
     state = game.game.new_initial_state()
-    with pytest.raises(ValueError, match="a chance node follows"):
+    with pytest.raises(ValueError, match="ends at a chance node"):
         game.reader.private_state(state, 0)
     for action in (0, 11, 1, 1, 4):  # 2c and As; both check; 3c
         state.apply_action(action)

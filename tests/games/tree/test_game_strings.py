@@ -114,11 +114,14 @@ POKER_ROWS = [
         "potSize=80 must be twice the largest blind.* write blind=40 40",
     ),
     ("maxRaises=x y", "maxRaises=x y must be"),
-    ("numBoardCards=3 5,numRanks=13", "numBoardCards=3 5 must be at most 7 cards"),
-    ("numRanks=2,numSuits=1", "at most the 2 of the deck"),
+    (
+        "numBoardCards=3 5,numRanks=13",
+        "numBoardCards=3 5: a board has at most 7 cards",
+    ),
+    ("numRanks=2,numSuits=1", "must fit in the deck of 2 cards"),
     ("boardCards=2C", "boardCards=2C must be at most 1 different cards .*, such as 7c"),
     ("numBoardCards=0 2,boardCards=2c2c", "must be at most 2 different cards"),
-    ("handReaches=1 2", "handReaches must be 2652 numbers from 0 on"),
+    ("handReaches=1 2", "handReaches must be 2652 nonnegative numbers"),
 ]
 
 

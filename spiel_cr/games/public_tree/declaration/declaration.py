@@ -175,7 +175,7 @@ class DealtReader:
         """Return the player's private state, in the round of the state.
 
         Raises:
-          ValueError: If a chance node precedes the next decision.
+          ValueError: If the state is a chance node.
         """
         moves = state.full_history()
         deal = tuple(move.action for move in moves if move.player == CHANCE)
@@ -183,8 +183,9 @@ class DealtReader:
             r = self._round_of.get(len(deal))
             if r is None or state.is_chance_node():
                 raise ValueError(
-                    f"state: a chance node follows {state.history()} in "
-                    f"{self._checked.game}; give a decision or a terminal state"
+                    f"state: the history {state.history()} of {self._checked.game} "
+                    f"ends at a chance node; pass a state where a player decides, or "
+                    f"a terminal state"
                 )
             self._known[player, *deal] = self._find(r, player, deal)
         return self._known[player, *deal]

@@ -19,14 +19,14 @@ class Numbers:
         return len(self.rows)
 
     def of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Number rows, adding those that are new.
+        """Assign numbers to rows; rows not seen before get new numbers.
 
         Args:
           rows: Rows to number, int64 [n, k].
 
         Returns:
-          Their numbers, int64 [n], and the places where new rows first occur, int64
-          [m].
+          Numbers of the rows, int64 [n], and the index in `rows` at which each new row
+          first occurs, int64 [m].
         """
         count = len(self.rows)
         if not count:

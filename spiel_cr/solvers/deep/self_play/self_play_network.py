@@ -248,7 +248,7 @@ def advance(
 def _steps(
     objective: Any, learner: Learner, batches: np.ndarray, rate: Any, norm: float
 ) -> tuple[Learner, Any]:
-    """Return a learner after steps of Adam, and the reports of the objective."""
+    """Train a learner with Adam; return it and what the objective reports per step."""
     start = learner.parameters, learner.optimiser
     (parameters, optimiser), reports = network_fits.descend(
         objective, _optimiser(rate, norm), start, batches

@@ -281,7 +281,7 @@ class SelfPlay(Training):
         """Return the strategies of the networks with averaged parameters.
 
         Returns:
-          Action probabilities by logical sequence, float64 [S], for each player.
+          Probability of each sequence's last action, float64 [S], for each player.
 
         Raises:
           ValueError: If the game has no tree.

@@ -30,7 +30,7 @@ class PublicConfig:
       scheme: Public actions of the updating player that a trajectory follows: "outcome"
         one, "external" all.
       epsilon: Share of uniform sampling at the updating player's decisions in outcome
-        sampling; otherwise actions have their probabilities, averaged over the hands by
+        sampling; the rest follows the current strategy, averaged over the hands by
         reach.
       epsilon_other: Share of uniform sampling at the other player's decisions.
       baseline: Kind of baseline: "average", the mean of sampled values per unit of

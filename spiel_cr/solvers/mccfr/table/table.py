@@ -222,7 +222,7 @@ class InfosetTable:
         if rows > self._most_rows or entries > self._most_entries:
             raise ValueError(
                 f"state: {rows} infosets do not fit in a table of {self._most_rows}; "
-                f"allow as much memory as before"
+                f"allow as much memory as the run that wrote it"
             )
         sizes = dict.fromkeys(_ROWS, rows) | dict.fromkeys(
             _ENTRIES | _BASELINE, entries

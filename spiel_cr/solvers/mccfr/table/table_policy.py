@@ -67,7 +67,7 @@ class TablePolicy(StatePolicy):
           game: Sequential game.
           source: Simulator that computes the same keys as those of the strategy.
           strategy: Probabilities of both players.
-          fallback: Policy for states without a row; None: uniform.
+          fallback: Policy for states without a row; uniform if None.
           keys: Kind of the source's keys, see `key_making.KINDS`; empty: batched rules
             if the source has them, otherwise strings.
           from_roots: True if rows were added along trajectories of a game of perfect

@@ -254,8 +254,8 @@ class SampledTableSolver(TableSolver):
           max_bytes: Memory for the table, the batch and the final strategy, without the
             rest of the process and the simulator.
           branch_bytes: Part of `max_bytes` for the visits and states of a batch if
-            external sampling follows all actions; None: a quarter. If it is too small
-            to follow all actions, results depend on it.
+            external sampling follows all actions; a quarter of it if None. If it is too
+            small to follow all actions, results depend on it.
 
         Raises:
           ValueError: If settings need a game tree, or the seed is invalid.
