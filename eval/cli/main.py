@@ -216,6 +216,23 @@ def _run_command(arguments: Arguments, *, owns_process: bool) -> None:
         sys.exit(code)
 
 
+def _platform_problem() -> str:
+    """Return the error message if the user chose a device that JAX cannot use."""
+    platforms, jax = os.environ.get("JAX_PLATFORMS"), sys.modules.get("jax")
+    if not platforms or jax is None:
+        return ""
+    try:
+        jax.devices()
+    # JAX raises an error without a message for some platforms.
+    except Exception as error:
+        reason = one_line(error) or "there is no such device"
+        return (
+            f"JAX_PLATFORMS={platforms!r}: JAX cannot use this platform ({reason}); "
+            f"install its JAX package, such as 'jax[cuda12]', or leave the variable out"
+        )
+    return ""
+
+
 def _report_error(
     error: BaseException, arguments: Arguments, *, is_fault: bool
 ) -> NoReturn:
@@ -230,6 +247,9 @@ def _report_error(
     expected = is_fault or _is_expected(error)
     if expected and getattr(arguments, "traceback", False):
         traceback.print_exception(error.__cause__ or error)
+    if not expected and (problem := _platform_problem()):
+        report_problem("error", problem)
+        sys.exit(2)
     if not expected:
         traceback.print_exception(error)
         report_problem(

@@ -355,3 +355,19 @@ def test_files_get_few_states_of_a_bar(terminal):
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "20/20" in done.stderr
     assert (done.stderr.count("it/s]") <= 3) != terminal
+
+
+def test_a_device_that_jax_cannot_use_is_named():
+    """The message is about the variable, not about a mistake in spiel_cr."""
+    words = "solve --game kuhn_poker --algorithm cfr+ --iterations 2".split()
+    code = "from spiel_cr.eval.cli import main; main.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env={**os.environ, "JAX_PLATFORMS": "tpu"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert last.startswith("spiel-cr: error: JAX_PLATFORMS='tpu': JAX cannot use")
