@@ -61,24 +61,37 @@ class HandAnswers(NamedTuple):
             share = self.likelihood / self.likelihood.sum()
         return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
-    def means(self, values: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
-        """Return the mean of [H, ...] over the range in each group of private states.
+    def by_hand(
+        self, hand: np.ndarray, orbits: np.ndarray, count: int
+    ) -> "HandAnswers":
+        """Return the means over the cards that have been dealt since the first street.
 
         Args:
-          values: Values of the private states, float64 [H, ...].
-          group: Group of each private state, int [H].
-          count: Number of groups.
+          hand: Private state of the first street behind each private state, int [H].
+          orbits: Number of boards that the board of each private state represents.
+          count: Number of private states of the first street.
 
         Returns:
-          float64 [count, ...]; NaN for groups that are never reached.
+          Numbers of each hand, weighted by the probability of reaching the node with
+          it on each board; NaN if it never does. `names` and `combos` are unchanged.
         """
-        known = np.where(np.isnan(values), 0, values)
-        sums = np.zeros((count, *values.shape[1:]))
-        weighted = known.T * self.likelihood
-        np.add.at(sums, group, weighted.T)
-        total = np.bincount(group, self.likelihood, count)
+        orbits = orbits * self.combos
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((sums.T / total).T)
+
+            def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+                known = np.where(np.isnan(values), 0, values).T * weights
+                sums = np.apply_along_axis(
+                    lambda row: np.bincount(hand, row, count), -1, known
+                )
+                means: np.ndarray = (sums / np.bincount(hand, weights, count)).T
+                return means
+
+            names = "equity", "ev", "played", "action_ev"
+            return self._replace(
+                weight=mean(self.weight, orbits),
+                likelihood=np.bincount(hand, self.likelihood, count),
+                **{name: mean(getattr(self, name), self.likelihood) for name in names},
+            )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per private state for JSON; unknown numbers are None."""
@@ -175,6 +188,7 @@ class NodeValues:
         self._policy, self._game = policy, policy.form
         self._form = form or policy.form.sequence_form
         self._values = functools.cache(self._player_values)
+        self._names = functools.cache(self._state_names)
         # Two operators, of folds and showdowns: they may have hundreds of megabytes.
         self._operator = functools.lru_cache(maxsize=2)(self._make_operator)
 
@@ -204,7 +218,7 @@ class NodeValues:
             player,
             round,
             tuple(names_at(game, number).values()),
-            tuple(reader.name(player, round, s) for s in range(len(seen))),
+            self._names(player, round),
             reader.combos(player, round),
             reader.range_weights(player, round) * reach[player],
             seen * reach[player],
@@ -220,6 +234,11 @@ class NodeValues:
         other = 1 - player
         reach = reach_from_behaviour(form.decisions[other], behaviour[other])
         return action_values(form, player, reach, behaviour[player])
+
+    def _state_names(self, player: int, round: int) -> tuple[str, ...]:
+        """Return the names of all private states of a player in a round."""
+        count = self._game.num_private_states(player)[round]
+        return tuple(self._game.reader.name(player, round, s) for s in range(count))
 
     def _pairs_and_margins(
         self, player: int, round: int, other_reach: np.ndarray

@@ -53,9 +53,10 @@ def everywhere(resolver, match=None, order=None):
     return behaviour
 
 
-def random_spot_policy(board, bets, ranges):
+def random_spot_policy(board, bets, ranges, first="oop"):
     """A policy in which hands mix differently everywhere."""
-    public_tree = public_tree_game(poker.spot(board, 20, 30, ranges=ranges, bets=bets))
+    game = poker.spot(board, 20, 30, ranges=ranges, bets=bets, first=first)
+    public_tree = public_tree_game(game)
     rng = np.random.default_rng(0)
     behaviours = []
     for own in public_tree.sequence_form.decisions:

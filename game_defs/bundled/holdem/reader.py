@@ -152,6 +152,10 @@ class HandReader:
         ]
         return deals, boards.stands_for, self._private_states[player][round].board
 
+    def orbits(self, player: int, round: int) -> np.ndarray:
+        """Return the number of boards that each private state's board represents."""
+        return self._boards[round].orbit[self._private_states[player][round].board]
+
     def _cards(self, state: pyspiel.State) -> tuple[list[list[int]], list[int]]:
         """Return both players' hands, and the public cards dealt before the last bet.
 
