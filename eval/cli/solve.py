@@ -375,7 +375,9 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
     print(f"  NashConv    {rounded(evaluation.nash_conv):.3e}  ({tool})")
     print(f"  game value  {evaluation.game_value:+.6f}  (player 0, under this policy)")
     report: dict[str, object] = {}
-    if evaluation.bounds is not None:
+    if result.form is not None and not result.form.is_zero_sum:
+        report = _report_general_sum(result)
+    elif evaluation.bounds is not None:
         report["value_bounds"] = evaluation.bounds
         low, high = evaluation.bounds
         print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
@@ -383,10 +385,9 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         return report
     locked, regrets = result.locked_infosets(), result.regrets()
     nash_conv, bounds = result.nash_conv_with_locks(), result.value_bounds_with_locks()
-    print(
-        f"  with locks  NashConv {rounded(nash_conv):.3e}, game value in "
-        f"[{bounds[0]:+.6f}, {bounds[1]:+.6f}]  (spiel_cr, exact)"
-    )
+    text = f", game value in [{bounds[0]:+.6f}, {bounds[1]:+.6f}]"
+    text = text if result.form is None or result.form.is_zero_sum else ""
+    print(f"  with locks  NashConv {rounded(nash_conv):.3e}{text}  (spiel_cr, exact)")
     for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
         print(
             f"  player {player}    {counted(count, 'infoset')} locked; would gain "
@@ -398,3 +399,15 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         "nash_conv_with_locks": nash_conv,
         "value_bounds_with_locks": bounds,
     }
+
+
+def _report_general_sum(result: Result) -> dict[str, object]:
+    """Print and report both players' values and gains in a game with rake."""
+    values, regrets = result.values(), result.regrets()
+    print("  with rake   not zero-sum: the strategies are not an exact equilibrium")
+    for player, (value, regret) in enumerate(zip(values, regrets, strict=True)):
+        print(
+            f"  player {player}    EV {value:+.6f} under this policy; would gain "
+            f"{max(regret, 0.0):.6g} by a best response"
+        )
+    return {"values": values, "regrets": regrets}
