@@ -14,7 +14,7 @@ without a game tree; --player, --find, --sort and --limit set the
 initial state of its list of decisions.
 
 examples:
-  spiel-cr solve --game kuhn_poker --save out/kuhn.npz
+  spiel-cr solve --game kuhn_poker --algorithm cfr+ --until 0.001 --save out/kuhn.npz
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html
   spiel-cr solve --game python_leduc_poker --form public-tree --save out/leduc.npz
@@ -36,7 +36,8 @@ from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.messages import announce, one_line
+from spiel_cr.common.messages import announce, number_text, one_line
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.games.tree.tree_builder import as_tree
 from spiel_cr.poker import answers
 from spiel_cr.policies.queries import query
@@ -45,7 +46,6 @@ from spiel_cr.solvers import policy_files
 from ..common.plurals import counted
 from ..inspection import hand_grid, infoset_view, spot_page, tree_page
 from ..reporting import plots
-from ..reporting.html_page import plain
 from .command import Arguments
 from .spot import write_answers
 
@@ -58,7 +58,7 @@ class ListOptions:
 
     Attributes:
       player: Only information states of this player.
-      find (TEXT): Only information states that contain this text.
+      find (TEXT): Only information states whose name or string contains this text.
       sort: Order: the game's, by reach of all players, or by own reach x gain (default
         game).
       limit: Maximum number of information states per player (default 40).
@@ -185,16 +185,16 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     chosen, left_off = [], 0
     for player, infosets in enumerate(views):
         if arguments.player in (None, player):
-            matches = _choose(infosets, arguments.find, arguments.sort)
+            matches = _choose(tree, infosets, arguments.find, arguments.sort)
             # The page contains them, too.
             if not arguments.html:
-                _print_player(player, len(infosets), matches, limit)
+                _print_player(tree, player, matches, limit)
             chosen += matches[:limit]
             left_off += len(matches[limit:])
     report: dict[str, object] = {
         "game": str(tree.game),
         "policy": arguments.policy,
-        "infosets": [_as_json(view) for view in chosen],
+        "infosets": [_as_json(tree, view) for view in chosen],
         # Infosets that --limit excludes.
         "left_off": left_off,
     }
@@ -207,10 +207,22 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
 
 
 def _choose(
-    views: Sequence[infoset_view.InfosetView], find: str | None, sort: str
+    tree: GameTree,
+    views: Sequence[infoset_view.InfosetView],
+    find: str | None,
+    sort: str | None,
 ) -> list[infoset_view.InfosetView]:
-    """Return the infosets that contain a text, in order."""
-    matches = [v for v in views if find is None or find.lower() in v.key.lower()]
+    """Return the infosets whose name or string contains a text, in order."""
+    if find is None:
+        matches = list(views)
+    else:
+        text = find.lower()
+        matches = [
+            view
+            for view in views
+            if text in view.key.lower()
+            or text in infoset_view.in_words(tree, view)[0].lower()
+        ]
     if sort == "reach":
         matches.sort(key=lambda view: -view.player_reach * view.others_reach)
     elif sort == "gain":
@@ -219,24 +231,28 @@ def _choose(
 
 
 def _print_player(
-    player: int, total: int, views: Sequence[infoset_view.InfosetView], limit: int
+    tree: GameTree,
+    player: int,
+    views: Sequence[infoset_view.InfosetView],
+    limit: int,
 ) -> None:
-    print(f"player {player}: {len(views):,} of {counted(total, 'information state')}")
+    total = counted(len(tree.infosets[player]), "information state")
+    print(f"player {player}: {len(views):,} of {total}")
     print(f"{'own':>10}{'others':>10}{'value':>11}{'gain':>10}  information state")
     # Values within rounding errors are printed as 0, for payoffs of any size.
     values = (action.value for view in views for action in view.actions)
     rounding = 1e-12 * max(map(abs, values), default=0.0)
     for view in views[:limit]:
+        title, names = infoset_view.in_words(tree, view)
         reach, others = (
-            _number(each, 1e-12) for each in (view.player_reach, view.others_reach)
+            number_text(each, ".4g") for each in (view.player_reach, view.others_reach)
         )
-        value = _number(view.value, rounding)
-        gain = _number(max(view.gain, 0.0), rounding)
-        key = " / ".join(part for part in view.key.splitlines() if part.strip())
-        print(f"{reach:>10}{others:>10}{value:>11}{gain:>10}  {key}")
+        value = number_text(view.value, ".4g", rounding)
+        gain = number_text(max(view.gain, 0.0), ".4g", rounding)
+        print(f"{reach:>10}{others:>10}{value:>11}{gain:>10}  {title}")
         actions = "   ".join(
-            f"{a.name} {a.probability:.4f} ({_number(a.value, rounding)})"
-            for a in view.actions
+            f"{name} {a.probability:.4f} ({number_text(a.value, '.4g', rounding)})"
+            for name, a in zip(names, view.actions, strict=True)
         )
         print(f"{'':43}{actions}")
     if len(views) > limit:
@@ -244,13 +260,10 @@ def _print_player(
     print()
 
 
-def _number(value: float, rounding: float) -> str:
-    return "0" if abs(value) <= rounding else plain(value, 4)
-
-
-def _as_json(view: infoset_view.InfosetView) -> dict[str, object]:
+def _as_json(tree: GameTree, view: infoset_view.InfosetView) -> dict[str, object]:
     return {
         **view._asdict(),
+        "name": infoset_view.in_words(tree, view)[0],
         "gain": view.gain,
         "actions": [action._asdict() for action in view.actions],
     }

@@ -43,6 +43,11 @@ def is_drawn(game: pyspiel.Game) -> bool:
     return game.get_type().short_name in _DRAWN
 
 
+def has_open_actions(game: pyspiel.Game) -> bool:
+    """Return whether all actions of the players are public."""
+    return game.get_type().short_name in _OPEN_ACTIONS
+
+
 def name_of(state: pyspiel.State, action: int) -> str:
     """Return the name of an action in a drawing, or the game's own name for it."""
     player = state.current_player()
@@ -111,9 +116,8 @@ def opponents_moves(state: pyspiel.State, player: int) -> list[str]:
       state: Decision of the player, or terminal state, at which all is revealed.
       player: Player 0 or 1.
     """
-    if not state.is_terminal():
-        if state.get_game().get_type().short_name not in _OPEN_ACTIONS:
-            return []
+    if not state.is_terminal() and not has_open_actions(state.get_game()):
+        return []
     names: list[str] = []
     for mover, name in moves_of(state):
         names = [] if mover == player else [*names, name] if mover >= 0 else names
