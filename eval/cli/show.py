@@ -49,7 +49,7 @@ from ..reporting import plots
 from .command import Arguments
 from .spot import write_answers
 
-_LIMIT = 40
+LIST_LIMIT = 40
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -105,7 +105,7 @@ class ShowOptions(ListOptions):
 
 def run(arguments: Arguments) -> dict[str, object]:
     """Show a policy."""
-    limit = _LIMIT if arguments.limit is None else arguments.limit
+    limit = LIST_LIMIT if arguments.limit is None else arguments.limit
     check_iterations(limit, name="limit")
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
@@ -185,7 +185,7 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     chosen, left_off = [], 0
     for player, infosets in enumerate(views):
         if arguments.player in (None, player):
-            matches = _choose(tree, infosets, arguments.find, arguments.sort)
+            matches = choose_infosets(tree, infosets, arguments.find, arguments.sort)
             # The page contains them, too.
             if not arguments.html:
                 _print_player(tree, player, matches, limit)
@@ -206,7 +206,7 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     return report
 
 
-def _choose(
+def choose_infosets(
     tree: GameTree,
     views: Sequence[infoset_view.InfosetView],
     find: str | None,

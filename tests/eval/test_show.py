@@ -131,7 +131,7 @@ def test_the_order_of_gains_is_by_what_they_are_worth_in_a_match():
     tree = games.compiled("kuhn")
     strategy = random_behaviours(tree, 1)
     views = infoset_view.view_infosets(tree, strategy)[0]
-    order = show._choose(tree, views, None, "gain")
+    order = show.choose_infosets(tree, views, None, "gain")
     worth = [view.player_reach * view.gain for view in order]
     assert worth == sorted(worth, reverse=True)
     gains = [view.gain for view in order]
