@@ -17,6 +17,7 @@ examples:
   spiel-cr solve --game kuhn_poker --algorithm cfr+ --until 0.001 --save out/kuhn.npz
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --plot out/kuhn.svg
   spiel-cr solve --game python_leduc_poker --form public-tree --save out/leduc.npz
   spiel-cr show --policy out/leduc.npz --game python_leduc_poker --node 'check bet'
 """
@@ -38,14 +39,21 @@ from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.games.tree.tree_builder import as_tree
+from spiel_cr.games.tree.tree_builder import Game, as_tree
 from spiel_cr.poker import answers
 from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
-from ..inspection import hand_grid, infoset_view, spot_page, tree_page
+from ..inspection import (
+    hand_grid,
+    infoset_view,
+    spot_page,
+    tree_drawing,
+    tree_page,
+)
 from ..reporting import plots
+from ..table import families
 from .command import Arguments
 from .spot import write_answers
 
@@ -71,7 +79,7 @@ class ListOptions:
 
 
 # Options for policies that are shown at a public node.
-_NODE = ("node", "board", "plot", "csv")
+_NODE = ("node", "board", "csv")
 _LISTED = [field.name for field in dataclasses.fields(ListOptions)]
 
 
@@ -80,7 +88,7 @@ class ShowOptions(ListOptions):
     """Options of the command.
 
     Attributes:
-      policy: File written with --save.
+      policy: File written with --save; not needed for a drawing of the game alone.
       html (FILE): Write a page to walk through, from the first decision on.
       node (ACTIONS): For policies solved with --form public-tree: actions of the
         players that lead to a public node, such as 'check bet', by the names or numbers
@@ -88,12 +96,13 @@ class ShowOptions(ListOptions):
         if the game has no such action); shown as a grid of hands (default: the first
         decision).
       board (CARDS): At this node: only hands with these public cards, such as '5c 9d'.
-      plot: Draw the grid (png, svg or pdf).
+      plot: Draw the game tree, of up to 200 histories, with the probabilities and
+        values of the policy if there is one; or the grid of hands (png, svg or pdf).
       csv (FILE): At this node of hold'em: write all hands with their weight in the
         range, equity, EV, and the probability of each action.
     """
 
-    policy: atomic.Path
+    policy: atomic.Path | None = None
     game: str
     memory_limit: Limit = None
     html: atomic.Path | None = None
@@ -107,6 +116,16 @@ def run(arguments: Arguments) -> dict[str, object]:
     """Show a policy."""
     limit = LIST_LIMIT if arguments.limit is None else arguments.limit
     check_iterations(limit, name="limit")
+    if arguments.policy is None:
+        others = arguments.options("html", *_NODE, *_LISTED).values()
+        if not arguments.plot or any(value is not None for value in others):
+            raise ValueError(
+                "--policy: no policy to show; write one with spiel-cr solve --save "
+                "FILE, or draw the game alone with --plot FILE and no other option"
+            )
+        report: dict[str, object] = arguments.options("game")
+        _draw_tree(arguments, arguments.game, None, report)
+        return report
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
             f"policy={arguments.policy!r}: the file does not exist; write it with "
@@ -138,6 +157,14 @@ def run(arguments: Arguments) -> dict[str, object]:
     if arguments.html:
         _write_page(arguments, _page(arguments), report)
     return report
+
+
+def _draw_tree(
+    arguments: Arguments, game: Game, policy: Any, report: dict[str, object]
+) -> None:
+    with arguments.writing("picture:", arguments.plot):
+        tree_drawing.draw_tree(game, policy, arguments.plot)
+        report["plot"] = arguments.plot
 
 
 def _page(arguments: Arguments) -> str:
@@ -176,6 +203,8 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
         memory_limit=arguments.memory_limit,
         progress=True,
     )
+    if arguments.plot:
+        tree_drawing.check_size(tree)
     announce(f"loading the policy {arguments.policy}")
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = query(tree, policy)
@@ -198,6 +227,8 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
         # Infosets that --limit excludes.
         "left_off": left_off,
     }
+    if arguments.plot:
+        _draw_tree(arguments, tree, policy, report)
     if arguments.html:
         announce(f"making the page {arguments.html}")
         start, every = arguments.options(*_LISTED), sum(views, [])
@@ -325,7 +356,7 @@ def title_of(game: pyspiel.Game) -> str:
     values = game.get_parameters()
     facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
     facts = [_named(str(values["board"])), *facts] if "board" in values else facts
-    return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
+    return ", ".join([families.title_of(game), *facts])
 
 
 def _named(cards: str) -> str:

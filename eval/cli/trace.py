@@ -47,7 +47,7 @@ class TraceOptions(ListOptions):
     """Options of the command.
 
     Attributes:
-      algorithm: Variant of CFR, as in solve, without a rule of your own (default cfr).
+      algorithm: Variant of CFR, as in solve, with a built-in regret rule (default cfr).
       iterations: Number of iterations (default 3).
     """
 

@@ -51,8 +51,8 @@ def tree_page(
     kept = "all" if walk.whole else "the most likely"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
     data = {"nodes": walk.nodes, "infosets": walk.infosets, "start": start or {}}
-    name = game.get_type().long_name.removeprefix("Python ")
-    return strategy_page(__file__, f"A policy for {name}", lead, data)
+    title = f"A policy for {families.title_of(game)}"
+    return strategy_page(__file__, title, lead, data)
 
 
 class _LikelyHistories:
@@ -103,7 +103,7 @@ class _LikelyHistories:
                 continue
             node[6] = 0.0  # `_finish` adds the values below
             if player < 0:
-                steps = _outcomes(state)
+                steps = outcomes_of(state)
             else:
                 node[4] = self._infoset(state, player, reach_of_players[player])
                 actions = self.infosets[player][node[4]][-1]
@@ -152,7 +152,7 @@ class _LikelyHistories:
         return self._numbers[player, key]
 
 
-def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
+def outcomes_of(state: pyspiel.State) -> list[tuple[int, str, float]]:
     """Return actions, names and probabilities of chance."""
     outcomes = [(a, p) for a, p in state.chance_outcomes() if p > 0]
     names = [

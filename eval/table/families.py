@@ -1,10 +1,12 @@
 """Games with drawings on the page; other games are shown by their own strings."""
 
+import pathlib
 from collections.abc import Callable, Iterator
 
 import pyspiel
 
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening import gambit_files
 
 from . import boards, cards
 from .drawing import Drawing, Look, in_words, look_at, plain
@@ -36,6 +38,15 @@ _OPEN_ACTIONS = {
     "universal_poker",
     "liars_dice",
 }
+
+
+def title_of(game: pyspiel.Game) -> str:
+    """Return the title of a game from a Gambit file, or OpenSpiel's name of a game."""
+    if game.get_type().short_name == "efg_game":
+        path = pathlib.Path(game.get_parameters()["filename"])
+        title = gambit_files.parse(path.read_text("utf-8"), str(path)).title
+        return title or path.stem
+    return str(game.get_type().long_name).removeprefix("Python ")
 
 
 def is_drawn(game: pyspiel.Game) -> bool:

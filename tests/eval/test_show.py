@@ -259,14 +259,14 @@ def test_the_page_opens_with_all_hands(tmp_path):
 def test_deals_have_the_names_of_cards():
     """OpenSpiel numbers the deals of Leduc poker; players see cards."""
     state = pyspiel.load_game("leduc_poker").new_initial_state()
-    names = [name for _, name, _ in tree_page._outcomes(state)]
+    names = [name for _, name, _ in tree_page.outcomes_of(state)]
     cards = [rank + suit for rank in "JQK" for suit in "♠♥"]
     assert names == [f"{card} (player 0 sees it)" for card in cards]
     state.apply_action(0)
     state.apply_action(1)
     state.apply_action(1)
     state.apply_action(1)
-    assert [name for _, name, _ in tree_page._outcomes(state)] == cards[2:]
+    assert [name for _, name, _ in tree_page.outcomes_of(state)] == cards[2:]
 
 
 def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
