@@ -39,6 +39,17 @@ def listening(wanted: bool = True) -> Iterator[None]:
         _listens = before
 
 
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Show no messages during a block that has a progress bar of its own."""
+    global _listens
+    before, _listens = _listens, False
+    try:
+        yield
+    finally:
+        _listens = before
+
+
 def is_wanted(progress: bool | None = None) -> bool:
     """Return whether to show progress.
 
