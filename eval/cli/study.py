@@ -33,21 +33,6 @@ from ..studies.study import STUDIES, Finding, MeanPoint, Measurement, Study, mea
 from .command import Arguments, Parser, WorkerOptions
 
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.title}" for s in STUDIES.values())}
-# Introduction of the study of Kuhn poker.
-_KUHN = """All equilibria: probability of betting, or of calling a bet
-
-card  player 0  player 0, after check, bet  player 1, after check  player 1, after bet
-      bets      calls                       bets                   calls
-J     alpha     0                           1/3                    0
-Q     0         alpha + 1/3                 0                      1/3
-K     3 alpha   1                           1                      1
-
-Each alpha from 0 to 1/3 is an equilibrium, and the value is the same: alpha is how
-often player 0 bluffs, that is, bets the jack. A bluff wins only if the opponent folds
-the queen; without bluffs, the opponent would never call, and bets with the king would
-win nothing more. `lp` returns an extreme equilibrium, alpha = 0 without bluffs by
-player 0; the iterative algorithms return others.
-"""
 # Number of points of a quantity that are printed.
 _SHOWN = 8
 
@@ -108,8 +93,8 @@ def _run_study(
     study = STUDIES[arguments.name]
     start = time.perf_counter()
     print(f"{study.title}\n  sources: {', '.join(study.sources)}\n  {study.protocol}\n")
-    if study.name == "kuhn":
-        print(_KUHN)
+    if study.explanation:
+        print(study.explanation)
     measured = list(_measure(study, arguments, executor))
     points = mean_points(measurement for _, measurement in measured)
     findings = study.findings(points, arguments.size)

@@ -5,7 +5,7 @@ import itertools
 import os
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,15 +28,18 @@ from .tree_page import outcomes_of
 MOST_HISTORIES = 200
 # Largest number of histories that an error message about a larger game counts.
 _MOST_COUNTED = 100_000
-# Colour and marker of the nodes of chance, player 0, and player 1.
-_COLOURS = {-1: "#777777", 0: "#1f5fa8", 1: "#c2571a"}
-_MARKERS = {-1: "D", 0: "o", 1: "s"}
-_NAMES = {-1: "chance", 0: "player 0", 1: "player 1"}
+# Name, colour, marker and size of the nodes of chance and of the players.
+_KINDS = {
+    -1: ("chance", "#777777", "D", 7),
+    0: ("player 0", "#1f5fa8", "o", 12),
+    1: ("player 1", "#c2571a", "s", 12),
+}
 _FONT = 8
 # Smallest probability that is shown as a number.
 _LEAST = 5e-4
-# Inches of a row and of a letter; shares of a column for the fan of edges below a node.
-_ROW, _LETTER, _FAN = 0.34, 0.068, 0.3
+# Inches of a row and of a letter; shares of a column for the fan of edges below a node,
+# and number of lanes for links next to each other.
+_ROW, _LETTER, _FAN, _LANES = 0.34, 0.068, 0.3, 6
 
 
 def draw_tree(
@@ -95,59 +98,59 @@ def _too_large(game: object, count: str) -> ValueError:
 
 
 class _Drawing:
-    """A figure of a game tree.
+    """A figure of a game tree: depth from left to right, a row for each terminal.
 
     Attributes:
       figure: Figure of matplotlib.
     """
 
     def __init__(self, tree: GameTree, strategy: conversions.Behaviours | None) -> None:
-        self._tree = tree
-        histories = tree.histories
-        self._depth = np.repeat(
-            np.arange(len(histories.by_depth)),
-            [depth.stop - depth.start for depth in histories.by_depth],
-        )
-        self._children: dict[int, list[int]] = collections.defaultdict(list)
-        for child, parent in enumerate(histories.parent.tolist()):
-            self._children[parent].append(child)
-        self._rows = np.zeros(len(histories))
-        self._count = 0
-        for root in self._children[-1]:
-            self._place(root)
-        labels = self._edge_labels(strategy)
-        longest = max(map(len, labels.values()), default=0)
-        self._width = _LETTER * longest / (1 - _FAN) + 0.5
-        size = (
-            self._width * max(1, int(self._depth.max())) + 1.6,
-            _ROW * self._count + 1.3,
-        )
+        self._tree, self._strategy = tree, strategy
+        count = np.diff(tree.histories.level_start)
+        self._x = np.repeat(np.arange(len(count)), count)
+        self._y = np.zeros(len(tree.histories))
+        self._below: dict[int, list[int]] = collections.defaultdict(list)
+        for child, parent in enumerate(tree.histories.parent.tolist()):
+            self._below[parent].append(child)
+        rows = self._place(0, itertools.count())
+        labels = self._edge_labels()
+        column = _LETTER * max(map(len, labels.values()), default=0) / (1 - _FAN) + 0.5
+        width = max(6.5, column * (int(self._x.max()) + 0.75))
+        size = width, _ROW * rows + 1.3
         (self._axis,) = figures.panels(size=size)
         self.figure = self._axis.figure
-        self._draw_edges(labels, strategy)
+        self._draw_nodes()
+        self._draw_edges(labels)
         for player in (0, 1):
             self._link_infosets(player)
-        self._draw_nodes(strategy)
-        self._finish(strategy is not None)
+        title = one_line(families.title_of(tree.game))
+        title += "\nnumbers: information states, bold: payoffs of player 0"
+        title += "" if strategy is None else ", italic: values for player 0"
+        self._axis.set_title(title, fontsize=_FONT + 1)
+        self._axis.set_axis_off()
+        self._axis.set_xlim(-0.25, int(self._x.max()) + 0.5)
+        self._axis.set_ylim(rows - 0.4, -0.8)
+        place = "outside lower center"
+        self.figure.legend(ncols=4, loc=place, fontsize=_FONT, markerscale=0.7)
 
-    def _place(self, node: int) -> None:
-        """Set the rows of a node and of all nodes below it."""
-        below = self._children[node]
-        for child in below:
-            self._place(child)
-        if below:
-            self._rows[node] = (self._rows[below[0]] + self._rows[below[-1]]) / 2
-        else:
-            self._rows[node], self._count = self._count, self._count + 1
+    def _place(self, node: int, rows: Iterator[int]) -> int:
+        """Set the rows of a node and of all nodes below it; return their number."""
+        below = self._below[node]
+        if not below:
+            self._y[node] = next(rows)
+            return 1
+        count = sum(self._place(child, rows) for child in below)
+        self._y[node] = (self._y[below[0]] + self._y[below[-1]]) / 2
+        return count
 
-    def _edge_labels(self, strategy: conversions.Behaviours | None) -> dict[int, str]:
+    def _edge_labels(self) -> dict[int, str]:
         """Return the action, and its probability if known, by the node it leads to."""
         histories, labels = self._tree.histories, {}
-        every = strategy or [
-            conversions.uniform_behaviour(d) for d in self._tree.decisions
-        ]
-        self._shares = [1.0, *conversions.move_probabilities(self._tree, every)]
-        for node, below in self._children.items():
+        strategy = self._strategy or tuple(
+            map(conversions.uniform_behaviour, self._tree.decisions)
+        )
+        self._shares = [1.0, *conversions.move_probabilities(self._tree, strategy)]
+        for node, below in self._below.items():
             if node < 0 or not below:
                 continue
             state, is_chance = self._tree.state_at(node), histories.player[node] < 0
@@ -157,101 +160,78 @@ class _Drawing:
             for child, name in zip(below, names, strict=True):
                 name = re.sub(r" \(player (\d) sees it\)", r" to player \1", name)
                 labels[child] = textwrap.shorten(one_line(name), 30, placeholder="…")
-                if is_chance or strategy is not None:
-                    labels[child] += f"  {_probability(self._shares[child])}"
+                if is_chance or self._strategy is not None:
+                    share = self._shares[child]
+                    is_small = 0 < share < _LEAST
+                    labels[child] += "  ≈0" if is_small else f"  {share:.3g}"
         return labels
 
-    def _draw_edges(
-        self, labels: dict[int, str], strategy: conversions.Behaviours | None
-    ) -> None:
+    def _draw_edges(self, labels: dict[int, str]) -> None:
         histories = self._tree.histories
         for child, label in labels.items():
             parent = int(histories.parent[child])
             mover, share = int(histories.player[parent]), self._shares[child]
-            x, y = self._depth[parent], self._rows[child]
-            is_used = strategy is None or mover < 0 or share > _LEAST
-            weight = share if strategy is not None and mover >= 0 else 0.35
+            if mover < 0 or self._strategy is None:
+                share = 0.35  # the width of moves without a strategy
+            x, y, pale = self._x[parent], self._y[child], share < _LEAST
             self._axis.plot(
                 [x, x + _FAN, x + 1],
-                [self._rows[parent], y, y],
-                color=_COLOURS[max(mover, -1)],
-                linewidth=0.7 + 2.2 * weight,
-                alpha=1.0 if is_used else 0.35,
-                solid_joinstyle="round",
+                [self._y[parent], y, y],
+                color=_KINDS[max(mover, -1)][1],
+                linewidth=0.7 + 2.2 * share,
+                alpha=0.35 if pale else 1,
                 zorder=1,
             )
-            self._text(x + _FAN, y, label, (2, 3), alpha=1.0 if is_used else 0.6)
+            self._text(x + _FAN, y, label, (2, 3), alpha=0.6 if pale else 1)
 
     def _link_infosets(self, player: int) -> None:
-        """Link the nodes of each infoset by dashed curves to the right of the nodes."""
-        from matplotlib.patches import PathPatch
-        from matplotlib.path import Path
-
+        """Link the nodes of each infoset by dashed lines to the right of the nodes."""
         histories = self._tree.histories
         nodes = np.flatnonzero(histories.player == player)
         groups: dict[int, list[int]] = collections.defaultdict(list)
-        for node in nodes[np.argsort(self._rows[nodes])].tolist():
+        for node in nodes[np.argsort(self._y[nodes], kind="stable")].tolist():
             groups[int(histories.infoset[node])].append(node)
-        lanes = self._lanes(groups)
-        for number, group in groups.items():
-            share = (lanes[number] + 1) / (max(lanes.values()) + 1)
-            for upper, lower in itertools.pairwise(group):
-                (a, b), (c, d) = (
-                    (self._depth[node], self._rows[node]) for node in (upper, lower)
-                )
-                lane = max(a, c) + 0.06 + 0.2 * share
-                bend = min(0.8, (d - b) / 2)
-                points = [(a, b), (lane, b), (lane, b + bend)]
-                points += [(lane, d - bend), (lane, d), (c, d)]
-                self._axis.add_patch(
-                    PathPatch(
-                        Path(points, [1, 3, 3, 2, 3, 3]),
-                        fill=False,
-                        linestyle=(0, (4, 2)),
-                        linewidth=1.1,
-                        # Lanes have different tints of the player's colour.
-                        edgecolor=_tint(_COLOURS[player], 0.55 * (1 - share)),
-                        zorder=2,
-                    )
+        linked = (group for group in groups.values() if len(group) > 1)
+        for number, group in enumerate(linked):
+            share = number % _LANES / (_LANES - 1)
+            places = zip(self._x[group], self._y[group], strict=True)
+            for (a, b), (c, d) in itertools.pairwise(places):
+                lane, bend = max(a, c) + 0.14 + 0.14 * share, 0.2
+                self._axis.plot(
+                    [a, lane, lane, c],
+                    [b, b + bend, d - bend, d],
+                    color=_KINDS[player][1],
+                    linestyle=(0, (4, 2)),
+                    linewidth=1.1,
+                    alpha=1 - 0.45 * share,
+                    zorder=2,
                 )
 
-    def _lanes(self, groups: Mapping[int, Sequence[int]]) -> dict[int, int]:
-        """Return a lane for each infoset, so that links in a lane do not overlap."""
-        ends: list[float] = []
-        lanes = {}
-        for number, group in groups.items():
-            first, last = self._rows[group[0]], self._rows[group[-1]]
-            free = [lane for lane, end in enumerate(ends) if end < first]
-            lanes[number] = free[0] if free else len(ends)
-            ends[lanes[number] : lanes[number] + 1] = [last]
-        return lanes
-
-    def _draw_nodes(self, strategy: conversions.Behaviours | None) -> None:
-        histories, offset = self._tree.histories, payoff_offset(self._tree.game)
-        values = conversions.history_values(self._tree, strategy) + offset
+    def _draw_nodes(self) -> None:
+        histories, tree = self._tree.histories, self._tree
+        for kind, (name, colour, marker, size) in _KINDS.items():
+            nodes = np.maximum(histories.player, -1) == kind
+            nodes &= histories.player != TERMINAL
+            style: dict[str, Any] = {"color": colour, "markersize": size, "zorder": 3}
+            if nodes.any():
+                x, y = self._x[nodes], self._y[nodes]
+                self._axis.plot(x, y, marker, label=name, **style)
+        self._axis.plot([], [], "--", color="#444444", label="same information state")
+        values = conversions.history_values(tree, self._strategy)
+        values = values + payoff_offset(tree.game)
         rounding = _LEAST * float(np.abs(values).max())
         for node, player in enumerate(histories.player.tolist()):
-            x, y = self._depth[node], self._rows[node]
+            x, y = self._x[node], self._y[node]
             value = number_text(values[node], "+.3g", rounding).replace("-", "−")
             value = "0" if value == "+0" else value
             if player == TERMINAL:
                 self._text(x, y, value, (4, 0), weight="bold", va="center")
-                continue
-            kind = max(player, -1)
-            self._axis.plot(
-                x,
-                y,
-                _MARKERS[kind],
-                color=_COLOURS[kind],
-                markersize=7 if kind < 0 else 12,
-                zorder=3,
-            )
-            if kind >= 0:
-                number = str(int(histories.infoset[node]) + 1)
-                style: dict[str, Any] = {"color": "white", "ha": "center"}
-                self._text(x, y, number, (0, 0), va="center_baseline", **style)
-            if strategy is not None:
+            elif self._strategy is not None:
                 self._text(x, y, value, (-8, -2), ha="right", va="top", style="italic")
+            if player in (0, 1):
+                number = str(int(histories.infoset[node]) + 1)
+                style = {"color": "white", "ha": "center", "va": "center_baseline"}
+                self._text(x, y, number, (0, 0), **style)
 
     def _text(
         self, x: float, y: float, text: str, shift: tuple[float, float], **style: Any
@@ -260,52 +240,3 @@ class _Drawing:
         settings = {"fontsize": _FONT, "zorder": 4, "parse_math": False, **style}
         place = {"xytext": shift, "textcoords": "offset points"}
         self._axis.annotate(text, (x, y), **place, **settings)
-
-    def _finish(self, has_values: bool) -> None:
-        """Set limits, title and legend."""
-        from matplotlib.lines import Line2D
-
-        axis, players = self._axis, set(self._tree.histories.player.tolist())
-        kinds = [
-            kind
-            for kind in (-1, 0, 1)
-            if kind in {max(p, -1) for p in players - {TERMINAL}}
-        ]
-        entries = [
-            Line2D(
-                [],
-                [],
-                linestyle="",
-                marker=_MARKERS[k],
-                color=_COLOURS[k],
-                label=_NAMES[k],
-            )
-            for k in kinds
-        ]
-        entries.append(
-            Line2D(
-                [], [], linestyle="--", color="#444444", label="same information state"
-            )
-        )
-        numbers = "numbers: information states, bold: payoffs of player 0"
-        if has_values:
-            numbers += ", italic: values for player 0"
-        axis.set_axis_off()
-        axis.set_xlim(-0.25, int(self._depth.max()) + 0.5)
-        axis.set_ylim(self._count - 0.4, -0.8)
-        title = one_line(families.title_of(self._tree.game))
-        axis.set_title(f"{title}\n{numbers}", fontsize=_FONT + 1)
-        axis.figure.legend(
-            handles=entries, ncols=4, loc="outside lower center", fontsize=_FONT
-        )
-
-
-def _probability(value: float) -> str:
-    return "≈0" if 0 < value < _LEAST else number_text(value, ".3g")
-
-
-def _tint(colour: str, share: float) -> tuple[float, ...]:
-    """Return a colour mixed with a share of white."""
-    from matplotlib.colors import to_rgb
-
-    return tuple(part + share * (1 - part) for part in to_rgb(colour))

@@ -178,6 +178,7 @@ class Study:
       x_label: Unit of budgets, for plots.
       y_label: Unit of measurements, for plots.
       linear: Whether the axes of plots are linear; otherwise logarithmic.
+      explanation: Introduction for learners, printed before the numbers.
       small: Share of the full size at which the study takes less than a minute.
       reason: Reason why the study is not comparable.
     """
@@ -195,6 +196,7 @@ class Study:
     x_label: str = ""
     y_label: str = "NashConv"
     linear: bool = False
+    explanation: str = ""
     small: float = 0.1
     reason: str = ""
 

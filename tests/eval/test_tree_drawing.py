@@ -38,12 +38,13 @@ def texts_of(drawn):
 
 def links_of(drawn):
     (axis,) = drawn.figure.axes
-    return len(axis.patches)
+    dashed = (line for line in axis.lines if line.get_linestyle() == "--")
+    return sum(len(line.get_xdata()) == 4 for line in dashed)
 
 
 def edges_of(drawn):
     (axis,) = drawn.figure.axes
-    return [line for line in axis.lines if len(line.get_xdata()) == 3]
+    return [line for line in axis.lines if line.get_linestyle() == "-"]
 
 
 def test_all_of_kuhn_poker_is_drawn():
