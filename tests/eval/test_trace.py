@@ -33,8 +33,8 @@ def test_iterates_are_those_of_solve(algorithm):
     for number, updates in enumerate(trace.trace(tree, config, 3), 1):
         result = spiel_cr.solve(tree, algorithm, number)
         for field, policy in (
-            ("next", result.current_policy()),
-            ("average", result.average_policy()),
+            ("next_probability", result.current_policy()),
+            ("average_probability", result.average_policy()),
         ):
             for key, shares in policy_of(tree, updates, field).items():
                 expected = policy.policy_for_key(key)
@@ -56,7 +56,7 @@ def test_numbers_are_those_of_openspiel_and_of_a_slow_walk(name):
                 first = tree.infosets[player].decisions.first_sequence[view.number]
                 regrets = nodes[view.key].cumulative_regret
                 for place, action in enumerate(view.actions, first):
-                    assert update.regrets[place] == pytest.approx(
+                    assert update.cumulative_regret[place] == pytest.approx(
                         regrets[action.action], abs=1e-12
                     )
             # Before the first update both players play uniformly.
@@ -77,7 +77,7 @@ def test_numbers_are_those_of_openspiel_and_of_a_slow_walk(name):
                 for action in view.actions:
                     expected = slow["actions"][action.action]
                     assert action.value == pytest.approx(expected, abs=1e-12)
-            current = (current or {}) | policy_of(tree, [update], "next")
+            current = (current or {}) | policy_of(tree, [update], "next_probability")
         assert (sizes > 0).all()
 
 
