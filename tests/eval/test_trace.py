@@ -102,6 +102,33 @@ def test_the_command(capsys):
     assert out.count("is updated") == 4
 
 
+def test_solutions_of_exercises(capsys):
+    """Exercises 6 to 8 of the concepts page."""
+    words = ("--algorithm", "cfr(alternating=false)")
+    found = told(capsys, *TRACED, *words)[0]["iterations"]
+    at = [{i["key"]: i for i in each["infosets"]} for each in found]
+    jack = at[1]["0"]["actions"]
+    assert [a["cumulative_regret"] for a in jack] == pytest.approx([5 / 24, 1 / 8])
+    assert [a["next_probability"] for a in jack] == pytest.approx([5 / 8, 3 / 8])
+    caught = [each["0pb"] for each in at]
+    assert [i["player_reach"] for i in caught] == pytest.approx([1 / 2, 0, 5 / 8])
+    folds = [infoset["actions"][0] for infoset in caught]
+    assert [a["probability"] for a in folds] == pytest.approx([1 / 2, 1, 1])
+    averages = [a["average_probability"] for a in folds]
+    assert averages == pytest.approx([1 / 2, 1 / 2, 7 / 9])
+    assert all(action["regret"] for action in at[1]["0pb"]["actions"][1:])
+    alternating = told(capsys, *TRACED, "--iterations", 1)[0]["iterations"]
+    later = {i["key"]: i for i in alternating[0]["infosets"]}
+    for card in "012":
+        after_check = later[f"{card}p"]["actions"]
+        assert [a["value"] for a in after_check] == [0, 0]
+        values, halves = (
+            [a["value"] for a in infosets[f"{card}b"]["actions"]]
+            for infosets in (later, at[0])
+        )
+        assert values == pytest.approx([2 * half for half in halves])
+
+
 def test_filters(capsys):
     words = ("--find", "J, after Bet", "--iterations", 1, "--player", 1)
     found, out, _ = told(capsys, *TRACED, *words)
