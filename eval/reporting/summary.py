@@ -84,16 +84,16 @@ class GameSummary(NamedTuple):
     Attributes:
       game: Game string.
       rows: Rows, lowest NashConv first.
-      absent: Pairs (title, reason) of algorithms that could not run.
-      failed: Triples (title, seed, error) of runs that failed.
+      absent: Pairs (entry, reason) of algorithms that could not run.
+      failed: Triples (entry, seed, error) of runs that failed.
       expected: Number of runs of the comparison on this game.
       done: Number of finished runs.
     """
 
     game: str
     rows: tuple[Row, ...]
-    absent: tuple[tuple[str, str], ...]
-    failed: tuple[tuple[str, int, str], ...]
+    absent: tuple[tuple[Entry, str], ...]
+    failed: tuple[tuple[Entry, int, str], ...]
     expected: int
     done: int
 
@@ -126,8 +126,8 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
     for game in settings["games"]:
         rows: list[Row] = []
         # Each reason is listed once, in order.
-        absent: dict[tuple[str, str], None] = {}
-        failed: list[tuple[str, int, str]] = []
+        absent: dict[tuple[Entry, str], None] = {}
+        failed: list[tuple[Entry, int, str]] = []
         records_of_game = [record for record in records if record["game"] == game]
         for entry in entries:
             runs = [
@@ -137,9 +137,9 @@ def summarise(settings: Record, records: Sequence[Record]) -> list[GameSummary]:
             ]
             for record in runs:
                 if record.get("missing"):
-                    absent[entry.title, record["missing"]] = None
+                    absent[entry, record["missing"]] = None
                 elif record["error"]:
-                    failed.append((entry.title, record["seed"], record["error"]))
+                    failed.append((entry, record["seed"], record["error"]))
             good = [record for record in runs if record["nash_conv"] is not None]
             if good:
                 rows.append(_row(entry, good))
