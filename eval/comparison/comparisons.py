@@ -137,7 +137,7 @@ def compare(
         records = log.map(
             executor,
             measurer,
-            (),
+            (executor.is_in_process,),
             left,
             finished=lambda record: False,
             # Folders grow under other conditions, so each line has its own.

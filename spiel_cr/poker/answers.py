@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.compilation_cache import caching
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
@@ -168,7 +169,7 @@ def _pairs_and_margins(
     sums = []
     for showdown in (False, True):
         product = make_operator(dataclasses.replace(matrix, showdown=showdown), player)
-        with jax.enable_x64(True):
+        with caching(), jax.enable_x64(True):
             reach = jnp.asarray(other_reach[behind[1 - player]])[None]
             values = np.asarray(product.apply(reach))[0]
         # The payoff of a fold is signed as player 1's loss.
