@@ -77,9 +77,10 @@ def main(*, owns_process: bool = False) -> None:
     handler.setFormatter(_OneLine("spiel-cr: warning: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     arguments = _parse(sys.argv)
-    if not arguments.no_compilation_cache:
-        compilation_cache.use_compilation_cache()
-    _run(arguments, owns_process=owns_process)
+    if arguments.no_compilation_cache:
+        os.environ[compilation_cache.VARIABLE] = "off"
+    with compilation_cache.caching():
+        _run(arguments, owns_process=owns_process)
 
 
 def make_parser() -> Parser:

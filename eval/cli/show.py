@@ -25,12 +25,9 @@ examples:
 import contextlib
 import dataclasses
 import pathlib
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any, Literal
-
-import pyspiel
 
 import spiel_cr
 from spiel_cr.common import atomic
@@ -53,7 +50,6 @@ from ..inspection import (
     tree_page,
 )
 from ..reporting import plots
-from ..table import families
 from .command import Arguments
 from .spot import write_answers
 
@@ -172,7 +168,7 @@ def _page(arguments: Arguments) -> str:
     policy: Any = spiel_cr.load_policy(arguments.policy, arguments.game)
     reader = getattr(getattr(policy, "form", None), "reader", None)
     if getattr(reader, "range_weights", None) is not None:
-        lead = title_of(policy.game)
+        lead = hand_grid.title_of(policy.game)
         return spot_page.spot_page(policy, policy.form.sequence_form, lead)
     views: list[infoset_view.InfosetView] = []
     most = tree_page.MOST_HISTORIES
@@ -336,26 +332,13 @@ def _show_grid(arguments: Arguments) -> dict[str, object]:
         with arguments.writing("\npicture:", arguments.plot):
             plots.plot_hands(
                 grid.cells,
-                [_named(name) for name in grid.rows],
-                [_named(name) for name in grid.columns],
+                [hand_grid.with_suits(name) for name in grid.rows],
+                [hand_grid.with_suits(name) for name in grid.columns],
                 grid.actions,
                 arguments.plot,
-                title=f"{title_of(policy.game)}\n{_named(arguments.board or '')} "
-                f"player {grid.player} acts after {after}, probabilities in percent",
+                title=f"{hand_grid.title_of(policy.game)}\n"
+                f"{hand_grid.with_suits(arguments.board or '')} player {grid.player} "
+                f"acts after {after}, probabilities in percent",
             )
             report["plot"] = arguments.plot
     return report
-
-
-def title_of(game: pyspiel.Game) -> str:
-    """Return a game in a few words, with its board, pot and stacks."""
-    values = game.get_parameters()
-    facts = [f"{name} {values[name]}" for name in ("pot", "stack") if name in values]
-    facts = [_named(str(values["board"])), *facts] if "board" in values else facts
-    return ", ".join([families.title_of(game), *facts])
-
-
-def _named(cards: str) -> str:
-    """Return cards such as "5c9d" with symbols for suits."""
-    suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
-    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda suit: suits[suit[0]], cards)

@@ -94,7 +94,7 @@ def differences(
     sort: str = "gain",
     most: int = 10,
     memory_limit: Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Differences:
     """List the infosets where two policies differ most, with the gain of each.
 
@@ -111,7 +111,8 @@ def differences(
         "disagreement", by the probability of different actions in a match.
       most: Maximum number of infosets to list.
       memory_limit: Largest memory for the game tree, as in `solve`.
-      progress: Whether to show progress bars on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Returns:
       The differences; `print` shows them as lines of text.

@@ -32,7 +32,7 @@ def build_tree(
     batched_rules: bool = True,
     cache: Path | None = None,
     memory_limit: memory.Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> GameTree:
     """Build the tree of a game: enumerate all histories in arrays.
 
@@ -53,7 +53,8 @@ def build_tree(
       memory_limit: Memory limit: bytes, or a size such as "3GB"; "none" or `math.inf`:
         no limit; None: 70% of the memory available to the process, at least 1 GB (see
         `memory.default_limit`).
-      progress: Whether to show the number of histories on stderr during a long walk.
+      progress: Whether to show the number of histories on stderr. If None, after ten
+        seconds if stderr is a terminal.
 
     Returns:
       The game tree.
@@ -144,7 +145,7 @@ def as_tree(
     observations: bool = False,
     max_histories: int | None = None,
     memory_limit: memory.Limit = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> GameTree:
     """Return the tree of a game, building it unless it is a tree already.
 

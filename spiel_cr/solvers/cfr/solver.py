@@ -127,7 +127,6 @@ class SolverFunctions(NamedTuple):
 def jitted_loop(
     step: Callable[..., Any],
     *,
-    prepare: Callable[[Any], Any] | None = None,
     fused: bool = False,
     in_place: bool = False,
     static: tuple[str, ...] = ("config",),
@@ -138,7 +137,6 @@ def jitted_loop(
     Args:
       step: One iteration: from a problem, a state and static settings, by name, to the
         next state.
-      prepare: Function that is applied to the problem before the first iteration.
       fused: Whether all iterations are one piece of machine code, see
         `jax_utils.as_one_function`.
       in_place: Whether the arrays of the state are overwritten.
@@ -150,8 +148,6 @@ def jitted_loop(
         problem: Any, state: Any, iterations: jax.Array, **settings: Any
     ) -> Any:
         def loop(problem: Any, state: Any, iterations: jax.Array) -> Any:
-            if prepare is not None:
-                problem = prepare(problem)
             return jax.lax.fori_loop(
                 0, iterations, lambda _, now: step(problem, now, **settings), state
             )
