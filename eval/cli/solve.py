@@ -407,6 +407,7 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         assert result.game_form is not None
         tool += f", by a best response in {result.game_form.kind} form"
     print(f"  NashConv    {shown(evaluation.nash_conv)}  ({tool})")
+    assert evaluation.game_value is not None
     value = number_text(evaluation.game_value, "+.6f")
     print(f"  game value  {value}  (player 0, under this policy)")
     report: dict[str, object] = {}

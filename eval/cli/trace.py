@@ -157,7 +157,7 @@ def _print_update(
         rows.append({**view._asdict(), "name": title, "actions": actions})
     width = max((len(text) for text, _ in lines), default=0)
     print(" " * width + "".join(f"{head:>10}" for head in _HEADS))
-    for text, numbers in lines:
-        cells = ("" if x is None else number_text(x, ".4g") for x in numbers)
+    for text, row in lines:
+        cells = ("" if x is None else number_text(x, ".4g") for x in row)
         print(f"{text:<{width}}{''.join(f'{cell:>10}' for cell in cells)}".rstrip())
     return rows

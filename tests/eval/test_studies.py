@@ -160,8 +160,8 @@ def test_kuhn_is_explained_and_its_numbers_are_a_table(capsys, monkeypatch):
     # A rounding residue is shown as 0, and is in the JSON.
     assert rows["largest error"][0] == "0" and exact["lp: largest error"] > 0
     assert "measured   0\n" in text
-    # One line of progress: it is rewritten, and no other phase is announced.
-    assert err.count("\n") == 1 and "kuhn: finished cfr" in err
+    # A bar, which is two lines if stderr is no terminal, and no other phase.
+    assert err.count("\n") == 2 and "kuhn: finished cfr" in err
 
 
 def test_a_study_and_its_files(capsys, tmp_path):
