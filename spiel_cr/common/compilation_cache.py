@@ -132,6 +132,30 @@ def _prepared(named: str) -> Path | None:
 _prepared_once = functools.cache(_prepared)
 
 
+def is_marked(values: tuple[object, ...]) -> bool:
+    """Return whether a run with these values has cached its compiled functions.
+
+    Args:
+      values: Values that determine the functions, such as the game and the algorithm.
+    """
+    return (file := _marker(values)) is not None and file.exists()
+
+
+def mark(values: tuple[object, ...]) -> None:
+    """Note that a run with these values has cached its compiled functions."""
+    if (file := _marker(values)) is not None:
+        with contextlib.suppress(OSError):
+            file.touch()
+
+
+def _marker(values: tuple[object, ...]) -> Path | None:
+    """Return the file that marks a run in the cache; None if there is no cache."""
+    if not (folder := jax.config.jax_compilation_cache_dir):
+        return None
+    text = repr((jax.__version__, *values))
+    return Path(folder) / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}-run"
+
+
 @contextlib.contextmanager
 def compilation_messages() -> Iterator[None]:
     """Print a message before each long compilation, while a block runs.
