@@ -1,7 +1,7 @@
 """Estimates of commands compared with the time that they take, cold and warm cache.
 
-`python -m benchmarks.time_estimates` runs each command twice in separate processes: with
-an empty folder of compiled functions, and with the one that the first run has filled.
+`python -m benchmarks.time_estimates` runs each command twice in separate processes:
+with an empty folder of compiled functions, and with the one that the first run filled.
 It prints a table in Markdown. The machine must be idle. `--only NAME` selects commands.
 """
 
