@@ -239,6 +239,11 @@ def _restart(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
                 yield _clocked(adapter, count), count, last
         return
     assert budget.seconds is not None
+    if entry.timed:
+        for point in budget.points():
+            spent = _clocked(adapter, float(point))
+            yield spent, adapter.iterations, point == budget.seconds
+        return
     count = entry.least
     while True:
         spent = _clocked(adapter, count)
@@ -257,7 +262,7 @@ def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     yield spent, adapter.iterations, True
 
 
-def _clocked(adapter: SolverAdapter, iterations: int) -> Spent:
+def _clocked(adapter: SolverAdapter, iterations: float) -> Spent:
     """Run iterations; processor time includes compilation, wall-clock time does not."""
     cpu, start = time.process_time(), time.perf_counter()
     adapter_seconds = adapter.run(iterations)

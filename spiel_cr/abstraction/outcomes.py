@@ -88,7 +88,11 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
         )
     everything = np.ones(game.num_private_states(1 - player)[last])
     dealt = max(
-        (_dealt(payoff_matrix, player) for payoff_matrix in payoff_matrices), key=np.sum
+        (
+            _dealt(payoff_matrix, player, everything)
+            for payoff_matrix in payoff_matrices
+        ),
+        key=np.sum,
     )
     compared = [
         payoff_matrix for payoff_matrix in payoff_matrices if compares(payoff_matrix)
@@ -105,18 +109,55 @@ def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
     return Outcomes(tuple(weights), np.stack(columns, axis=1))
 
 
-def _dealt(payoff_matrix: PayoffMatrix, player: int) -> np.ndarray:
-    """Return the probability of each private state, up to a factor.
+def deal_weights(
+    game: PublicTreeGame, player: int, round: int, other: np.ndarray
+) -> np.ndarray:
+    """Return the total weight of the deals of each of a player's private states.
+
+    Deals are weighted by chance, and by a weight of the opponent's private state. They
+    are read from the payoff matrix of the last round with the largest entries: of a
+    fold, or of comparisons without ties.
+
+    Args:
+      game: Game in public-tree form.
+      player: Player of the private states.
+      round: Round of both players' private states.
+      other: Weights of the opponent's private states, float64 [H'].
+
+    Returns:
+      Weights up to a common factor, float64 [H].
+    """
+    last = max(matrix.round for matrix in game.payoff_matrices)
+    behind, other_behind = (
+        game.ancestors(p, last, round) for p in (player, 1 - player)
+    )
+    sums = [
+        _dealt(matrix, player, other[other_behind])
+        for matrix in game.payoff_matrices
+        if matrix.round == last
+    ]
+    count = game.num_private_states(player)[round]
+    return np.bincount(behind, max(sums, key=np.sum), count)
+
+
+def _dealt(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:
+    """Return the weight of the deals of each private state, up to a factor.
 
     For hands it is the total weight of compatible hands of the opponent; otherwise the
     sum of absolute entries; float64 [H].
+
+    Args:
+      payoff_matrix: Payoff matrix.
+      player: Player of the private states.
+      other: Weights of the opponent's private states, float64 [H'].
     """
     if isinstance(payoff_matrix, HandMatrix):
         folded = dataclasses.replace(payoff_matrix, showdown=False)
-        return np.abs(_times(folded, player, np.ones(payoff_matrix.shape[1 - player])))
+        return np.abs(_times(folded, player, other))
     rows, columns, values = payoff_matrix.coordinates()
-    states = rows if player == 0 else columns
-    return np.bincount(states, np.abs(values), payoff_matrix.shape[player])
+    states, others = (rows, columns) if player == 0 else (columns, rows)
+    weights = np.abs(values) * other[others]
+    return np.bincount(states, weights, payoff_matrix.shape[player])
 
 
 def _times(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.ndarray:

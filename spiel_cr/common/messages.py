@@ -44,6 +44,17 @@ def listening(wanted: bool | None = True) -> Iterator[None]:
         _listens = before
 
 
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Show no messages during a block that has a progress bar of its own."""
+    global _listens
+    before, _listens = _listens, False
+    try:
+        yield
+    finally:
+        _listens = before
+
+
 def start_quietly() -> None:
     """Show nothing in a worker process, whose terminal is that of its parent."""
     global _listens
@@ -146,6 +157,20 @@ def one_line(text: object) -> str:
         else letter.encode("unicode_escape").decode("ascii")
         for letter in line
     )
+
+
+def number_text(value: float, spec: str = ".6g", rounding: float = 1e-12) -> str:
+    """Format a number for people, with 0 for values that are only rounding errors.
+
+    Args:
+      value: The number.
+      spec: Format, as `format` accepts it, such as "+.6f".
+      rounding: Largest size of rounding errors, in the unit of the number.
+    """
+    text = format(value, spec)
+    # Zeros have no sign, such as that of "-0.000".
+    is_zero = abs(value) <= rounding or not text.strip("+-0.% ")
+    return format(0.0, spec) if is_zero else text
 
 
 def short_repr(self: Any) -> str:

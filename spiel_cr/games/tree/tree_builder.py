@@ -143,6 +143,7 @@ def as_tree(
     game: Game,
     *,
     observations: bool = False,
+    max_histories: int | None = None,
     memory_limit: memory.Limit = None,
     progress: bool | None = None,
 ) -> GameTree:
@@ -151,6 +152,7 @@ def as_tree(
     Args:
       game: OpenSpiel game string, game, or game tree, which is returned unchanged.
       observations: Whether to record observations; see `build_tree`.
+      max_histories: Maximum number of histories of a tree that is built.
       memory_limit: Memory limit; see `build_tree`.
       progress: Whether to show progress; see `build_tree`.
 
@@ -162,5 +164,9 @@ def as_tree(
         memory.parse_limit(memory_limit)
         return game
     return build_tree(
-        game, observations=observations, memory_limit=memory_limit, progress=progress
+        game,
+        observations=observations,
+        max_histories=max_histories,
+        memory_limit=memory_limit,
+        progress=progress,
     )
