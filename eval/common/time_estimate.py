@@ -1,4 +1,4 @@
-"""Estimates of the duration of a command, from what is known before the work.
+"""Estimates of the duration of a command, made before the work.
 
 An estimate is a sum over phases. Each phase is a constant times a size of the game: the
 number of histories (estimated by `opening.estimate`), its square root for public trees,
@@ -26,7 +26,7 @@ _LOOP = 6e-3
 # Processor seconds for the number of histories.
 _COUNTING = 0.5
 # Seconds of work, in an estimate, above which it is printed.
-_LONG = 5.0
+_LONG = 1.0
 # Seconds per history of OpenSpiel's evaluator, up to a number of histories, and of a
 # walk through OpenSpiel's states, if the game has no batched rules.
 _OPENSPIEL, _MOST_OPENSPIEL, _STATES = 5.5e-5, 500_000, 1e-5
@@ -37,7 +37,7 @@ class _Costs(NamedTuple):
 
     Attributes:
       building: Building the form.
-      compiling: Compiling a solver, per move of the longest history.
+      compiling: Compiling solver and evaluator, per move of the longest history.
       loading: Loading compiled functions from the cache, per move.
       iterating: One full-width iteration, in addition to 20 microseconds.
       evaluating: Evaluating the average strategy by a best response.
@@ -51,12 +51,14 @@ class _Costs(NamedTuple):
 
 
 _COSTS = {
-    TREE: _Costs(1e-6, 0.25, 0.06, 1.5e-9, 2e-6),
-    PUBLIC_TREE: _Costs(5e-5, 0.5, 0.08, 2e-6, 3e-5),
-    PHANTOM: _Costs(1.4e-7, 0.35, 0.06, 2e-9, 3e-8),
+    TREE: _Costs(1e-6, 0.29, 0.06, 1.5e-9, 2e-6),
+    PUBLIC_TREE: _Costs(5e-5, 1.4, 0.27, 2e-6, 4e-5),
+    PHANTOM: _Costs(1.5e-7, 0.29, 0.06, 2e-9, 3e-8),
     SIMULATOR: _Costs(0.0, 0.0, 0.0, 0.0, 0.0),
 }
 _ITERATION = 2e-5
+# Seconds for compiling or loading the function of each of several solves.
+_LAYER_COMPILING, _LAYER_LOADING = 0.4, 0.2
 
 
 class Phases(NamedTuple):
@@ -101,7 +103,9 @@ def solving_phases(
     if iterations is not None and costs.iterating:
         pace = _ITERATION + costs.iterating * size
         solving = min(solving, speed * iterations * layers * pace)
-    compiling = (costs.loading if warm else costs.compiling) * length * layers
+    compiling = (costs.loading if warm else costs.compiling) * length
+    if layers > 1:
+        compiling = (_LAYER_LOADING if warm else _LAYER_COMPILING) * layers
     return Phases(
         speed * building,
         speed * compiling,

@@ -48,7 +48,7 @@ def caching() -> Iterator[None]:
     """Cache compiled functions in files during a block, for programs that use JAX.
 
     The settings of JAX apply to all threads, and are restored at the end of the last
-    block. If the calling program has a cache of its own, or has disabled caching,
+    block. If the calling program has set a cache folder, or has disabled caching,
     nothing changes. `SPIEL_CR_COMPILATION_CACHE` is read as in `use_compilation_cache`.
     """
     global _blocks, _settings_outside
