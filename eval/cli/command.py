@@ -272,7 +272,7 @@ _GROUPS = {
     "--thresholds --early-rounds --later --endgames --depth --depth-unit --leaf "
     "--gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
-    "--until --eval-every --evaluator --matches --repeats --seeds --retry "
+    "--wall-clock --until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",
     "output": "--save --checkpoint --checkpoint-every --out --plot --html --csv "
     "--efg --node --report --write-ranges --notation --find --sort --limit",

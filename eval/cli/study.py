@@ -22,7 +22,7 @@ from typing import Any
 from spiel_cr.common import atomic, figures
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.messages import number_text, progress_bar, silent
+from spiel_cr.common.messages import is_wanted, number_text, progress_bar, silent
 
 from ..common import conditions
 from ..common.files import csv_text, write_all
@@ -33,6 +33,7 @@ from .command import Arguments, Parser, WorkerOptions
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.title}" for s in STUDIES.values())}
 # Number of points of a quantity that are printed.
 _SHOWN = 8
+_BAR = "[{elapsed}] {desc}"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -121,8 +122,9 @@ def _measure(
     study: Study, arguments: Arguments, executor: Executor
 ) -> Iterator[tuple[int, Measurement]]:
     """Yield seeds and measurements, with the progress on a single line."""
-    text = f"computing the figures of {study.name}"
-    with progress_bar(desc=text, bar_format="[{elapsed}] {desc}") as bar, silent():
+    shown = is_wanted()
+    with silent(), progress_bar(bar_format=_BAR, progress=shown) as bar:
+        bar.set_description_str(f"computing the figures of {study.name}")
         for seed, line in study.measure(arguments.size, arguments.seeds, executor):
             bar.set_description_str(
                 f"{study.name}: finished {line.series}", refresh=False
