@@ -368,7 +368,7 @@ def test_values_have_the_units_of_the_game(tmp_path):
     def more(match):
         return f"{{ {float(match[1]) + 1:g}, {float(match[2]) + 1:g} }}"
 
-    text = re.sub(r"\{ (-?\d+),? (-?\d+) \}", more, efg_text("kuhn_poker"))
+    text = re.sub(r"\{ (-?[\d.]+) (-?[\d.]+) \}", more, efg_text("kuhn_poker"))
     paths[0].write_text(efg_text("kuhn_poker"), "utf-8")
     paths[1].write_text(text, "utf-8")
     for path in paths:
