@@ -151,10 +151,10 @@ def _print_game(summary: GameSummary) -> None:
             f"  {row.entry.title:<{width}}{row.nash_conv.median:>10.2e}"
             f"{row.seconds.median:>10.3g}{count:>14}{spread}"
         )
-    for title, reason in summary.absent:
-        print(f"  {one_line(title)}: missing: {one_line(reason)}")
-    for title, seed, error in summary.failed:
-        print(f"  {one_line(title)}, seed {seed}: failed: {one_line(error)}")
+    for entry, reason in summary.absent:
+        print(f"  {one_line(entry.title)}: missing: {one_line(reason)}")
+    for entry, seed, error in summary.failed:
+        print(f"  {one_line(entry.title)}, seed {seed}: failed: {one_line(error)}")
 
 
 def _as_json(summary: GameSummary) -> dict[str, Any]:
@@ -174,10 +174,11 @@ def _as_json(summary: GameSummary) -> dict[str, Any]:
             for row in summary.rows
         ],
         "missing": [
-            {"algorithm": title, "reason": reason} for title, reason in summary.absent
+            {"algorithm": entry.name, "reason": reason}
+            for entry, reason in summary.absent
         ],
         "failed": [
-            {"algorithm": title, "seed": seed, "error": error}
-            for title, seed, error in summary.failed
+            {"algorithm": entry.name, "seed": seed, "error": error}
+            for entry, seed, error in summary.failed
         ],
     }

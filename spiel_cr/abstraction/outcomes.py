@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from scipy import sparse
 
+from spiel_cr.common.compilation_cache import caching
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.matrix_operators import make_operator
@@ -171,7 +172,7 @@ def _times(payoff_matrix: PayoffMatrix, player: int, other: np.ndarray) -> np.nd
       Utilities, float64 [H].
     """
     if isinstance(payoff_matrix, HandMatrix):
-        with jax.enable_x64(True):
+        with caching(), jax.enable_x64(True):
             product = make_operator(payoff_matrix, player)
             return np.asarray(product.apply(jax.numpy.asarray(other[None])))[0]
     rows, columns, values = payoff_matrix.coordinates()

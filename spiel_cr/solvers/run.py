@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterator
 
 from absl import logging
-from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts
 from spiel_cr.common.checks import COUNT, Wanted, check_number, check_settings
+from spiel_cr.common.messages import progress_bar
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.iterative_solver import MOST_ITERATIONS, IterativeSolver
@@ -191,7 +191,7 @@ def drive(
     keeper: Keeper | None,
     *,
     most: int,
-    progress: bool,
+    progress: bool | None,
 ) -> tuple[IterativeSolver, tuple[CurvePoint, ...], str]:
     """Iterate to a goal; write checkpoints on the way and at the end.
 
@@ -212,11 +212,11 @@ def drive(
     options = {
         "total": None if most == MOST_ITERATIONS else most,
         "desc": solver.name,
-        "disable": solver.in_one_step or not progress,
+        "progress": False if solver.in_one_step else progress,
         "initial": solver.iterations,
     }
     saving = _Saving(solver, keeper)
-    with tqdm(**options) as bar, saving.block():
+    with progress_bar(**options) as bar, saving.block():
 
         def after_chunk(count: int) -> bool:
             if counts := solver.progress_counts():

@@ -53,7 +53,7 @@ def solve(
     checkpoint: atomic.Path | Checkpoint | None = None,
     dtype: np.typing.DTypeLike | None = None,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Result:
     """Solve a game by CFR, sampling, networks or linear programming.
 
@@ -83,7 +83,8 @@ def solve(
         algorithms, whose noise exceeds its rounding errors, and if "auto" chooses it
         for `until` (and continues in float64 if necessary); otherwise float64.
       seed: Seed for all random choices; full-width algorithms have none.
-      progress: Whether to show progress bars on stderr.
+      progress: Whether to show progress on stderr. If None, after ten seconds if stderr
+        is a terminal.
 
     Returns:
       The result. It has the average and the last strategy if the game's infosets are
