@@ -17,6 +17,7 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.behaviour_files import form_policy, save_behaviours
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
+from spiel_cr.policies.citations import bibtex
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.notebook import page_of
 
@@ -249,6 +250,17 @@ class Result:
         assert self.solved is not None and behaviours is not None
         cast_behaviours = self.solved.cast(behaviours)
         return form_policy(self.solved.game_form, cast_behaviours)
+
+    def citations(self) -> str:
+        """Return BibTeX entries of the papers of the algorithm, and of the software.
+
+        Example:
+          >>> import spiel_cr
+          >>> text = spiel_cr.solve("kuhn_poker", "cfr+", 1).citations()
+          >>> [line for line in text.splitlines() if line.startswith("@misc{T")]
+          ['@misc{Tammelin2014,']
+        """
+        return bibtex(self.algorithm, resolved=self.solves > 1)
 
     def current_policy(self) -> openspiel_policy.Policy:
         """Return the last iterate at every infoset of the game.
