@@ -317,7 +317,9 @@ class Result:
           The smallest value of player 0's average strategy against any opponent, and
           the largest value of any strategy of player 0 against player 1's average
           strategy. Both are expected utilities of player 0 in the game's units.
-          NashConv is the difference.
+          NashConv is the difference. A game with rake has no value: there, the first
+          number is player 0's expected utility minus player 1's gain from a best
+          response.
 
         Raises:
           ValueError: If the game was simulated.
@@ -389,6 +391,19 @@ class Result:
         value = behaviour_value(*self.sequence_form_and_average())
         return value + payoff_offset(self.game)
 
+    def values(self) -> tuple[float, float]:
+        """Compute both players' expected utilities if both play the average strategy.
+
+        Their sum is the sum of the game, or minus the expected rake of a poker spot.
+
+        Raises:
+          ValueError: If the game was simulated.
+        """
+        form, average = self.sequence_form_and_average()
+        offset = payoff_offset(self.game)
+        first, second = (behaviour_value(form, average, p) + offset for p in range(2))
+        return first, second
+
     def sequence_form_and_average(self) -> tuple[SequenceForm, Behaviours]:
         """Return the game in sequence form and the average strategy in it.
 
@@ -454,6 +469,8 @@ class Result:
         }
         if self.form is not None:
             metadata["nash_conv"] = self.nash_conv()
+        if self.form is not None and not self.form.is_zero_sum:
+            metadata |= {"values": self.values(), "regrets": self.regrets()}
         if self.has_locks:
             metadata["nash_conv_with_locks"] = self.nash_conv_with_locks()
         if self.nodes is not None:
