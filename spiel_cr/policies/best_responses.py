@@ -426,22 +426,31 @@ def _normalised_reach(
 
 
 def _reach_of(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
-    parts = treeplex.by_level(tree.levels, average)
-    return treeplex.reach(tree, tuple(map(_shares, tree.levels, parts)))
+    return treeplex.reach(tree, strategy_of(tree, average.astype(jnp.float64)))
 
 
 _reach_of_sums = jax.jit(_reach_of)
 
 
-def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
-    """Return a level's strategies from sums of reach, float64 [A, n] per block."""
-    blocks = level.split(average.astype(jnp.float64))
-    totals = [treeplex.sum_rows(block)[None] for block in blocks]
-    played = [
-        jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
-        for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
-    ]
-    return treeplex.keep_locked(level, played)
+def strategy_of(tree: treeplex.Treeplex, sums: jax.Array) -> treeplex.Blocks:
+    """Return the strategy proportional to sums of reach, uniform where they are 0.
+
+    Args:
+      tree: Treeplex of the player.
+      sums: Reach, or sums of reach of several strategies, by position, float [S].
+    """
+    levels = []
+    for level, part in zip(
+        tree.levels, treeplex.by_level(tree.levels, sums), strict=True
+    ):
+        blocks = level.split(part)
+        totals = [treeplex.sum_rows(block)[None] for block in blocks]
+        played = [
+            jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
+            for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
+        ]
+        levels.append(treeplex.keep_locked(level, played))
+    return tuple(levels)
 
 
 @jax.jit
