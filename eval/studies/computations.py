@@ -250,9 +250,7 @@ def checkpoints(
         for number in iterations:
             path = f"{folder}/M{number}.npz"
             spiel_cr.solve(
-                game,
-                algorithm,
-                scaled(size, number),
+                *(game, algorithm, scaled(size, number)),
                 options=spiel_cr.GameOptions("simulator"),
                 checkpoint=f"{folder}/checkpoint.npz",
                 seed=seed,
@@ -261,12 +259,9 @@ def checkpoints(
         names = [f"M{number}" for number in iterations]
 
         def shares(part: str, players: Sequence[str]) -> list[list[float | None]]:
-            length = sessions.SessionConfig(stack, rounds[part])
             return sessions.play_sessions(
-                game,
-                players,
-                scaled(size, count, 4),
-                length,
+                *(game, players, scaled(size, count, 4)),
+                sessions.SessionConfig(stack, rounds[part]),
                 f"{folder}/{part}-{len(players)}",
                 RoundRobinConfig(seed),
             ).win_share

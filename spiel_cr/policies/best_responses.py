@@ -324,7 +324,7 @@ def _evaluated(
     if not _is_large(form):
         return _evaluate(tree, other_reach, behaviour, actions=actions)
     leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, other_reach)
-    return tuple(_of_large(_of_leaves)(tree, leaves, behaviour, actions=actions))
+    return tuple(_of_large(values_of_leaves)(tree, leaves, behaviour, actions=actions))
 
 
 def _is_large(form: layout.SequenceForm) -> bool:
@@ -339,7 +339,7 @@ def _trim(form: layout.SequenceForm) -> None:
 
 def compilations() -> int:
     """Return how many functions this process has compiled for best responses."""
-    programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
+    programs: tuple[Any, ...] = (_evaluate, _of_large(values_of_leaves))
     return sum(run._cache_size() for run in programs)
 
 
@@ -352,17 +352,24 @@ def _values(
 ) -> tuple[jax.Array, ...]:
     """Compute values of all infosets by position, of the root, and maybe of actions."""
     leaves = treeplex.leaf_values(tree, other_reach)
-    return _of_leaves(tree, leaves, behaviour, actions=actions)
+    return values_of_leaves(tree, leaves, behaviour, actions=actions)
 
 
-def _of_leaves(
+def values_of_leaves(
     tree: treeplex.Treeplex,
     leaves: jax.Array,
     behaviour: jax.Array | None,
     *,
     actions: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Compute `_values` from the payoffs after each sequence, by position."""
+    """Compute values of all infosets by position, of the root, and maybe of actions.
+
+    Args:
+      tree: Treeplex of the player.
+      leaves: Payoffs after each sequence, see `treeplex.leaf_values`.
+      behaviour: Strategy of the player by position; None: a best response.
+      actions: Whether to return the values of actions, too.
+    """
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     chosen = None
@@ -412,7 +419,7 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
     """
     return jax.jit(
         run,
-        static_argnames="actions" if run is _of_leaves else None,
+        static_argnames="actions" if run is values_of_leaves else None,
         compiler_options=quick_options(optimise=optimise),
     )
 
