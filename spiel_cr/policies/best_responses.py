@@ -334,7 +334,7 @@ def _evaluated(
     if not _is_large(form):
         return _evaluate(tree, other_reach, behaviour, actions=actions)
     leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, other_reach)
-    return tuple(_of_large(_of_leaves)(tree, leaves, behaviour, actions=actions))
+    return tuple(_of_large(values_of_leaves)(tree, leaves, behaviour, actions=actions))
 
 
 def _is_large(form: layout.SequenceForm) -> bool:
@@ -349,7 +349,7 @@ def _trim(form: layout.SequenceForm) -> None:
 
 def compilations() -> int:
     """Return how many functions this process has compiled for best responses."""
-    programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
+    programs: tuple[Any, ...] = (_evaluate, _of_large(values_of_leaves))
     return sum(run._cache_size() for run in programs)
 
 
@@ -362,17 +362,24 @@ def _values(
 ) -> tuple[jax.Array, ...]:
     """Compute values of all infosets by position, of the root, and maybe of actions."""
     leaves = treeplex.leaf_values(tree, other_reach)
-    return _of_leaves(tree, leaves, behaviour, actions=actions)
+    return values_of_leaves(tree, leaves, behaviour, actions=actions)
 
 
-def _of_leaves(
+def values_of_leaves(
     tree: treeplex.Treeplex,
     leaves: jax.Array,
     behaviour: jax.Array | None,
     *,
     actions: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Compute `_values` from the payoffs after each sequence, by position."""
+    """Compute values of all infosets by position, of the root, and maybe of actions.
+
+    Args:
+      tree: Treeplex of the player.
+      leaves: Payoffs after each sequence, see `treeplex.leaf_values`.
+      behaviour: Strategy of the player by position; None: a best response.
+      actions: Whether to return the values of actions, too.
+    """
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     chosen = None
@@ -422,7 +429,7 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
     """
     return jax.jit(
         run,
-        static_argnames="actions" if run is _of_leaves else None,
+        static_argnames="actions" if run is values_of_leaves else None,
         compiler_options=quick_options(optimise=optimise),
     )
 
@@ -436,22 +443,31 @@ def _normalised_reach(
 
 
 def _reach_of(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
-    parts = treeplex.by_level(tree.levels, average)
-    return treeplex.reach(tree, tuple(map(_shares, tree.levels, parts)))
+    return treeplex.reach(tree, strategy_of(tree, average.astype(jnp.float64)))
 
 
 _reach_of_sums = jax.jit(_reach_of)
 
 
-def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
-    """Return a level's strategies from sums of reach, float64 [A, n] per block."""
-    blocks = level.split(average.astype(jnp.float64))
-    totals = [treeplex.sum_rows(block)[None] for block in blocks]
-    played = [
-        jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
-        for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
-    ]
-    return treeplex.keep_locked(level, played)
+def strategy_of(tree: treeplex.Treeplex, sums: jax.Array) -> treeplex.Blocks:
+    """Return the strategy proportional to sums of reach, uniform where they are 0.
+
+    Args:
+      tree: Treeplex of the player.
+      sums: Reach, or sums of reach of several strategies, by position, float [S].
+    """
+    levels = []
+    for level, part in zip(
+        tree.levels, treeplex.by_level(tree.levels, sums), strict=True
+    ):
+        blocks = level.split(part)
+        totals = [treeplex.sum_rows(block)[None] for block in blocks]
+        played = [
+            jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
+            for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
+        ]
+        levels.append(treeplex.keep_locked(level, played))
+    return tuple(levels)
 
 
 @jax.jit
