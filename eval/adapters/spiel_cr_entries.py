@@ -103,7 +103,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     scheme = getattr(config, "scheme", getattr(config, "sampling", ""))
     samples = CATALOGUE["samples"].get(f"{family.name} {scheme}", "")
     how = CATALOGUE["families"][family.name].format(config, samples=samples)
-    options: dict[str, Any] = {"samples": family.samples}
+    options: dict[str, Any] = {"samples": family.samples or family is algorithms.PUBLIC}
     if family.networks:
         options |= {"modules": ("optax",), "extra": "deep"}
     return _entry(text, how, make, **options)

@@ -256,6 +256,7 @@ def test_public_sampling_is_evaluated_on_the_tree():
     solved = solve("leduc_poker", "public-es", 5)
     assert record["nash_conv"] == pytest.approx(solved.nash_conv(), abs=1e-6)
     assert record["evaluator"] == "OpenSpiel" and record["iterations"] == 5
+    assert registry.find("public-es").samples
     other = measure.measurer()(measure.Run("tic_tac_toe", "public-es", 0, None, 1, 3e9))
     assert "does not declare private states" in other["missing"]
 
