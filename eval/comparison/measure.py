@@ -8,7 +8,7 @@ at 1, 2, 5, 10 ... iterations, or at fixed shares of the time budget.
 import functools
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import Record
@@ -253,7 +253,7 @@ def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     yield spent, adapter.iterations, True
 
 
-def _clocked(adapter: SolverAdapter, iterations: float) -> Spent:
+def _clocked(adapter: SolverAdapter, iterations: Any) -> Spent:
     """Run iterations; processor time includes compilation, wall-clock time does not."""
     cpu, start = time.process_time(), time.perf_counter()
     adapter_seconds = adapter.run(iterations)

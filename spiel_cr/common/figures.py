@@ -70,8 +70,10 @@ def panels(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    sharey = "row" if shared else "none"
-    axes = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flat)
+    grid = figure.subplots(
+        rows, columns, sharey="row" if shared else "none", squeeze=False
+    )
+    axes = list(grid.flat)
     for axis in axes:
         axis.grid(True, which="major", alpha=0.4)
     return axes

@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +14,16 @@ from spiel_cr.common import figures
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.json_log import SETTINGS, Record, read_lines, unsealed
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.policies.curves import PANELS, Curve, Panel, Points, ahead, bands, draw
+from spiel_cr.policies.curves import (
+    PANELS,
+    Curve,
+    Panel,
+    Points,
+    Range,
+    ahead,
+    bands,
+    draw,
+)
 from spiel_cr.policies.result import CurvePoint, Result
 
 Unit = Literal["nash_conv", "exploitability", "mbb"]
@@ -43,7 +52,7 @@ _SMALL = 5.0
 _MARKS = 8
 
 
-class _Run(NamedTuple):
+class _LabelledCurve(NamedTuple):
     """The curve of one run.
 
     Attributes:
@@ -194,7 +203,7 @@ def _label(with_locks: Sequence[bool], unit: Unit) -> str:
 
 
 def _draw(
-    runs: Sequence[_Run],
+    runs: Sequence[_LabelledCurve],
     panels: Sequence[Panel],
     inches: float,
     unit: Unit,
@@ -219,13 +228,13 @@ def _draw(
     size, shared = (inches, height), len(panels) > 1
     axes = figures.panels(size=size, columns=columns, rows=rows, shared=shared)
     for place, game in enumerate(games):
-        here = axes[place * len(panels) : (place + 1) * len(panels)]
+        axes_of_game = axes[place * len(panels) : (place + 1) * len(panels)]
         same = [run for run in runs if run.game == game]
-        _draw_game(same, here, panels, unit_factor(unit, game))
-        here[0].set_ylabel(_label([run.with_locks for run in same], unit))
+        _draw_game(same, axes_of_game, panels, unit_factor(unit, game))
+        axes_of_game[0].set_ylabel(_label([run.with_locks for run in same], unit))
         if len(games) > 1:
             name = textwrap.fill(_spaced(game), int(inches / columns / letter))
-            here[0].set_title(name, fontsize="medium")
+            axes_of_game[0].set_title(name, fontsize="medium")
     for spare in axes[len(games) * len(panels) :]:
         spare.remove()
     figure = axes[0].figure
@@ -243,13 +252,13 @@ def _draw(
 
 
 def _draw_game(
-    runs: Sequence[_Run],
+    runs: Sequence[_LabelledCurve],
     axes: Sequence[figures.Axes],
     panels: Sequence[Panel],
     factor: float,
 ) -> None:
     """Draw the curves of a game in its panels."""
-    by_label: dict[str, list[_Run]] = {}
+    by_label: dict[str, list[_LabelledCurve]] = {}
     for run in runs:
         by_label.setdefault(run.label, []).append(run)
     for axis, panel in zip(axes, panels, strict=True):
@@ -257,12 +266,12 @@ def _draw_game(
         for label, same in by_label.items():
             setup = float(np.median([run.setup for run in same]))
             points = [
-                (x, *(factor * value for value in point.nash_conv))
+                (x, *Range(*(factor * value for value in point.nash_conv)))
                 for point in bands([run.points for run in same])
                 if (x := point.at(panel, setup)) is not None and x > 0
             ]
-            ours = not label.startswith("openspiel-")
-            series.append(Curve(label, ahead(points), ours))  # type: ignore[arg-type]
+            is_spiel_cr = not label.startswith("openspiel-")
+            series.append(Curve(label, ahead(points), is_spiel_cr))
         draw(axis, series, marks=_MARKS)
         axis.set_xlabel(PANELS[panel])
     for axis in (*(axis.xaxis for axis in axes), axes[0].yaxis):
@@ -304,27 +313,24 @@ def inches_of(width: float | str) -> float:
     return inches
 
 
-def _runs(results: Plottable) -> list[_Run]:
+def _runs(results: Plottable) -> list[_LabelledCurve]:
     """Return the runs of `plot`, with the game of other runs where it is unknown.
 
     Raises:
       ValueError: If there is no run, or a result has no curve.
     """
-    labelled: Iterable[tuple[str | None, Any]]
+    labelled: list[tuple[str, Any]]
     if isinstance(results, str | os.PathLike):
         results = _records(pathlib.Path(results))
-    if isinstance(results, Result):
-        labelled = [(None, results)]
-    elif isinstance(results, Mapping):
+    if isinstance(results, Mapping):
         labelled = [
-            (label, one)
-            for label, value in results.items()
-            for one in ([value] if _is_curve(value) else value)
+            (label, one) for label, value in results.items() for one in _several(value)
         ]
     else:
-        labelled = [(None, one) for one in results]
+        several = results if isinstance(results, Sequence) else [results]
+        labelled = [("", one) for one in several]
     runs = [
-        _run(label, one)
+        _labelled_curve(label, one)
         for label, one in labelled
         if not isinstance(one, Mapping) or one["nash_conv"] is not None
     ]
@@ -333,24 +339,31 @@ def _runs(results: Plottable) -> list[_Run]:
             "results: no run has a curve to draw; give results, or the folder of a "
             "comparison whose runs have not failed"
         )
-    known = next((run.game for run in runs if run.game), "")
-    return [run._replace(game=run.game or known) for run in runs]
+    default = next((run.game for run in runs if run.game), "")
+    return [run._replace(game=run.game or default) for run in runs]
 
 
-def _is_curve(value: Curves) -> bool:
-    """Return whether a value is one curve, and not several results."""
-    return isinstance(value, Result) or not any(isinstance(v, Result) for v in value)
+def _several(value: Curves) -> Sequence[Any]:
+    """Return several results as they are, and one result or one curve as a list."""
+    if isinstance(value, Sequence) and not all(
+        isinstance(v, CurvePoint) for v in value
+    ):
+        return value
+    return [value]
 
 
-def _run(label: str | None, one: Result | Record | Sequence[CurvePoint]) -> _Run:
+def _labelled_curve(
+    label: str, one: Result | Record | Sequence[CurvePoint]
+) -> _LabelledCurve:
     if isinstance(one, Mapping):
         setup = one["setup_seconds"] + one["compile_seconds"]
-        return _Run(one["game"], one["algorithm"], one["curve"], setup)
-    game, setup, points = "", 0.0, one
-    if isinstance(one, Result):
+        return _LabelledCurve(one["game"], one["algorithm"], one["curve"], setup)
+    game, setup = "", 0.0
+    if isinstance(one, Sequence):
+        points = one
+    else:
         game, setup = str(one.game), one.build_seconds + one.compile_seconds
         label, points = label or one.algorithm, one.curve
-    assert label is not None and not isinstance(points, Result)
     if not points:
         raise ValueError(
             f"results: {label!r} has no curve to draw; solve with a goal that "
@@ -358,7 +371,7 @@ def _run(label: str | None, one: Result | Record | Sequence[CurvePoint]) -> _Run
         )
     curve = [(point.seconds, point.iterations, point.gap) for point in points]
     with_locks = any(point.nash_conv_with_locks is not None for point in points)
-    return _Run(game, label, curve, setup, with_locks)
+    return _LabelledCurve(game, label, curve, setup, with_locks)
 
 
 def _records(folder: pathlib.Path) -> list[Record]:
