@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.checks import check_choice
+from spiel_cr.common.compilation_cache import caching
 from spiel_cr.games.public_tree.matrix_operators import MatrixOperator, make_operator
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.sequence_form.layout import SequenceForm
@@ -260,7 +261,7 @@ class NodeValues:
         for showdown in (False, True):
             product, showdown_round = self._operator(player, round, showdown)
             behind = [game.ancestors(p, showdown_round, round) for p in range(2)]
-            with jax.enable_x64(True):
+            with caching(), jax.enable_x64(True):
                 reach = jnp.asarray(other_reach[behind[1 - player]])[None]
                 values = np.asarray(product.apply(reach))[0]
             # The payoff of a fold is signed as player 1's loss.

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common import memory
+from spiel_cr.common.compilation_cache import caching
 from spiel_cr.common.jax_utils import quick_options
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -52,7 +53,7 @@ def infoset_values(
     behaviour_positions = (
         None if behaviour is None else _by_position(positions, behaviour)
     )
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         values, root = _evaluated(form, player, other_positions, behaviour_positions)
         by_position, root_value = np.asarray(values), float(root)
     return np.concatenate([by_position[positions.infosets], [root_value]])
@@ -83,7 +84,7 @@ def action_values(
         None if behaviour is None else _by_position(positions, behaviour)
     )
     other_positions = _by_position(other, other_reach)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         values, _, actions = map(
             np.asarray,
             _evaluated(
@@ -205,7 +206,7 @@ def expected_value(
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
     positions = map(_by_position, form.layouts, reach)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         return _expected_by_position(form, 0, *positions)
 
 
@@ -234,7 +235,7 @@ def nash_conv_of_averages(
         uniform at infosets with zeros.
     """
     total = 0.0
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         for player in range(2):
             other = 1 - player
             total += _value(
@@ -263,7 +264,7 @@ def value_bounds(
     """
     values = []
     _trim(form)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         for player in (1, 0):
             other = 1 - player
             values.append(_value(form, player, _reach(form, other, behaviour[other])))
@@ -278,7 +279,7 @@ def behaviour_value(
     player: int = 0,
 ) -> float:
     """Compute a player's expected utility; for the arguments see `value_bounds`."""
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         reach = [_reach(form, p, behaviour[p]) for p in range(2)]
         _trim(form)
         return _expected_by_position(form, player, *reach)
@@ -333,7 +334,7 @@ def _evaluated(
     if not _is_large(form):
         return _evaluate(tree, other_reach, behaviour, actions=actions)
     leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, other_reach)
-    return tuple(_of_large(_of_leaves)(tree, leaves, behaviour, actions=actions))
+    return tuple(_of_large(values_of_leaves)(tree, leaves, behaviour, actions=actions))
 
 
 def _is_large(form: layout.SequenceForm) -> bool:
@@ -348,7 +349,7 @@ def _trim(form: layout.SequenceForm) -> None:
 
 def compilations() -> int:
     """Return how many functions this process has compiled for best responses."""
-    programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
+    programs: tuple[Any, ...] = (_evaluate, _of_large(values_of_leaves))
     return sum(run._cache_size() for run in programs)
 
 
@@ -361,17 +362,24 @@ def _values(
 ) -> tuple[jax.Array, ...]:
     """Compute values of all infosets by position, of the root, and maybe of actions."""
     leaves = treeplex.leaf_values(tree, other_reach)
-    return _of_leaves(tree, leaves, behaviour, actions=actions)
+    return values_of_leaves(tree, leaves, behaviour, actions=actions)
 
 
-def _of_leaves(
+def values_of_leaves(
     tree: treeplex.Treeplex,
     leaves: jax.Array,
     behaviour: jax.Array | None,
     *,
     actions: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Compute `_values` from the payoffs after each sequence, by position."""
+    """Compute values of all infosets by position, of the root, and maybe of actions.
+
+    Args:
+      tree: Treeplex of the player.
+      leaves: Payoffs after each sequence, see `treeplex.leaf_values`.
+      behaviour: Strategy of the player by position; None: a best response.
+      actions: Whether to return the values of actions, too.
+    """
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     chosen = None
@@ -421,7 +429,7 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
     """
     return jax.jit(
         run,
-        static_argnames="actions" if run is _of_leaves else None,
+        static_argnames="actions" if run is values_of_leaves else None,
         compiler_options=quick_options(optimise=optimise),
     )
 
@@ -435,22 +443,31 @@ def _normalised_reach(
 
 
 def _reach_of(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
-    parts = treeplex.by_level(tree.levels, average)
-    return treeplex.reach(tree, tuple(map(_shares, tree.levels, parts)))
+    return treeplex.reach(tree, strategy_of(tree, average.astype(jnp.float64)))
 
 
 _reach_of_sums = jax.jit(_reach_of)
 
 
-def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
-    """Return a level's strategies from sums of reach, float64 [A, n] per block."""
-    blocks = level.split(average.astype(jnp.float64))
-    totals = [treeplex.sum_rows(block)[None] for block in blocks]
-    played = [
-        jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
-        for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
-    ]
-    return treeplex.keep_locked(level, played)
+def strategy_of(tree: treeplex.Treeplex, sums: jax.Array) -> treeplex.Blocks:
+    """Return the strategy proportional to sums of reach, uniform where they are 0.
+
+    Args:
+      tree: Treeplex of the player.
+      sums: Reach, or sums of reach of several strategies, by position, float [S].
+    """
+    levels = []
+    for level, part in zip(
+        tree.levels, treeplex.by_level(tree.levels, sums), strict=True
+    ):
+        blocks = level.split(part)
+        totals = [treeplex.sum_rows(block)[None] for block in blocks]
+        played = [
+            jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
+            for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
+        ]
+        levels.append(treeplex.keep_locked(level, played))
+    return tuple(levels)
 
 
 @jax.jit
