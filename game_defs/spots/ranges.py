@@ -105,7 +105,8 @@ def range_text(weights: np.ndarray, notation: str = "pio") -> str:
             kinds = {name + "s": same & _SUITED, name + "o": same & ~_SUITED}
         for kind, hands in kinds.items():
             if np.ptp(weights[hands]):
-                cases = [(hand_text(h), weights[h]) for h in np.flatnonzero(hands)]
+                numbers = np.flatnonzero(hands).tolist()
+                cases = [(hand_text(h), weights[h]) for h in numbers]
             else:
                 cases = [(kind, weights[hands][0])]
             pieces += [(text, float(weight)) for text, weight in cases if weight]

@@ -88,11 +88,13 @@ class HandAnswers(NamedTuple):
                 means: np.ndarray = (sums / np.bincount(hand, weights, count)).T
                 return means
 
-            names = "equity", "ev", "played", "action_ev"
             return self._replace(
                 weight=mean(self.weight, orbits),
                 likelihood=np.bincount(hand, self.likelihood, count),
-                **{name: mean(getattr(self, name), self.likelihood) for name in names},
+                equity=mean(self.equity, self.likelihood),
+                ev=mean(self.ev, self.likelihood),
+                played=mean(self.played, self.likelihood),
+                action_ev=mean(self.action_ev, self.likelihood),
             )
 
     def rows(self) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ def runout_report(
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {name: sums(values) / reached for name, values in columns.items()}
         means = {"probability": reached / reached.sum(), **means}
-    order = sorted(range(len(cards)), key=lambda c: _rank(cards[c]))
+    order = sorted(range(len(cards)), key=lambda c: _rank(str(cards[c])))
     return [
         {"card": str(cards[c]), **{name: float(m[c]) for name, m in means.items()}}
         for c in order

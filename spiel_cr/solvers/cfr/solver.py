@@ -461,10 +461,8 @@ class Solver(IterativeSolver):
             return best_responses.bounds_of_averages(form, (positions[0], positions[1]))
         behaviour = self.average_behaviour(0), self.average_behaviour(1)
         reach = best_responses.reach_of(form, behaviour)
-        first, second = (
-            best_responses.best_response_value(form, p, reach[1 - p]) for p in range(2)
-        )
-        return -second, first
+        most = best_responses.best_response_value(form, 0, reach[1])
+        return -best_responses.best_response_value(form, 1, reach[0]), most
 
     def current_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
