@@ -18,7 +18,7 @@ from spiel_cr.players.fixed_policies import FIXED_POLICIES
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..common.files import csv_text
-from .setting_options import field_option
+from .setting_options import field_option, flag_of
 
 Commands = argparse._SubParsersAction
 _Settings = TypeVar("_Settings")
@@ -206,11 +206,14 @@ POLICIES = f"""policies:
   an algorithm's average strategy: cfr+(iterations=10), lp;
   PATH.npz of --save; a bot: resolving(iterations=100)"""
 
-# Options with paths of outputs, and the option with the path of an input.
+# Options with paths of outputs, and those with paths of inputs.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table", "latex"),
+    (
+        *("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table"),
+        *("latex", "write_ranges"),
+    ),
     ("out", "cache"),
-    "policy",
+    ("policy", "open"),
 )
 
 
@@ -224,11 +227,11 @@ def check_arguments(arguments: Arguments) -> None:
     if getattr(arguments, "seed", None) is not None:
         check_seed(arguments.seed)
     paths: dict[str, atomic.Path | None] = {}
-    for name in (_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
+    for name in (*_READ, *OUTPUT_FILES, *OUTPUT_FOLDERS):
         path = getattr(arguments, name, None)
         if not path:
             continue
-        flag = f"--{name}"
+        flag = flag_of(name)
         paths[flag] = path
         atomic.check_distinct(paths)
         if name in OUTPUT_FOLDERS:
@@ -266,16 +269,17 @@ def _check_folder(path: str, flag: str) -> None:
 # Groups of options on help pages, by title.
 _GROUPS = {
     "game": "--game --form --no-batched-rules --hand-buckets --imperfect-recall "
-    "--policy --player --bot --bots --actions --board --pot --stack --ranges --bets "
-    "--first --stacks --prizes --blinds",
+    "--policy --player --bot --bots --actions --open --board --pot --stack --ranges "
+    "--bets --first --stacks --prizes --blinds",
     "algorithm": "--algorithm --algorithms --dtype --lock --lock-player --method "
     "--thresholds --early-rounds --later --endgames --depth --depth-unit --leaf "
     "--gadget --values --noise --seed",
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
-    "--until --eval-every --evaluator --matches --repeats --seeds --retry "
+    "--wall-clock --until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",
     "output": "--save --checkpoint --checkpoint-every --out --plot --figure --panel "
-    "--width --unit --latex --html --csv --efg --node --find --sort --limit",
+    "--width --unit --latex --html --csv --efg --node --report --write-ranges "
+    "--notation --find --sort --limit",
     "resources": "--memory-limit --cache --workers --ray --patience",
 }
 

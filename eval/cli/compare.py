@@ -39,12 +39,16 @@ from typing import Any, Literal
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.messages import one_line
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 from spiel_cr.policies import plotting
 from spiel_cr.policies.curves import PANELS
+from spiel_cr.solvers.representation import TREE
 
 from ..adapters import registry
 from ..common.budget import Budget
+from ..common.plurals import counted
+from ..common.time_estimate import Phases, announce_phases, solving_phases
 from ..comparison import comparisons
 from ..reporting import latex
 from ..reporting.html_page import plain
@@ -123,11 +127,11 @@ def run(arguments: Arguments) -> dict[str, object]:
     limit = memory.parse_limit(arguments.memory_limit)
     reserved = None if arguments.memory_limit == MEMORY_LIMIT else limit
     executor = arguments.executor(1, memory=reserved, patience=arguments.patience)
+    algorithms = registry.expand(arguments.algorithms)
+    budget = Budget(seconds, arguments.iterations)
+    _announce_estimate(arguments, algorithms, budget, max(executor.workers, 1))
     result = comparisons.compare(
-        arguments.game,
-        registry.expand(arguments.algorithms),
-        Budget(seconds, arguments.iterations),
-        arguments.out,
+        *(arguments.game, algorithms, budget, arguments.out),
         arguments.settings(comparisons.CompareConfig, executor=executor),
         progress=True,
         unwritten=arguments.note_unwritten,
@@ -175,6 +179,25 @@ def _write_for_papers(
             atomic.write_text(arguments.latex, text)
     paths = arguments.options("figure", "latex") if done else {}
     return {k: v for k, v in paths.items() if v and v not in arguments.unwritten}
+
+
+def _announce_estimate(
+    arguments: Arguments, algorithms: list[str], budget: Budget, workers: int
+) -> None:
+    """Print an estimate of the time of all runs, if none of them is finished."""
+    total, count = Phases(), 0
+    for game in dict.fromkeys(arguments.game):
+        runs = comparisons.plan([game], algorithms, budget, arguments.seeds)
+        ours = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
+        # Workers do not cache compiled functions.
+        one = solving_phases(
+            open_game(game), TREE, ("compare", game), seconds=budget.seconds
+        )
+        each = (1, len(ours) / workers, len(runs) / workers, len(runs) / workers)
+        parts = zip(total, one, each, strict=True)
+        total = Phases(*(sum_ + part * times for sum_, part, times in parts))
+        count += len(runs)
+    announce_phases(total, f" for {counted(count, 'run')}")
 
 
 def _folder(games: list[str]) -> str:

@@ -51,7 +51,7 @@ from .command import (
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
     "info algorithms solve spot resolve evaluate subgame best-response exploit "
-    "tournament play compare show export study abstract push-fold"
+    "tournament play compare show trace export study abstract push-fold"
 )
 
 # Prefixes of XLA's messages about invalid operations, which are mistakes in the code.
@@ -77,9 +77,10 @@ def main(*, owns_process: bool = False) -> None:
     handler.setFormatter(_OneLine("spiel-cr: warning: %(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     arguments = _parse(sys.argv)
-    if not arguments.no_compilation_cache:
-        compilation_cache.use_compilation_cache()
-    _run(arguments, owns_process=owns_process)
+    if arguments.no_compilation_cache:
+        os.environ[compilation_cache.VARIABLE] = "off"
+    with compilation_cache.caching():
+        _run(arguments, owns_process=owns_process)
 
 
 def make_parser() -> Parser:

@@ -6,10 +6,12 @@ at 1, 2, 5, 10 ... iterations, or at fixed shares of the time budget.
 """
 
 import functools
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from spiel_cr.common import compilation_cache
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import Record
 
@@ -105,8 +107,15 @@ def failed(run: Run, error: str | None) -> Record:
     return {**key, **numbers, "error": error, **conditions.facts()}
 
 
-def measurer() -> Callable[[Run], Record]:
-    """Return the function that a worker calls for each run."""
+def measurer(caches: bool = True) -> Callable[[Run], Record]:
+    """Return the function that a worker calls for each run.
+
+    Args:
+      caches: Whether compiled functions are cached. If not, compilation times are
+        those of a first run.
+    """
+    if not caches:
+        os.environ[compilation_cache.VARIABLE] = "off"
     return functools.partial(measure_run, LastGame())
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import errors
+from spiel_cr.common.messages import number_text
 from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.referee import Match
 from spiel_cr.evaluation.traversal import Interview
@@ -132,7 +133,9 @@ class Reviewer:
         notes.append(
             f"Your result: {match.returns[person] + offset:+g}. Without the luck of "
             f"the deal, and of the bot's moves if its probabilities are known: "
-            f"{aivat:+.3f} (AIVAT, with the values of the solution)."
+            f"{number_text(aivat, '+.3f')} (AIVAT, with the values at equilibrium). "
+            f"AIVAT subtracts from the result how much better the cards and the bot's "
+            f"random moves were for you than on average."
         )
         return {"decisions": shown, "notes": notes, "aivat": aivat}
 
@@ -238,8 +241,8 @@ class Reviewer:
             )
         if of_bot.values is not None:
             notes.append(
-                "Against this bot: your expected utility after the move if you then "
-                "play a best response to the bot."
+                "Column “against this opponent”: your average result if you choose "
+                "the move and then play perfectly against this bot."
             )
         elif of_bot.queried.any():
             notes.append(
@@ -248,9 +251,9 @@ class Reviewer:
                 f"require all of them."
             )
         notes.append(
-            f"In a solution: the same value against {_SOLVER} after {_ITERATIONS:,} "
-            f"iterations (NashConv {self._nash_conv:.1e}). Values are your utility, in "
-            f"the units of the game."
+            f"Column “at equilibrium”: the same against an opponent that plays an "
+            f"equilibrium, {_SOLVER} after {_ITERATIONS:,} iterations (NashConv "
+            f"{self._nash_conv:.1e}). All values are yours, in the units of the game."
         )
         return notes
 

@@ -45,7 +45,7 @@ from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import HoldemRules
 from game_defs.spots.bets import read_bets
 from game_defs.spots.betting import SpotBetting, lay_out
-from game_defs.spots.ranges import DECK, HANDS, read_range
+from game_defs.spots.ranges import DECK, HANDS, hand_text, range_text, read_range
 
 NAME = "python_poker_spot"
 _FLOP, _RIVER = 3, 5
@@ -243,6 +243,21 @@ class SpotReader(HandReader):
         chosen[number[number >= 0]] = True
         return chosen
 
+    def range_text(
+        self, player: int, round: int, weights: np.ndarray, board: str, notation: str
+    ) -> str:
+        """Return the weights of private states on a board as the text of a range.
+
+        Args:
+          player: Player of the private states.
+          round: Round of the private states.
+          weights: Weight of each private state, float64 [n].
+          board: Board, as for `states_on`.
+          notation: Notation, as for `ranges.range_text`.
+        """
+        number = self.states_on(player, round, board)
+        return range_text(np.where(number >= 0, weights[number], 0.0), notation)
+
 
 class SpotState(base.State):
     """A state of a spot.
@@ -311,11 +326,6 @@ class SpotState(base.State):
         hands = " ".join(hand_text(hand) for hand in self.dealt[: base.NUM_PLAYERS])
         board = self.spot.board_text(self.dealt)
         return f"hands {hands} board {board} bets {self.bets_text()}"
-
-
-def hand_text(hand: int) -> str:
-    """Return the names of a hand's cards, the higher card first."""
-    return str(DECK.text(HANDS.cards[hand][::-1]))
 
 
 class SpotObserver(base.Observer):

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common import memory
+from spiel_cr.common.compilation_cache import caching
 from spiel_cr.common.jax_utils import quick_options
 from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -52,7 +53,7 @@ def infoset_values(
     behaviour_positions = (
         None if behaviour is None else _by_position(positions, behaviour)
     )
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         values, root = _evaluated(form, player, other_positions, behaviour_positions)
         by_position, root_value = np.asarray(values), float(root)
     return np.concatenate([by_position[positions.infosets], [root_value]])
@@ -83,7 +84,7 @@ def action_values(
         None if behaviour is None else _by_position(positions, behaviour)
     )
     other_positions = _by_position(other, other_reach)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         values, _, actions = map(
             np.asarray,
             _evaluated(
@@ -205,7 +206,7 @@ def expected_value(
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
     positions = map(_by_position, form.layouts, reach)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         return _expected_by_position(form, *positions)
 
 
@@ -234,7 +235,7 @@ def nash_conv_of_averages(
         uniform at infosets with zeros.
     """
     total = 0.0
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         for player in range(2):
             other = 1 - player
             total += _value(
@@ -258,7 +259,7 @@ def value_bounds(
     """
     values = []
     _trim(form)
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         for player in (1, 0):
             other = 1 - player
             values.append(_value(form, player, _reach(form, other, behaviour[other])))
@@ -269,7 +270,7 @@ def behaviour_value(
     form: layout.SequenceForm, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Compute player 0's expected utility; for the arguments see `value_bounds`."""
-    with jax.enable_x64(True):
+    with caching(), jax.enable_x64(True):
         reach = [_reach(form, player, behaviour[player]) for player in range(2)]
         _trim(form)
         return _expected_by_position(form, *reach)

@@ -138,6 +138,8 @@ class Result:
       stop_reason: Why the run stopped: "iterations", "seconds" or "nash_conv", the part
         of the goal that was reached; or "exact", because a linear program or resolving
         was complete.
+      schedule_share: Completed share of the schedule of learning rates, if it has one;
+        below 1, the run was cut short, and a warning said so.
       iterations: Number of iterations, of each solve if there are several; for "lp" the
         simplex iterations of both programs.
       average: Average strategy: probability of each sequence's last action, float64 [S]
@@ -177,6 +179,7 @@ class Result:
     table: TableFacts | None = None
     reason: str = ""
     stop_reason: str = "exact"
+    schedule_share: float = 1.0
 
     @property
     def game(self) -> pyspiel.Game:

@@ -128,7 +128,7 @@ def choose(find: Find, represented: Any, task: Task) -> IterativeSolver:
 
 
 def improve(
-    solver: IterativeSolver, represented: Any, task: Task, *, progress: bool
+    solver: IterativeSolver, represented: Any, task: Task, *, progress: bool | None
 ) -> lp.Solution | None:
     """Solve linear programs on the support of the average strategy of a finished run.
 

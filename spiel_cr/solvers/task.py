@@ -225,11 +225,6 @@ class Task:
                 choice.visits_only(self.algorithm.config, 0, buckets=self._shares)
             except ValueError as error:  # settings that are incompatible there
                 rejected[TREE] = str(error)
-        if options.workers > 1 and options.form == TREE:
-            rejected[TREE] = (
-                f"workers={options.workers}: only simulated games use workers; leave "
-                f"workers out, or use form='simulator' (--form simulator)"
-            )
         config = self.algorithm.config
         return FormRequirements(
             rejected,

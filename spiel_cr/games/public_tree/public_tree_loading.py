@@ -30,7 +30,7 @@ _SEED = 0
 
 
 def public_tree_game(
-    game: Openable, *, progress: bool = False, memory_limit: memory.Limit = None
+    game: Openable, *, progress: bool | None = None, memory_limit: memory.Limit = None
 ) -> PublicTreeGame:
     """Build the public-tree game that is declared for an OpenSpiel game.
 

@@ -63,9 +63,10 @@ def gradients(problem: SmoothedProblem, reach: Pair) -> Pair:
     return gradient(first, reach[1]), gradient(second, reach[0])
 
 
-def uniform(tree: Treeplex) -> Blocks:
-    """Return the uniform strategy as a centre; blocks [A, 1] without padding."""
-    return tuple(level.uniform for level in tree.levels)
+def reach_of(problem: SmoothedProblem, strategies: tuple[Blocks, Blocks]) -> Pair:
+    """Return both players' strategies in sequence form, float [S]."""
+    first, second = map(treeplex.reach, problem.trees, strategies)
+    return first, second
 
 
 def behaviour(tree: Treeplex, reach: jax.Array) -> Blocks:
@@ -93,7 +94,7 @@ def respond(
     weights: Weights,
     slope: jax.Array,
     scale: jax.Array,
-    centre: Blocks,
+    centre: Blocks | None = None,
 ) -> Response:
     """Maximise ⟨slope, x⟩ − scale · d(x) over the treeplex, exactly.
 
@@ -102,13 +103,16 @@ def respond(
 
     Args:
       tree: Treeplex of the player.
-      prox: Prox function of the simplices, "euclidean" or "entropy".
+      prox: Prox function of the simplices, "euclidean" or "entropy", or "none" for the
+        value of a best response.
       weights: Weights of the infosets.
       slope: Payoffs by position, float [S].
       scale: Factor of the prox function, float scalar above 0.
-      centre: Centre of the prox function, [A, n] or [A, 1] for each block.
+      centre: Centre of the prox function, [A, n] or [A, 1] for each block; None:
+        uniform.
     """
-    solve = _entropy if prox == "entropy" else _euclidean
+    solve = {"entropy": _entropy, "euclidean": _euclidean, "none": _largest}[prox]
+    centre = centre or tuple(level.uniform for level in tree.levels)
     child: Level | None = None
     child_values: jax.Array | None = None
     strategy = []
@@ -127,17 +131,40 @@ def respond(
     return Response(value, tuple(strategy[::-1]))
 
 
+def respond_both(
+    problem: SmoothedProblem,
+    prox: str,
+    slopes: Pair,
+    scale: jax.Array,
+    centres: tuple[Blocks | None, Blocks | None] = (None, None),
+) -> tuple[Response, Response]:
+    """Return the smoothed best responses of both players, see `respond`."""
+    first, second = (
+        respond(tree, prox, weights, slope, scale, centre)
+        for tree, weights, slope, centre in zip(
+            problem.trees, problem.weights, slopes, centres, strict=True
+        )
+    )
+    return first, second
+
+
+def _largest(
+    gains: jax.Array, scale: jax.Array, centre: jax.Array, legal: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the largest legal gains [n], 0 at padding, and the gains [A, n]."""
+    top = jnp.where(legal, gains, -jnp.inf).max(axis=0)
+    return jnp.where(jnp.isfinite(top), top, 0), gains
+
+
 def _entropy(
     gains: jax.Array, scale: jax.Array, centre: jax.Array, legal: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Maximise b·gains − scale · Σ b log(b / centre): values [n], strategies [A, n]."""
     if gains.shape[0] == 1:
         return gains[0], jnp.ones_like(gains)
-    logs = jnp.log(jnp.maximum(centre, _TINY))
-    exponents = jnp.where(legal, gains / scale[None] + logs, -jnp.inf)
-    top = exponents.max(axis=0)
-    top = jnp.where(jnp.isfinite(top), top, 0)
-    powers = jnp.exp(exponents - top[None])
+    exponents = gains / scale[None] + jnp.log(jnp.maximum(centre, _TINY))
+    top, _ = _largest(exponents, scale, centre, legal)
+    powers = jnp.where(legal, jnp.exp(exponents - top[None]), 0)
     total = treeplex.sum_rows(powers)
     total = jnp.where(total > 0, total, 1)
     return scale * (top + jnp.log(total)), powers / total[None]
@@ -155,8 +182,7 @@ def _euclidean(
         return gains[0], jnp.ones_like(gains)
     # Gains are relative to the best action: divided by a small scale they are too
     # large to be added up.
-    top = jnp.where(legal, gains, -jnp.inf).max(axis=0)
-    top = jnp.where(jnp.isfinite(top), top, 0)
+    top, _ = _largest(gains, scale, centre, legal)
     gains = jnp.where(legal, gains - top[None], 0)
     point = jnp.where(legal, centre + gains / scale[None], -jnp.inf)
     descending = -jnp.sort(-point, axis=0)

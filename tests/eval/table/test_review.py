@@ -93,6 +93,10 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
         note = found["notes"][-1]
         assert f"result: {match.returns[person]:+g}." in note
         assert f"are known: {worth:+.3f} (AIVAT" in note
+        assert "AIVAT subtracts from the result" in note
+        # The notes name the columns of the page.
+        columns = [n for n in found["notes"] if n.startswith("Column “at equilibrium”")]
+        assert len(columns) == 1
         states = review._decisions(tree.game, match, person)
         assert len(found["decisions"]) == len(states) > 0
         for state, shown in zip(states, found["decisions"], strict=True):

@@ -70,10 +70,7 @@ def test_smoothed_responses_are_best(name, prox):
         tree, places = form.arrays[player], form.layouts[player].sequences
         weights, weight = regularisers.make_weights(form, player, prox)
         slope = rng.normal(size=form.layouts[player].size)
-        answer = respond(
-            *(tree, prox, weights, jnp.asarray(slope), jnp.asarray(0.3)),
-            regularisers.uniform(tree),
-        )
+        answer = respond(tree, prox, weights, jnp.asarray(slope), jnp.asarray(0.3))
         slope = slope[places]
 
         def value(reach, slope=slope, player=player, weight=weight):
