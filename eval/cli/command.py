@@ -181,10 +181,8 @@ class WorkerOptions:
 
 # Options with paths of outputs, and those with paths of inputs.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    (
-        *("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table"),
-        *("latex", "write_ranges"),
-    ),
+    ("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table", "latex")
+    + ("write_ranges",),
     ("out", "cache"),
     ("policy", "open"),
 )

@@ -159,6 +159,25 @@ def run(arguments: Arguments) -> dict[str, object]:
     }
 
 
+def _announce_estimate(
+    arguments: Arguments, algorithms: list[str], budget: Budget, workers: int
+) -> None:
+    """Print an estimate of the time of all runs, if none of them is finished."""
+    total, count = Phases(), 0
+    for game in dict.fromkeys(arguments.game):
+        runs = comparisons.plan([game], algorithms, budget, arguments.seeds)
+        ours = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
+        # Workers do not cache compiled functions.
+        one = solving_phases(
+            open_game(game), TREE, ("compare", game), seconds=budget.seconds
+        )
+        each = (1, len(ours) / workers, len(runs) / workers, len(runs) / workers)
+        parts = zip(total, one, each, strict=True)
+        total = Phases(*(sum_ + part * times for sum_, part, times in parts))
+        count += len(runs)
+    announce_phases(total, f" for {counted(count, 'run')}")
+
+
 def _write_for_papers(
     arguments: Arguments, result: comparisons.Comparison
 ) -> dict[str, str]:
@@ -179,25 +198,6 @@ def _write_for_papers(
             atomic.write_text(arguments.latex, text)
     paths = arguments.options("figure", "latex") if done else {}
     return {k: v for k, v in paths.items() if v and v not in arguments.unwritten}
-
-
-def _announce_estimate(
-    arguments: Arguments, algorithms: list[str], budget: Budget, workers: int
-) -> None:
-    """Print an estimate of the time of all runs, if none of them is finished."""
-    total, count = Phases(), 0
-    for game in dict.fromkeys(arguments.game):
-        runs = comparisons.plan([game], algorithms, budget, arguments.seeds)
-        ours = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
-        # Workers do not cache compiled functions.
-        one = solving_phases(
-            open_game(game), TREE, ("compare", game), seconds=budget.seconds
-        )
-        each = (1, len(ours) / workers, len(runs) / workers, len(runs) / workers)
-        parts = zip(total, one, each, strict=True)
-        total = Phases(*(sum_ + part * times for sum_, part, times in parts))
-        count += len(runs)
-    announce_phases(total, f" for {counted(count, 'run')}")
 
 
 def _folder(games: list[str]) -> str:
