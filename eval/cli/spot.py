@@ -27,7 +27,7 @@ import pathlib
 from typing import Any, Literal
 
 from spiel_cr.common import atomic
-from spiel_cr.common.messages import one_line
+from spiel_cr.common.messages import number_text, one_line
 from spiel_cr.poker import HandAnswers, answers, ranges, runout_report, spot
 from spiel_cr.poker.answers import json_number
 from spiel_cr.poker.runouts import check_street
@@ -224,10 +224,10 @@ def _lead(policy: FormPolicy, report: dict[str, Any]) -> str:
     values = policy.game.get_parameters()
     lead = (
         f"pot {values['pot']}, stacks {values['stack']}; ranges {values['ranges']}; "
-        f"bets {values['bets']}; NashConv {report['nash_conv']:.3g}"
+        f"bets {values['bets']}; NashConv {number_text(report['nash_conv'], '.3g')}"
     )
     if "nash_conv_with_locks" in report:
-        lead += f" (with locks {report['nash_conv_with_locks']:.3g})"
+        lead += f" (with locks {number_text(report['nash_conv_with_locks'], '.3g')})"
     return lead
 
 
@@ -243,7 +243,11 @@ def _report_runouts(
     print("\n" + "".join(f"{name:>13}" for name in names))
     for row in rows:
         texts = (
-            f"{x:+.4g}" if name == "ev" else x if name == "card" else f"{x:.1%}"
+            number_text(x, "+.4g")
+            if name == "ev"
+            else x
+            if name == "card"
+            else f"{x:.1%}"
             for name, x in row.items()
         )
         print("".join(f"{text:>13}" for text in texts))
@@ -277,7 +281,8 @@ def text_of(hands: HandAnswers) -> str:
     )
     return (
         f"after {after}: player {hands.player}, {counted(len(hands.names), 'hand')}, "
-        f"EV {hands.mean(hands.ev):+.4g}, equity {hands.mean(hands.equity):.1%}\n"
+        f"EV {number_text(hands.mean(hands.ev), '+.4g')}, "
+        f"equity {hands.mean(hands.equity):.1%}\n"
         f"{played}"
     )
 

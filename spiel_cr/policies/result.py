@@ -10,6 +10,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
+from spiel_cr.common.messages import number_text
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.sequence_form import locking
@@ -224,11 +225,13 @@ class Result:
         if self.trajectories:
             facts.append(("trajectories", f"{self.trajectories:,}"))
         if self.form is not None:
-            facts.append(("NashConv", f"{self.nash_conv():.3e}"))
+            facts.append(("NashConv", number_text(self.nash_conv(), ".3e")))
             if self.has_locks:
-                with_locks = f"{self.nash_conv_with_locks():.3e}"
+                with_locks = number_text(self.nash_conv_with_locks(), ".3e")
                 facts.append(("NashConv with locks", with_locks))
-            facts.append(("game value", f"{self.game_value():+.6f} (player 0)"))
+            facts.append(
+                ("game value", f"{number_text(self.game_value(), '+.6f')} (player 0)")
+            )
         spent = f"{self.seconds:.2f} s, compiling {self.compile_seconds:.1f} s"
         facts.append(("solving", spent))
         title = f"{self.algorithm} on {self.game}"
