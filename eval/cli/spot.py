@@ -294,7 +294,7 @@ def text_of(hands: HandAnswers) -> str:
     )
     return (
         f"after {after}: player {hands.player}, {counted(len(hands.names), 'hand')}, "
-        f"EV {number_text(hands.mean(hands.ev), '+.4g')}, "
+        f"EV {number_text(float(hands.mean(hands.ev)), '+.4g')}, "
         f"equity {hands.mean(hands.equity):.1%}\n"
         f"{played}"
     )
