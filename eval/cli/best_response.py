@@ -64,7 +64,8 @@ from spiel_cr.solvers.mccfr.table.table_policy import table_queries
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import POLICIES, Arguments, Parser, PolicyOptions, players_of
+from .command import Arguments, Parser
+from .policy_options import POLICIES, PolicyOptions, players_of
 
 RESUMES = True
 LISTS = {"policies": POLICIES}

@@ -443,10 +443,13 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         assert result.game_form is not None
         tool += f", by a best response in {result.game_form.kind} form"
     print(f"  NashConv    {shown(evaluation.nash_conv)}  ({tool})")
+    assert evaluation.game_value is not None
     value = number_text(evaluation.game_value, "+.6f")
     print(f"  game value  {value}  (player 0, under this policy)")
     report: dict[str, object] = {}
-    if evaluation.bounds is not None:
+    if result.form is not None and not result.form.is_zero_sum:
+        report = _report_general_sum(result)
+    elif evaluation.bounds is not None:
         report["value_bounds"] = evaluation.bounds
         low, high = evaluation.bounds
         ends = ", ".join(number_text(end, "+.6f") for end in (low, high))
@@ -455,11 +458,11 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         return report
     locked, regrets = result.locked_infosets(), result.regrets()
     nash_conv, bounds = result.nash_conv_with_locks(), result.value_bounds_with_locks()
-    ends = ", ".join(number_text(end, "+.6f") for end in bounds)
-    print(
-        f"  with locks  NashConv {shown(nash_conv)}, game value in "
-        f"[{ends}]  (spiel_cr, exact)"
-    )
+    text = ""
+    if result.form is None or result.form.is_zero_sum:
+        ends = ", ".join(number_text(end, "+.6f") for end in bounds)
+        text = f", game value in [{ends}]"
+    print(f"  with locks  NashConv {shown(nash_conv)}{text}  (spiel_cr, exact)")
     for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
         print(
             f"  player {player}    {counted(count, 'infoset')} locked; would gain "
@@ -471,3 +474,15 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         "nash_conv_with_locks": nash_conv,
         "value_bounds_with_locks": bounds,
     }
+
+
+def _report_general_sum(result: Result) -> dict[str, object]:
+    """Print and report both players' values and gains in a game with rake."""
+    values, regrets = result.values(), result.regrets()
+    print("  with rake   not zero-sum: the strategies are not an exact equilibrium")
+    for player, (value, regret) in enumerate(zip(values, regrets, strict=True)):
+        print(
+            f"  player {player}    EV {value:+.6f} under this policy; would gain "
+            f"{max(regret, 0.0):.6g} by a best response"
+        )
+    return {"values": values, "regrets": regrets}

@@ -1,5 +1,6 @@
 """Games with drawings on the page; other games are shown by their own strings."""
 
+import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator
 
@@ -95,6 +96,18 @@ def draw(
     if other is not None and other.text != look.text:
         parts.append(plain(other.text.strip("\n")))
     return Drawing(parts, holds=look.text)
+
+
+def holds_of(state: pyspiel.State, player: int, text: str) -> str:
+    """Return what a player holds in another information state of a drawn game.
+
+    Args:
+      state: A state with the same public information.
+      player: The player.
+      text: Its information-state string.
+    """
+    look = dataclasses.replace(look_at(state, player), text=text)
+    return _DRAWN[state.get_game().get_type().short_name](look, None).holds
 
 
 def lines(state: pyspiel.State, player: int, *, reveal: bool = False) -> list[str]:

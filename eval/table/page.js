@@ -351,7 +351,12 @@ function step() {
   $("forth").disabled = at === count - 1;
   $("then").replaceChildren(...one.parts.map(part => build(part, null)));
   showMoves(one.moves);
-  showRange(one.range);
+  showRange($("range"), one.range);
+  $("believed").hidden = !one.beliefs;
+  if (one.beliefs) {
+    showRange($("beliefs"), one.beliefs);
+    $("beliefs").append(...one.beliefs.notes.map(n => make("p", "lead", n)));
+  }
 }
 function showMoves(moves) {
   const kinds = KINDS.filter(([kind]) => moves.some(m => kind in m));
@@ -376,8 +381,7 @@ function showMoves(moves) {
   }
   $("moves").replaceChildren(top, body);
 }
-function showRange(range) {
-  const box = $("range");
+function showRange(box, range) {
   if (!range) {
     box.replaceChildren(make("p", "lead", "No range: the bot's strategy never leads "
       + "here, or the game tree was not built."));

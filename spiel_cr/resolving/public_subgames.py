@@ -18,6 +18,8 @@ import pyspiel
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.matrix_operators import make_operator
 from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
+from spiel_cr.policies.best_responses import infoset_values
+from spiel_cr.resolving.layer_subgames import or_ones
 from spiel_cr.resolving.public_beliefs import public_beliefs
 from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
 from spiel_cr.resolving.public_decomposition import (
@@ -228,15 +230,18 @@ class PublicSubgames:
                     opponent[at] = self._uniform(o, at)
                     opponent[at][private_states] = block
         strategy_at = functools.partial(self._strategy_at, memory)
-        return public_beliefs(
-            self.decomposition,
-            node,
-            private_state,
-            self.game.reach_at(i, node, strategy_at),
-            self.game.reach_at(o, node, opponent.__getitem__),
-            self._values_at(memory, node) if len(solves) > 1 else None,
-            solves[-1].solver.nash_conv(),
-        )
+        reach = self.game.reach_at(i, node, strategy_at)
+        solver, _, subgame = solves[-1]
+        gap, values = solver.nash_conv(), None
+        if len(solves) > 1:
+            values = self._values_at(memory, node)
+            # The form leaves i's reach of its openings out of i's own values.
+            weight = or_ones(reach[subgame.deal.private_states[i][0]])
+            best = infoset_values(solver.form, i, solver.average(o))
+            gap += float((weight - 1) @ best[: len(weight)])
+        other_reach = self.game.reach_at(o, node, opponent.__getitem__)
+        arguments = node, private_state, reach, other_reach, values, gap
+        return public_beliefs(self.decomposition, *arguments)
 
     def _strategy_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """Return the solution at a public node, or uniform, float64 [H, A]."""

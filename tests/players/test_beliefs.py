@@ -6,6 +6,7 @@ opponent those of the forests of `resolve`, which are other code than a bot's su
 
 import collections
 import functools
+import re
 
 import numpy as np
 import pyspiel
@@ -13,6 +14,7 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
+from spiel_cr.gambit.export import efg_text
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.players.bots import OOSBot, OOSConfig, ResolvingBot
 from spiel_cr.players.lookahead_bot import LookaheadResolvingBot
@@ -254,7 +256,12 @@ def test_values_and_nash_conv_of_a_gadget_by_hand():
     solve = list(bot._match.solved.values())[-1]
     gadget = solve.solver.average_behaviour(1)
     # Two actions at each of three infosets: terminate, follow.
-    follows = dict(enumerate(gadget[2:7:2]))
+    d = bot.resolver.decomposition
+    follows = {}
+    for root, augmented in zip(d.roots, d.root_augmented, strict=True):
+        if augmented in solve.subgame.augmented:
+            place = solve.subgame.augmented.tolist().index(augmented)
+            follows[tree.state_at(root).history()[1]] = gadget[2 + 2 * place]
     best_of_opponent = sum(max(terminate[t], follow(t)) for t in range(3))
     best_of_bot = sum((1 - follows[t]) * terminate[t] for t in range(3)) + sum(
         min(
@@ -354,15 +361,24 @@ def test_sampled_solves_have_no_range_of_the_opponent():
     assert sum(beliefs.own_range.values()) == pytest.approx(1)
 
 
-def test_values_have_the_units_of_the_game():
-    """The points of both players sum to 6, so no value is below 0."""
-    text = "goofspiel(num_cards=3,imp_info=True,returns_type=total_points"
-    tree = spiel_cr.build_tree(f"{text},points_order=descending)", observations=True)
-    bot, player = ResolvingBot(tree, 0, CONFIG), 0
-    numbers = []
-    for state in decisions_of(tree, player).values():
-        numbers += (bot.beliefs(state).counterfactual_values or {}).values()
-    assert 0 <= min(numbers) < 2.5 and 3.5 < max(numbers) <= 6
+def test_values_have_the_units_of_the_game(tmp_path):
+    """Kuhn poker, in which each player gets a chip more: every value is higher by 1."""
+    paths, numbers = [tmp_path / "same.efg", tmp_path / "more.efg"], []
+
+    def more(match):
+        return f"{{ {float(match[1]) + 1:g}, {float(match[2]) + 1:g} }}"
+
+    text = re.sub(r"\{ (-?[\d.]+) (-?[\d.]+) \}", more, efg_text("kuhn_poker"))
+    paths[0].write_text(efg_text("kuhn_poker"), "utf-8")
+    paths[1].write_text(text, "utf-8")
+    for path in paths:
+        tree = spiel_cr.build_tree(path, observations=True)
+        bot = ResolvingBot(tree, 0, CONFIG)
+        beliefs = [bot.beliefs(s) for s in decisions_of(tree, 0).values()]
+        values = [sorted((b.counterfactual_values or {}).values()) for b in beliefs]
+        numbers.append([v for v in values if v])
+    assert np.shape(numbers[0]) == (3, 1)
+    np.testing.assert_allclose(np.add(numbers[0], 1), numbers[1], rtol=0, atol=1e-9)
 
 
 def test_the_bot_must_act():

@@ -32,8 +32,9 @@ class BotBeliefs:
         information state at the root of the last subgame, in the units of the game's
         payoffs. These are the values that the gadget of the subgame protects: the
         opponent's counterfactual values in the solve above, with the opposite sign,
-        divided by the reach of chance and the bot. None: the subgame is the complete
-        game, or the bot has no such values.
+        divided by the reach of chance and the bot. After few iterations they may exceed
+        the payoffs. None: the subgame is the complete game, the bot never leads to it,
+        or the bot has no such values.
       nash_conv: NashConv of the last solve in its gadget game, in the units of the
         game's payoffs, divided by the reach of chance and the bot. None: the bot did
         not solve the subgame, or not by a full-width algorithm.
