@@ -26,8 +26,9 @@ def phases(game="leduc_poker", form="tree", marker=(), **options):
 
 
 def test_sizes_scale_the_phases():
-    leduc, costs = phases(iterations=1000), time_estimate._COSTS["tree"]
-    assert leduc.evaluating == pytest.approx(LEDUC * time_estimate._OPENSPIEL, rel=0.01)
+    costs = time_estimate._COSTS["tree"]
+    leduc = phases(iterations=1000)
+    assert leduc.evaluating == pytest.approx(LEDUC * costs.openspiel, rel=0.01)
     assert leduc.compiling == 8 * costs.compiling
     larger = phases("liars_dice", iterations=1000)
     assert larger.solving > leduc.solving and larger.evaluating > leduc.evaluating
