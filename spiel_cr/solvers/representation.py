@@ -229,7 +229,9 @@ def _public_tree(
 
 
 # Builders of forms other than the tree; if building a tree fails, one of them may run.
-_BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] = {
+_BUILDERS: Mapping[
+    str, Callable[[Opened, GameOptions, bool | None], RepresentedGame]
+] = {
     PHANTOM: _phantom,
     PUBLIC_TREE: _public_tree,
     SIMULATOR: lambda opened, *_: SimulatedGame(opened.game),
