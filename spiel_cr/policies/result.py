@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -18,9 +20,14 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.behaviour_files import form_policy, save_behaviours
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
-from spiel_cr.policies.citations import bibtex
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.notebook import page_of
+
+# Works with the algorithms that use them; "*" means all, and "resolve" the function.
+_CITATIONS = pathlib.Path(__file__).with_name("citations.bib")
+_ALGORITHMS = re.compile(r",\n  algorithms = \{(.*)\}")
+# Users' own rules and settings are variants of this algorithm.
+_USUAL = "cfr"
 
 
 class CurvePoint(NamedTuple):
@@ -481,3 +488,24 @@ class Result:
         if self.table is not None:
             metadata["infosets"] = self.table.infosets
         return metadata
+
+
+def bibtex(algorithm: str, *, resolved: bool = False) -> str:
+    """Return the entries of an algorithm, and those of the software.
+
+    Args:
+      algorithm: Algorithm string; a name that is not one of spiel_cr's is treated as a
+        variant of CFR.
+      resolved: Whether the algorithm re-solved a game.
+    """
+    entries = {
+        _ALGORITHMS.sub("", entry): set(_ALGORITHMS.findall(entry)[0].split())
+        for entry in _CITATIONS.read_text("utf-8").strip().split("\n\n")
+    }
+    name = algorithm.partition("(")[0]
+    if not any(name in algorithms for algorithms in entries.values()):
+        name = _USUAL
+    names = {"*", name, *(["resolve"] if resolved else [])}
+    return "\n\n".join(
+        entry for entry, algorithms in entries.items() if algorithms & names
+    )
