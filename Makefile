@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench \
-	bench-deep fuzz-moves help-pages clean
+	bench-deep fuzz-moves help-pages papers clean
 
 help:
 	@echo "make demo       re-solve a game and print NashConv next to bundled baselines"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
 	@echo "make help-pages   write what --help prints, after a change of options"
+	@echo "make papers       write the table of functions and papers, after a change of citations"
 	@echo "make format     rewrite the code as the formatter wants it"
 	@echo "make clean      remove the virtual environment and all that was built"
 
@@ -100,6 +101,10 @@ fuzz-moves: $(VENV)/.installed-test
 # What `spiel-cr --help` prints without importing JAX.
 help-pages: $(VENV)/.installed
 	COLUMNS=80 $(BIN)/python -c 'from spiel_cr.eval.cli import main; main.write_help_pages()'
+
+# The table of docs/reference/papers.md, from docstrings.
+papers: $(BIN)/python
+	$(BIN)/python docs/site/papers.py
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

@@ -33,10 +33,14 @@ from typing import Any
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.messages import one_line
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.player_specs import MEMORY_LIMIT
+from spiel_cr.solvers.representation import TREE
 
 from ..adapters import registry
 from ..common.budget import Budget
+from ..common.plurals import counted
+from ..common.time_estimate import Phases, announce_phases, solving_phases
 from ..comparison import comparisons
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
@@ -96,11 +100,11 @@ def run(arguments: Arguments) -> dict[str, object]:
     limit = memory.parse_limit(arguments.memory_limit)
     reserved = None if arguments.memory_limit == MEMORY_LIMIT else limit
     executor = arguments.executor(1, memory=reserved, patience=arguments.patience)
+    algorithms = registry.expand(arguments.algorithms)
+    budget = Budget(seconds, arguments.iterations)
+    _announce_estimate(arguments, algorithms, budget, max(executor.workers, 1))
     result = comparisons.compare(
-        arguments.game,
-        registry.expand(arguments.algorithms),
-        Budget(seconds, arguments.iterations),
-        arguments.out,
+        *(arguments.game, algorithms, budget, arguments.out),
         arguments.settings(comparisons.CompareConfig, executor=executor),
         progress=True,
         unwritten=arguments.note_unwritten,
@@ -124,6 +128,25 @@ def run(arguments: Arguments) -> dict[str, object]:
         "runs": len(result.records),
         "games": [_as_json(summary) for summary in summaries],
     }
+
+
+def _announce_estimate(
+    arguments: Arguments, algorithms: list[str], budget: Budget, workers: int
+) -> None:
+    """Print an estimate of the time of all runs, if none of them is finished."""
+    total, count = Phases(), 0
+    for game in dict.fromkeys(arguments.game):
+        runs = comparisons.plan([game], algorithms, budget, arguments.seeds)
+        ours = [run for run in runs if registry.find(run.algorithm).is_spiel_cr]
+        # Workers do not cache compiled functions.
+        one = solving_phases(
+            open_game(game), TREE, ("compare", game), seconds=budget.seconds
+        )
+        each = (1, len(ours) / workers, len(runs) / workers, len(runs) / workers)
+        parts = zip(total, one, each, strict=True)
+        total = Phases(*(sum_ + part * times for sum_, part, times in parts))
+        count += len(runs)
+    announce_phases(total, f" for {counted(count, 'run')}")
 
 
 def _folder(games: list[str]) -> str:
@@ -151,10 +174,10 @@ def _print_game(summary: GameSummary) -> None:
             f"  {row.entry.title:<{width}}{row.nash_conv.median:>10.2e}"
             f"{row.seconds.median:>10.3g}{count:>14}{spread}"
         )
-    for title, reason in summary.absent:
-        print(f"  {one_line(title)}: missing: {one_line(reason)}")
-    for title, seed, error in summary.failed:
-        print(f"  {one_line(title)}, seed {seed}: failed: {one_line(error)}")
+    for entry, reason in summary.absent:
+        print(f"  {one_line(entry.title)}: missing: {one_line(reason)}")
+    for entry, seed, error in summary.failed:
+        print(f"  {one_line(entry.title)}, seed {seed}: failed: {one_line(error)}")
 
 
 def _as_json(summary: GameSummary) -> dict[str, Any]:
@@ -174,10 +197,11 @@ def _as_json(summary: GameSummary) -> dict[str, Any]:
             for row in summary.rows
         ],
         "missing": [
-            {"algorithm": title, "reason": reason} for title, reason in summary.absent
+            {"algorithm": entry.name, "reason": reason}
+            for entry, reason in summary.absent
         ],
         "failed": [
-            {"algorithm": title, "seed": seed, "error": error}
-            for title, seed, error in summary.failed
+            {"algorithm": entry.name, "seed": seed, "error": error}
+            for entry, seed, error in summary.failed
         ],
     }

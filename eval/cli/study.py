@@ -16,23 +16,24 @@ import dataclasses
 import json
 import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spiel_cr.common import atomic, figures
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.messages import announce
+from spiel_cr.common.messages import is_wanted, number_text, progress_bar, silent
 
 from ..common import conditions
 from ..common.files import csv_text, write_all
 from ..studies import page
-from ..studies.study import STUDIES, Finding, MeanPoint, Measurement, mean_points
+from ..studies.study import STUDIES, Finding, MeanPoint, Measurement, Study, mean_points
 from .command import Arguments, Parser, WorkerOptions
 
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.title}" for s in STUDIES.values())}
 # Number of points of a quantity that are printed.
 _SHOWN = 8
+_BAR = "[{elapsed}] {desc}"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -91,8 +92,9 @@ def _run_study(
     study = STUDIES[arguments.name]
     start = time.perf_counter()
     print(f"{study.title}\n  sources: {', '.join(study.sources)}\n  {study.protocol}\n")
-    announce(f"computing the figures of {study.name}")
-    measured = list(study.measure(arguments.size, arguments.seeds, executor))
+    if study.explanation:
+        print(study.explanation)
+    measured = list(_measure(study, arguments, executor))
     points = mean_points(measurement for _, measurement in measured)
     findings = study.findings(points, arguments.size)
     verdict, reason = study.verdict(findings)
@@ -116,8 +118,43 @@ def _run_study(
     return report
 
 
+def _measure(
+    study: Study, arguments: Arguments, executor: Executor
+) -> Iterator[tuple[int, Measurement]]:
+    """Yield seeds and measurements, with the progress on a single line."""
+    shown = is_wanted()
+    with silent(), progress_bar(bar_format=_BAR, progress=shown) as bar:
+        bar.set_description_str(f"computing the figures of {study.name}")
+        for seed, line in study.measure(arguments.size, arguments.seeds, executor):
+            bar.set_description_str(
+                f"{study.name}: finished {line.series}", refresh=False
+            )
+            bar.update()
+            yield seed, line
+
+
+def _print_table(points: Sequence[MeanPoint]) -> None:
+    """Print numbers whose names are "column: row" as a table."""
+    cells: dict[str, dict[str, str]] = {}
+    for point in points:
+        column, _, row = point.series.rpartition(": ")
+        cells.setdefault(row, {})[column] = number_text(point.mean, ".5g")
+    columns = {
+        column: max(len(column), 10) + 2 for row in cells.values() for column in row
+    }
+    width = max(map(len, cells))
+    print(" " * width + "".join(f"{c:>{w}}" for c, w in columns.items()))
+    for row, numbers in cells.items():
+        line = "".join(f"{numbers.get(c, ''):>{w}}" for c, w in columns.items())
+        print(f"{row:<{width}}{line}")
+    print()
+
+
 def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
     """Print means of all quantities, of long curves the last points."""
+    if not x_label and all(": " in p.series and p.seeds == 1 for p in points):
+        _print_table(points)
+        return
     by_series: dict[str, list[MeanPoint]] = {}
     for point in points:
         by_series.setdefault(point.series, []).append(point)
@@ -127,7 +164,7 @@ def _print_points(points: Sequence[MeanPoint], x_label: str) -> None:
             at = f"{point.x:>14,.6g} {x_label}" if x_label else ""
             width = point.half_width
             interval = f" ± {width:.2g} ({point.seeds} seeds)" if width else ""
-            print(f"{at:<36}  {point.mean:.7g}{interval}")
+            print(f"{at:<36}  {number_text(point.mean, '.7g')}{interval}")
     print()
 
 

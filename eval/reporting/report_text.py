@@ -73,10 +73,12 @@ def _of_game(summary: GameSummary) -> document.Section:
     if summary.rows:
         blocks += [_picture(summary), _table(summary)]
     if summary.absent:
-        blocks.append(document.DocumentTerms("Not available", summary.absent))
+        pairs = [(entry.title, reason) for entry, reason in summary.absent]
+        blocks.append(document.DocumentTerms("Not available", pairs))
     if summary.failed:
         pairs = [
-            (f"{title}, seed {seed}", error) for title, seed, error in summary.failed
+            (f"{entry.title}, seed {seed}", error)
+            for entry, seed, error in summary.failed
         ]
         blocks.append(document.DocumentTerms("Failed", pairs, warning=True))
     return document.Section(summary.game, blocks)

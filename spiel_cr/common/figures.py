@@ -62,18 +62,19 @@ def check(path: str | os.PathLike[str]) -> None:
         )
 
 
-def panels(*, size: tuple[float, float], columns: int = 1) -> list[Axes]:
-    """Return panels side by side with a common vertical axis, in one figure.
+def panels(*, size: tuple[float, float], columns: int = 1, rows: int = 1) -> list[Axes]:
+    """Return panels with a common vertical axis, row by row, in one figure.
 
     Args:
       size: Width and height of the figure in inches.
-      columns: Number of panels.
+      columns: Number of panels side by side.
+      rows: Number of panels one below the other.
     """
     # Created without pyplot, which would change how a notebook displays other figures.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    axes = list(figure.subplots(1, columns, sharey=True, squeeze=False)[0])
+    axes = list(figure.subplots(rows, columns, sharey=True, squeeze=False).flat)
     for axis in axes:
         axis.grid(True, which="major", alpha=0.4)
     return axes
@@ -87,10 +88,14 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def saved_panels(
-    path: str | os.PathLike[str], *, size: tuple[float, float], columns: int = 1
+    path: str | os.PathLike[str],
+    *,
+    size: tuple[float, float],
+    columns: int = 1,
+    rows: int = 1,
 ) -> Iterator[list[Axes]]:
     """Yield panels as `panels` returns them, and write their figure after the block."""
-    axes = panels(size=size, columns=columns)
+    axes = panels(size=size, columns=columns, rows=rows)
     yield axes
     save(axes[0].figure, path)
 

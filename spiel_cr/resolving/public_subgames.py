@@ -8,6 +8,7 @@ opponent's counterfactual values at possible next ones, private state by private
 
 import dataclasses
 import functools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -16,6 +17,10 @@ import pyspiel
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.matrix_operators import make_operator
+from spiel_cr.policies.beliefs.bot_beliefs import BotBeliefs
+from spiel_cr.policies.best_responses import infoset_values
+from spiel_cr.resolving.layer_subgames import or_ones
+from spiel_cr.resolving.public_beliefs import public_beliefs
 from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
 from spiel_cr.resolving.public_decomposition import (
     betting_kinds,
@@ -206,15 +211,74 @@ class PublicSubgames:
         return Solve(
             solver,
             functools.partial(self._remember, memory, subgame_id, subgame, solver),
+            subgame,
         )
+
+    def beliefs(
+        self, memory: PublicMemory, decision: _Decision, solves: Sequence[Solve]
+    ) -> BotBeliefs:
+        """See `Subgames`."""
+        (node, private_state), betting = decision, self.game.betting
+        i, o, path = self.player, 1 - self.player, {node}
+        while (above := int(betting.parent[min(path)])) >= 0:
+            path.add(above)
+        opponent: dict[int, np.ndarray] = {}
+        for solver, _, subgame in solves:
+            played = solver.average_behaviour(o)
+            for at, private_states, block in self._blocks(subgame, o, played):
+                if at in path:
+                    opponent[at] = self._uniform(o, at)
+                    opponent[at][private_states] = block
+        strategy_at = functools.partial(self._strategy_at, memory)
+        reach = self.game.reach_at(i, node, strategy_at)
+        solver, _, subgame = solves[-1]
+        gap, values = solver.nash_conv(), None
+        if len(solves) > 1:
+            values = self._values_at(memory, node)
+            # The form leaves i's reach of its openings out of i's own values.
+            weight = or_ones(reach[subgame.deal.private_states[i][0]])
+            best = infoset_values(solver.form, i, solver.average(o))
+            gap += float((weight - 1) @ best[: len(weight)])
+        other_reach = self.game.reach_at(o, node, opponent.__getitem__)
+        arguments = node, private_state, reach, other_reach, values, gap
+        return public_beliefs(self.decomposition, *arguments)
 
     def _strategy_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """Return the solution at a public node, or uniform, float64 [H, A]."""
         if node in memory.strategy:
             return memory.strategy[node]
-        count = self.game.num_private_states(self.player)[self.game.betting.round[node]]
+        return self._uniform(self.player, node)
+
+    def _uniform(self, player: int, node: int) -> np.ndarray:
+        """Return equal probabilities at a public node of a player, float64 [H, A]."""
+        count = self.game.num_private_states(player)[self.game.betting.round[node]]
         actions = int(self.game.betting.num_actions[node])
         return np.full((count, actions), 1 / actions)
+
+    def _blocks(
+        self, subgame: PublicSubgame, player: int, behaviour: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yield the strategy of a subgame by public node of a player.
+
+        Args:
+          subgame: The subgame.
+          player: The player.
+          behaviour: Its action probabilities in the subgame, float64 [S].
+
+        Yields:
+          The node, private states there, int32 [H], and probabilities, float64 [H, A].
+        """
+        nodes, begin, deal = subgame.player_nodes, 1, subgame.deal
+        if player != self.player:
+            # The gadget has two actions at each augmented infoset.
+            nodes, begin = subgame.other_nodes, 1 + 2 * len(subgame.augmented)
+        for node in nodes.tolist():
+            round_ = self.game.betting.round[node]
+            private_states = deal.private_states[player][round_ - deal.first]
+            actions = int(self.game.betting.num_actions[node])
+            end = begin + len(private_states) * actions
+            yield node, private_states, behaviour[begin:end].reshape(-1, actions)
+            begin = end
 
     def _values_at(self, memory: PublicMemory, node: int) -> np.ndarray:
         """Return o's known values above a public node, float64 [H of o]."""
@@ -242,16 +306,11 @@ class PublicSubgames:
         d, betting, deal = self.decomposition, self.game.betting, subgame.deal
         i, o = self.player, 1 - self.player
         behaviour = solver.average_behaviour(i)
-        begin = 1
-        for node in subgame.player_nodes.tolist():
-            private_states = deal.private_states[i][betting.round[node] - deal.first]
-            actions = int(betting.num_actions[node])
-            end = begin + len(private_states) * actions
+        for node, private_states, block in self._blocks(subgame, i, behaviour):
             if d.layer[node] == subgame_id.layer:
                 resolved = self._strategy_at(memory, node).copy()
-                resolved[private_states] = behaviour[begin:end].reshape(-1, actions)
+                resolved[private_states] = block
                 memory.strategy[node] = resolved
-            begin = end
         values = solver.infoset_values(o)
         begin = len(values) - len(subgame.next_augmented)
         for node in subgame.next_roots.tolist():

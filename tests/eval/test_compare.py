@@ -20,6 +20,7 @@ from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import measure
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.solvers import algorithms
 from tests.support import games
 from tests.support.commands import report, run, told
 from tests.support.strategies import random_behaviours
@@ -238,6 +239,32 @@ def test_words_tell_what_a_sample_follows():
     for name in ("os-mccfr", "openspiel-os-mccfr", "openspiel-os-mccfr-python"):
         assert "trajector" in registry.find(name).how
     assert "some actions of the player" in registry.find("as-mccfr").how
+
+
+def test_every_algorithm_of_solve_is_compared_or_says_why_not():
+    for name in algorithms.ALGORITHMS:
+        if name == "pcs":
+            with pytest.raises(ValueError, match="'pcs' needs hands in buckets"):
+                registry.find(name)
+        else:
+            assert registry.find(name).name == name
+
+
+def test_public_sampling_is_evaluated_on_the_tree():
+    """The same iterates as those of `solve`, whose NashConv is that of the form."""
+    record = measure_run("public-es", 5, game="leduc_poker")
+    solved = solve("leduc_poker", "public-es", 5)
+    assert record["nash_conv"] == pytest.approx(solved.nash_conv(), abs=1e-6)
+    assert record["evaluator"] == "OpenSpiel" and record["iterations"] == 5
+    other = measure.measurer()(measure.Run("tic_tac_toe", "public-es", 0, None, 1, 3e9))
+    assert "does not declare private states" in other["missing"]
+
+
+def test_auto_keeps_a_budget_of_seconds_by_itself():
+    """A linear program solves Kuhn poker, as in `solve --seconds 5`."""
+    record = measure.measurer()(measure.Run("kuhn_poker", "auto", 0, 5.0, None))
+    assert record["note"].startswith("lp: ") and record["nash_conv"] < 1e-9
+    assert len(record["curve"]) == 7
 
 
 def test_groups():

@@ -143,6 +143,27 @@ def test_the_list(capsys):
     assert all(re.search(rf"^{name} ", text, re.M) for name in STUDIES)
 
 
+def test_kuhn_is_explained_and_its_numbers_are_a_table(capsys, monkeypatch):
+    kuhn = STUDIES["kuhn"]
+    short = dataclasses.replace(kuhn, cases=kuhn.cases[:2])
+    monkeypatch.setitem(STUDIES, "kuhn", short)
+    found, text, err = told(capsys, "study", "kuhn", "--size", "0.01")
+    assert re.search(r"^Q +0 +alpha \+ 1/3 +0 +1/3$", text, re.M)
+    assert "alpha is how\noften player 0 bluffs" in text
+    rows = {line[:29].strip(): line[29:].split() for line in text.splitlines() if line}
+    assert rows[""] == ["lp", "cfr"]
+    bets = rows["player 0 bets the jack"]
+    # `lp` never bluffs.
+    assert bets[0] == "0" and 0.05 < float(bets[1]) < 1 / 3
+    exact = {p["series"]: p["mean"] for p in found["points"]}
+    assert float(bets[1]) == pytest.approx(exact["cfr: player 0 bets the jack"], 1e-4)
+    # A rounding residue is shown as 0, and is in the JSON.
+    assert rows["largest error"][0] == "0" and exact["lp: largest error"] > 0
+    assert "measured   0\n" in text
+    # A bar, which is two lines if stderr is no terminal, and no other phase.
+    assert err.count("\n") == 2 and "kuhn: finished cfr" in err
+
+
 def test_a_study_and_its_files(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     table = tmp_path / "page.md"

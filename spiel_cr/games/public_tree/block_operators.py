@@ -33,7 +33,7 @@ _GROUP_OVERHEAD = 4096
 
 # Cost of gathering a number, in products of a dense block. Measured on two cores: about
 # 1 ns, compared with 1/30 ns for a product.
-GATHER = 30
+_GATHER = 30
 
 # Neighbouring blocks are joined to one matrix up to this number of rows or columns.
 # Measured on Rhode Island Hold'em, which has 325 blocks of 24 to 37 private states:
@@ -227,7 +227,7 @@ def make_entries_operator(matrix: scipy.sparse.csr_array) -> MatrixOperator:
         (rows.stop - rows.start) * width
         for rows, width in groups(np.sort(counts)[::-1], _GROUP_OVERHEAD)
     )
-    sparse = GATHER * gathered
+    sparse = _GATHER * gathered
     if sparse < blocks.cost():
         return _sparse_rows(matrix, counts)
     if blocks.is_complete:
@@ -243,11 +243,6 @@ def make_entries_operator(matrix: scipy.sparse.csr_array) -> MatrixOperator:
             )
         )
     return blocks.dense(matrix)
-
-
-def dense_cost(heights: np.ndarray, widths: np.ndarray) -> int:
-    """Return the cost per leaf of dense blocks of these sizes, in products."""
-    return int((heights * widths + GATHER * (heights + widths)).sum())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,12 +288,12 @@ class _Components:
         return group.stop - group.start, high, wide
 
     def cost(self) -> int:
-        """Return the cost of a product per leaf; see `dense_cost`."""
+        """Return the cost of a product per leaf, in products of a dense block."""
         if self.is_complete:
             return len(self.row) * len(self.column)
         shapes = np.array([self.shape(group) for group in self.groups], np.int64)
         number, high, wide = shapes.reshape(-1, 3).T
-        return dense_cost(np.repeat(high, number), np.repeat(wide, number))
+        return int((number * (high * wide + _GATHER * (high + wide))).sum())
 
     def runs(self) -> list[tuple[int, int]]:
         """Return the ends of runs of blocks, as pairs of a row and a column.

@@ -1,29 +1,28 @@
 """Operators of payoff matrices of hands that share a deck, without a list of entries.
 
-The value of a fold depends only on the hands that are compatible: it is the reach of
-all hands minus that of the hands with a shared card, which follows from one sum for
-each card (inclusion and exclusion; Johanson et al. 2011, "Accelerating best response
-calculation in large extensive games", section 5). In matrix form, it is the product
-with a matrix whose rank is at most 1 plus the number of cards.
+A hand meets all hands of the opponent except those that share a card with it. Sums over
+all hands, minus the sums over the hands with each of the cards, therefore give every
+value (inclusion and exclusion; Johanson et al. 2011, "Accelerating best response
+calculation in large extensive games", section 5). At a fold, these are the sums of the
+opponent's reach. At a showdown, the hands are ordered by strength, and the sums are
+prefix sums: let P(i) be the reach of the i weakest hands minus half of the reach of all
+n hands, and Q_c the same among the hands that hold card c. If i hands are weaker than a
+hand with the cards a and b, and n - j are stronger, then the reach that it beats minus
+the reach that beats it is P(i) + P(j) - Q_a(i_a) - Q_a(j_a) - Q_b(i_b) - Q_b(j_b).
 
-At a showdown, hands are ordered by strength and divided into blocks. Within a block all
-pairs are compared. Between two blocks one hand always beats the other, or all tie, so a
-block needs only the sums of the others: the sums of each block by card, a product with
-the signs between blocks, and the way back. Only shared cards are subtracted, so
-rounding errors are a few units in the last place of the reach of all hands on a board.
+The hands of a board form *columns*: one for each card, and further ones for parts of
+the order of all hands. Each row of one array thus contains a hand of each column, and
+all prefix sums are a single loop over the rows. Leaves are the minor axis, so that the
+additions are vectorised. Boards are processed one after another, and the arrays of one
+board stay in the processor's cache. The errors are a few units in the last place of the
+reach of all hands on a board.
 
-The matrices say which hands hold which cards, and which of two hands wins. Compiled
-functions that iterate make them once, see `ready`; the matrices of very many boards are
-made in every call, board by board, which costs less than the products.
-
-Legend for shapes: L leaves, H private states, K boards, n blocks of one board, b hands
-in one block, c cards of a hand, C number of cards that occur in hands on a board, plus
-one; a prime marks the opponent's.
+Legend for shapes: L leaves, H private states, K boards, n hands on one board, m rows
+and C columns of one board, c cards of a hand; a prime marks the opponent's.
 """
 
 import dataclasses
 import functools
-import itertools
 import operator
 from typing import Any, NamedTuple
 
@@ -32,30 +31,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from spiel_cr.common.jax_utils import typed, unfused
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.public_tree.block_operators import (
-    GATHER,
     MatrixOperator,
     columns,
     number_within,
+    rows,
 )
 from spiel_cr.games.public_tree.payoff_matrices import BoardHands, HandMatrix
 from spiel_cr.games.sequence_form.packing import groups
-
-# Possible numbers of hands in one block of a showdown. The one with the least cost is
-# used: if many hands tie, some blocks are not full. On the rivers that were measured,
-# 32 and 128 were never faster.
-_BLOCKS = (48, 64, 96)
-
-# Rooms for hands in batches are multiples of this, which XLA multiplies faster.
-_SIDE = 8
-
-# Boards of one product. Measured on a turn and a river: a tenth faster than one by one;
-# 16 are not.
-_TOGETHER = 4
-
-# Most numbers of dense matrices that a compiled function keeps for a payoff matrix.
-KEPT = 1 << 25
 
 
 class PublicTreeSums(NamedTuple):
@@ -100,242 +84,111 @@ class PublicTreeSums(NamedTuple):
         return float(max(some.max(initial=0) for some in sums or [values]))
 
 
-class Placed(NamedTuple):
-    """One player's hands, arranged in k boards or blocks.
+class Boards(NamedTuple):
+    """Hands of both players on each board.
 
     Attributes:
-      weight: Weight of each hand, float [k, b]; 0 at padding.
-      card: The place of each card among those of its board, from 1, int8 [k, b, c].
-      strength: Rank of each hand in the order of all strengths, int32 [k, b].
+      private_state: The opponent's private state at each row and column, int32 [K, m,
+        C]; 0 at padding.
+      opponent_weight: Weight of the opponent's hands, float [K, m, C]; 0 at padding.
+      weight: The player's weights, with the sign of its utility, float [K, n]; 0 at
+        padding.
+      sums: Places of the sums that belong to each of the player's hands: at a showdown
+        int32 [K, 2 + 2c, n], prefix sums over all hands, then over those with each
+        card, first of weaker hands, then of hands that are not stronger; at a fold
+        int32 [K, c, n], the columns of the cards.
+      twin: At a fold, the opponent's private state with the same two cards, which are
+        subtracted twice, int32 [K, n], and its weight, float [K, n]; 0 if the opponent
+        has no such hand. At a showdown, both tie, and this is None.
     """
 
+    private_state: jax.Array
+    opponent_weight: jax.Array
     weight: jax.Array
-    card: jax.Array
-    strength: jax.Array
+    sums: jax.Array
+    twin: tuple[jax.Array, jax.Array] | None
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Folds(MatrixOperator):
-    """Operator of compatible hands with weights, for folds; see `MatrixOperator`.
+class HandOperator(MatrixOperator):
+    """Operator of folds or showdowns of hands; see `MatrixOperator`.
 
     Attributes:
-      private_state: The opponent's private state of each hand, int32 [K, b']; 0 at
-        padding.
-      opponent_placed: The opponent's hands.
-      player_placed: The player's hands, with signed weights.
-      twin: The opponent's private state with the same two cards, which were subtracted
-        twice, int32 [K, b]; None if a player's hands are single cards.
-      twin_weight: The player's own utility against it, float [K, b]; 0 if it does not
-        exist.
-      sums: Sums over the hands of a private state.
-      count: C.
-      kept: Result of `_matrices`; None if it is computed in each call.
+      boards: Hands of both players, board by board.
+      private_states: Sums over the hands of a private state.
+      num_cards: Number of columns that belong to cards.
+      showdown: Whether strengths are compared.
     """
 
-    private_state: jax.Array
-    opponent_placed: Placed
-    player_placed: Placed
-    twin: jax.Array | None
-    twin_weight: jax.Array | None
-    sums: PublicTreeSums
-    count: int = dataclasses.field(metadata={"static": True})
-    kept: tuple[jax.Array, jax.Array] | None = None
+    boards: Boards
+    private_states: PublicTreeSums
+    num_cards: int = dataclasses.field(metadata={"static": True})
+    showdown: bool = dataclasses.field(metadata={"static": True})
 
     def apply(self, x: jax.Array) -> jax.Array:
         """Return leaf values; see `MatrixOperator`."""
         x = jnp.asarray(x)
-        if self.kept is None:
-            on_board = functools.partial(_folds_on_board, x, self.count)
-            parts = self.private_state, self.opponent_placed, self.player_placed
-            values = lax.map(on_board, parts, batch_size=_TOGETHER)
-        else:
-            into, back = self.kept
-            hands = columns(x, self.private_state).transpose(1, 2, 0)
-            by_card = jnp.einsum("kil,kic->klc", hands, into)
-            values = jnp.einsum("klc,kcj->klj", by_card, back)
-        values = values.transpose(1, 0, 2)
-        if self.twin is not None and self.twin_weight is not None:
-            values += columns(x, self.twin) * self.twin_weight[None]
-        return self.sums.apply(values.reshape(len(x), -1))
+        on_board = _showdowns if self.showdown else _folds
+        values = lax.map(functools.partial(on_board, x.T, self.num_cards), self.boards)
+        return self.private_states.apply(values.reshape(-1, len(x)).T)
 
     def largest(self) -> float:
         """Return a bound on the absolute entries; see `MatrixOperator`."""
-        return _bound(
-            self.private_state,
-            self.opponent_placed.weight,
-            self.player_placed.weight,
-            self.sums,
-        )
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Showdowns(MatrixOperator):
-    """Operator of showdowns with weights; see `MatrixOperator`.
-
-    Attributes:
-      private_state: The opponent's private state of each hand, int32 [K, n, b']; 0 at
-        padding.
-      opponent_placed: The opponent's hands, [K, n, ...].
-      player_placed: The player's hands, in the same arrangement.
-      sign: 1 if the player's hands beat those of the opponent's block, -1 if they lose,
-        0 within a block and if all tie, float [K, n, n'].
-      sums: Sums over the hands of a private state.
-      count: C.
-      kept: Result of `_matrices`; None if it is computed in each call.
-    """
-
-    private_state: jax.Array
-    opponent_placed: Placed
-    player_placed: Placed
-    sign: jax.Array
-    sums: PublicTreeSums
-    count: int = dataclasses.field(metadata={"static": True})
-    kept: tuple[jax.Array, jax.Array] | None = None
-
-    def apply(self, x: jax.Array) -> jax.Array:
-        """Return leaf values; see `MatrixOperator`."""
-        x = jnp.asarray(x)
-        parts = (
-            self.private_state,
-            self.opponent_placed,
-            self.player_placed,
-            self.kept,
-            self.sign,
-        )
-        # What belongs to one board stays in the processor's cache.
-        on_board = functools.partial(_on_board, x, self.count)
-        values = lax.map(on_board, parts, batch_size=_TOGETHER)
-        values = values.reshape(-1, *values.shape[2:]).transpose(1, 0, 2)
-        return self.sums.apply(values.reshape(len(x), -1))
-
-    def largest(self) -> float:
-        """Return a bound on the absolute entries; see `MatrixOperator`."""
-        private_state, opponent_placed, player_placed = (
-            np.asarray(array).reshape(len(self.sign), -1)
-            for array in (
-                self.private_state,
-                self.opponent_placed.weight,
-                self.player_placed.weight,
+        # The columns after those of the cards contain each hand once.
+        heaviest = [
+            np.bincount(states.ravel(), weights.ravel()).max()
+            for states, weights in zip(
+                np.asarray(self.boards.private_state)[..., self.num_cards :],
+                np.abs(self.boards.opponent_weight)[..., self.num_cards :],
+                strict=True,
             )
-        )
-        return _bound(private_state, opponent_placed, player_placed, self.sums)
+        ]
+        weight = np.abs(np.asarray(self.boards.weight, np.float64))
+        return self.private_states.largest((weight.T * np.array(heaviest)).T.ravel())
 
 
-def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """Return values of the hands of a board at folds, float [L, b]."""
-    private_state, opponent_placed, player_placed = parts
-    into, back = _matrices(opponent_placed, player_placed, count)
-    by_card = jnp.einsum("li,ic->lc", columns(x, private_state), into)
-    return jnp.einsum("lc,cj->lj", by_card, back)
-
-
-def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
-    """Return values of the hands of a board at showdowns, float [n, L, b]."""
-    private_state, opponent_placed, player_placed, kept, sign = parts
-    into, back = kept or _matrices(opponent_placed, player_placed, count, showdown=True)
-    hands = columns(x, private_state).transpose(1, 0, 2)
-    by_card = jnp.einsum("nli,nic->nlc", hands, into)
-    below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
-    both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
-    return jnp.einsum("nlc,ncj->nlj", both, back)
-
-
-def ready(arrays: Any) -> Any:
-    """Add dense matrices to the payoff matrices of hands that are not large.
+def _folds(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
+    """Return the values of the player's hands on a board, float [n, L].
 
     Args:
-      arrays: A tree of arrays, such as a treeplex, that may contain such operators.
-
-    Returns:
-      The same tree as compiled functions use it.
+      x: The opponent's reach, float [H', L].
+      num_cards: Number of columns that belong to cards.
+      board: Hands of the board, without the axis of boards.
     """
+    by_column = (rows(x, board.private_state) * board.opponent_weight[..., None]).sum(0)
+    values = by_column[num_cards:].sum(0)[None]
+    for card in board.sums:
+        values = values - rows(by_column, card)
+    if board.twin is not None:
+        private_state, weight = board.twin
+        values = values + rows(x, private_state) * weight[:, None]
+    return values * board.weight[:, None]
 
-    def with_matrices(part: Any) -> Any:
-        if not isinstance(part, Folds | Showdowns):
-            return part
-        wide, high = (
-            part.opponent_placed.weight.shape[-1],
-            part.player_placed.weight.shape[-1],
-        )
-        showdown = isinstance(part, Showdowns)
-        numbers = part.count * (wide + high) + showdown * wide * high
-        if part.private_state.size // wide * numbers > KEPT:
-            return part
-        kept = _matrices(
-            part.opponent_placed, part.player_placed, part.count, showdown=showdown
-        )
-        return dataclasses.replace(part, kept=kept)
 
-    payoff_matrices = Folds, Showdowns
-    return jax.tree.map(
-        with_matrices, arrays, is_leaf=lambda part: isinstance(part, payoff_matrices)
+def _showdowns(x: jax.Array, num_cards: int, board: Boards) -> jax.Array:
+    """Return the values of the player's hands on a board; see `_folds`."""
+
+    def add_row(total: jax.Array, row: Any) -> tuple[jax.Array, jax.Array]:
+        private_state, weight = row
+        return total + rows(x, private_state) * weight[:, None], total
+
+    private_state, weight = board.private_state, board.opponent_weight
+    nothing = jnp.zeros((private_state.shape[1], x.shape[1]), x.dtype)
+    by_column, sums = lax.scan(add_row, nothing, (private_state, weight))
+    of_parts = by_column[num_cards:]
+    until = jnp.cumsum(of_parts, axis=0)
+    shift = jnp.concatenate(
+        [-by_column[:num_cards] / 2, until - of_parts - until[-1:] / 2]
     )
+    sums = (sums + shift[None]).reshape(-1, x.shape[1])
+    values = rows(sums, board.sums[0]) + rows(sums, board.sums[1])
+    for place in board.sums[2:]:
+        values = values - rows(sums, place)
+    return values * board.weight[:, None]
 
 
-def _matrices(
-    opponent_placed: Placed,
-    player_placed: Placed,
-    count: int,
-    *,
-    showdown: bool = False,
-) -> tuple[jax.Array, jax.Array]:
-    """Make the matrices by which reaches of hands are multiplied.
-
-    Args:
-      opponent_placed: The opponent's hands, with any axes before those of one board
-        or block.
-      player_placed: The player's hands.
-      count: C.
-      showdown: Whether to compare hands of one block, too.
-
-    Returns:
-      [..., b', C], the weight of each of the opponent's hands, at place 0 and at its
-      cards; [..., C, b], that of each of the player's hands, negative at cards, and
-      below it, if `showdown`, [..., b', b], the weighted result of two hands that share
-      no card.
-    """
-    into = _holds(opponent_placed, count, 1) * opponent_placed.weight[..., None]
-    back = (
-        _holds(player_placed, count, -1) * player_placed.weight[..., None]
-    ).swapaxes(-1, -2)
-    if showdown:
-        dtype = back.dtype
-        first, second = (
-            player_placed.strength[..., None, :],
-            opponent_placed.strength[..., :, None],
-        )
-        wins = (first > second).astype(dtype) - (first < second).astype(dtype)
-        cards = itertools.product(_cards(player_placed), _cards(opponent_placed))
-        same = [a[..., None, :] == b[..., :, None] for a, b in cards]
-        fit = ~functools.reduce(operator.or_, same)
-        pairs = (
-            player_placed.weight[..., None, :] * opponent_placed.weight[..., :, None]
-        )
-        back = unfused(_stacked, back, wins * fit * pairs)
-    return into, back
-
-
-def _stacked(above: jax.Array, below: jax.Array) -> jax.Array:
-    return jnp.concatenate([above, below], axis=-2)
-
-
-def _holds(hands: Placed, count: int, sign: int) -> jax.Array:
-    """Return float [..., b, C], `sign` at the cards of each hand, and 1 at place 0."""
-    place = jnp.arange(count, dtype=hands.card.dtype)
-    place = place.reshape((1,) * hands.weight.ndim + (count,))
-    is_held = [card[..., None] == place for card in _cards(hands)]
-    held = functools.reduce(operator.or_, is_held).astype(hands.weight.dtype)
-    return jnp.where(place == 0, 1, sign * held)
-
-
-def _cards(hands: Placed) -> list[jax.Array]:
-    """Return int8 [..., b] for each card of a hand; an unrolled loop is fast."""
-    return [hands.card[..., i] for i in range(hands.card.shape[-1])]
-
-
-def make_hand_operator(matrix: HandMatrix, player: int) -> Folds | Showdowns | None:
+def make_hand_operator(matrix: HandMatrix, player: int) -> HandOperator | None:
     """Make the operator of one player's values of hands with one or two cards each.
 
     Returns:
@@ -343,55 +196,115 @@ def make_hand_operator(matrix: HandMatrix, player: int) -> Folds | Showdowns | N
       numbers of cards, a hand that is listed twice, or two cards whose strength differs
       between the players.
     """
-    player_hands, opponent = (
-        matrix.hands[player],
-        matrix.hands[1 - player],
-    )
-    player_hands, opponent = _on_shared_boards(player_hands, opponent)
-    if not len(player_hands.board):
+    hands, opponent = _on_shared_boards(matrix.hands[player], matrix.hands[1 - player])
+    if not len(hands.board):
         return None
-    if any(hands.cards.shape[1] not in (1, 2) for hands in (player_hands, opponent)):
+    if any(side.cards.shape[1] not in (1, 2) for side in (hands, opponent)):
         return None
-    keys = _keys(player_hands, opponent)
+    keys = _keys(hands, opponent)
     if keys is None:
         return None
-    if not matrix.showdown:
-        return _folds(
-            player_hands,
-            opponent,
-            keys,
-            matrix.shape[player],
-            1.0 - 2.0 * player,
-        )
-    if _of_two_cards(player_hands, opponent) and not _agree(
-        player_hands, opponent, keys
-    ):
+    _, same, others = np.intersect1d(*keys, True, True)
+    if hands.cards.shape[1] == 1 or opponent.cards.shape[1] == 1:
+        same = others = same[:0]  # Only hands of two cards are subtracted twice.
+    if matrix.showdown and (hands.strength[same] != opponent.strength[others]).any():
         return None
-    return _showdowns(player_hands, opponent, matrix.shape[player])
+    order, slot = _order(hands, opponent), number_within(hands.board)
+    shape = 1 + int(hands.board.max()), 1 + int(slot.max())
+    weight, twin_weight = np.zeros(shape), np.zeros(shape)
+    sign = 1.0 if matrix.showdown else 1.0 - 2.0 * player
+    weight[hands.board, slot] = sign * hands.weight
+    twin = np.zeros(shape, np.int32)
+    twin[hands.board[same], slot[same]] = opponent.private_state[others]
+    twin_weight[hands.board[same], slot[same]] = opponent.weight[others]
+    sums = order.below if matrix.showdown else order.held
+    places = np.zeros((shape[0], sums.shape[1], shape[1]), np.int32)
+    places[hands.board, :, slot] = sums
+    boards = Boards(
+        typed(order.private_state),
+        typed(order.weight),
+        typed(weight),
+        typed(places),
+        None if matrix.showdown else (typed(twin), typed(twin_weight)),
+    )
+    private_states = _private_state_sums(
+        hands, hands.board * shape[1] + slot, weight.size, matrix.shape[player]
+    )
+    return HandOperator(boards, private_states, order.num_cards, matrix.showdown)
 
 
-def hands_cost(matrix: HandMatrix, player: int) -> int:
-    """Return the approximate cost of `make_hand_operator` per leaf, in products."""
-    player_hands, opponent = _on_shared_boards(
-        matrix.hands[player], matrix.hands[1 - player]
+class _Order(NamedTuple):
+    """The opponent's hands by column, and the places of the sums for the player's.
+
+    Attributes:
+      private_state, weight: As in `Boards`.
+      num_cards: Number of columns that belong to cards.
+      held: Columns of the cards of each of the player's n hands, int64 [n, c].
+      below: Places of its prefix sums at a showdown, see `Boards`, int64 [n, 2 + 2c].
+    """
+
+    private_state: np.ndarray
+    weight: np.ndarray
+    num_cards: int
+    held: np.ndarray
+    below: np.ndarray
+
+
+def _order(hands: BoardHands, opponent: BoardHands) -> _Order:
+    """Arrange the opponent's hands in columns, in the order of their strengths."""
+    both = hands, opponent
+    cards = np.unique(np.concatenate([side.cards.ravel() for side in both]))
+    held = [np.searchsorted(cards, side.cards) for side in both]
+    levels = np.unique(np.concatenate([side.strength for side in both]))
+    # Each hand belongs to the group of all hands of its board, which is the first one,
+    # and to those of its cards. Keys number groups and, within them, strengths.
+    keys = []
+    for side, column in zip(both, held, strict=True):
+        group = side.board[:, None].astype(np.int64) * (1 + len(cards))
+        group = np.concatenate([group, group + 1 + column], axis=1)
+        rank = np.searchsorted(levels, side.strength)[:, None]
+        keys.append((group * len(levels), rank))
+    begin, rank = keys[1]
+    by_key = np.argsort((begin + rank).ravel(), kind="stable")
+    ordered = (begin + rank).ravel()[by_key]
+    # The number of each hand in its group.
+    number = np.empty(begin.shape, np.int64)
+    number.ravel()[by_key] = np.arange(by_key.size)
+    number -= np.searchsorted(ordered, begin)
+    height = 2 + int(number[:, 1:].max())
+    width = len(cards) + 1 + (1 + int(number[:, 0].max())) // height
+
+    def places(number: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """Return the places of numbers [n, 1 + c], those of all hands first."""
+        part, row = np.divmod(number[:, :1], height)
+        every = row * width + len(cards) + part
+        return np.concatenate([every, number[:, 1:] * width + column], axis=1)
+
+    boards = 1 + int(opponent.board.max())
+    private_state = np.zeros((boards, height * width), np.int32)
+    weight = np.zeros((boards, height * width))
+    place = opponent.board[:, None], places(number, held[1])
+    private_state[place] = opponent.private_state[:, None]
+    weight[place] = opponent.weight[:, None]
+    begin, rank = keys[0]
+    below = [
+        places(
+            np.searchsorted(ordered, begin + rank, side)
+            - np.searchsorted(ordered, begin),
+            held[0],
+        )
+        for side in ("left", "right")
+    ]
+    first, second = below
+    return _Order(
+        private_state.reshape(boards, height, width),
+        weight.reshape(boards, height, width),
+        len(cards),
+        held[0],
+        np.concatenate(
+            [first[:, :1], second[:, :1], first[:, 1:], second[:, 1:]], axis=1
+        ),
     )
-    if not len(player_hands.board):
-        return 0
-    boards = int(player_hands.board.max()) + 1
-    most = max(
-        int(np.bincount(hands.board, minlength=boards).max())
-        for hands in (player_hands, opponent)
-    )
-    cards = int(player_hands.cards.max(initial=-1)) + 2
-    width = _round_up(min(most, _BLOCKS[0]))
-    blocks = -(-most // width)
-    product = 2 * most * cards
-    if matrix.showdown:
-        product = blocks * (blocks * cards + width * (2 * cards + width))
-    gathered = boards * (4 * most if matrix.showdown else 3 * most) + len(
-        player_hands.board
-    )
-    return boards * product + GATHER * gathered
 
 
 def _on_shared_boards(
@@ -413,11 +326,6 @@ def _on_shared_boards(
     )
 
 
-def _of_two_cards(hands: BoardHands, opponent: BoardHands) -> bool:
-    """Return whether two hands can share two cards, which are then subtracted twice."""
-    return hands.cards.shape[1] == opponent.cards.shape[1] == 2
-
-
 def _keys(player_hands: BoardHands, opponent: BoardHands) -> list[np.ndarray] | None:
     """Return for each player int64 [hands], a number for each board and set of cards.
 
@@ -435,205 +343,6 @@ def _keys(player_hands: BoardHands, opponent: BoardHands) -> list[np.ndarray] | 
             return None
         keys.append(key)
     return keys
-
-
-def _agree(hands: BoardHands, opponent: BoardHands, keys: list[np.ndarray]) -> bool:
-    """Return whether the same cards are equally strong in both players' hands."""
-    _, i, j = np.intersect1d(keys[0], keys[1], True, True)
-    return bool((hands.strength[i] == opponent.strength[j]).all())
-
-
-def _folds(
-    hands: BoardHands,
-    opponent: BoardHands,
-    keys: list[np.ndarray],
-    num_private_states: int,
-    sign: float,
-) -> Folds:
-    boards = 1 + int(hands.board.max())
-    card, count = _card_places(hands, opponent, boards)
-    slot, width = _in_order(hands.board)
-    other_slot, other_width = _in_order(opponent.board)
-    weighted = hands._replace(weight=sign * hands.weight)
-    player_placed = _placed(weighted, card[0], hands.board, slot, (boards, width))
-    shape = boards, other_width
-    opponent_placed = _placed(opponent, card[1], opponent.board, other_slot, shape)
-    private_state = np.zeros(shape, np.int32)
-    private_state[opponent.board, other_slot] = opponent.private_state
-    twin = twin_weight = None
-    if _of_two_cards(hands, opponent):
-        twin = np.zeros((boards, width), np.int32)
-        twin_weight = np.zeros((boards, width))
-        _, i, j = np.intersect1d(keys[0], keys[1], True, True)
-        twin[hands.board[i], slot[i]] = opponent.private_state[j]
-        twin_weight[hands.board[i], slot[i]] = (
-            sign * hands.weight[i] * opponent.weight[j]
-        )
-    return Folds(
-        typed(private_state),
-        opponent_placed,
-        player_placed,
-        None if twin is None else typed(twin),
-        None if twin_weight is None else typed(twin_weight),
-        _private_state_sums(
-            hands, hands.board * width + slot, boards * width, num_private_states
-        ),
-        count,
-    )
-
-
-def _showdowns(
-    hands: BoardHands, opponent: BoardHands, num_private_states: int
-) -> Showdowns:
-    boards = 1 + int(hands.board.max())
-    card, count = _card_places(hands, opponent, boards)
-
-    def cost(most: int) -> int:
-        """Return the cost per board and leaf with blocks of at most this many hands."""
-        blocks = _strength_blocks(hands, opponent, boards, most)[2]
-        products = most * count + blocks * count + (count + most) * most
-        return blocks * (products + 2 * GATHER * most)
-
-    most = min(_BLOCKS, key=cost)
-    block, level, per_board = _strength_blocks(hands, opponent, boards, most)
-    # Blocks of board k are numbered k · per_board + 0, 1, 2, ...
-    rank = [number_within(part) for part in block]
-    high, wide = (_round_up(1 + int(part.max())) for part in rank)
-    size = boards * per_board
-    shape = boards, per_board, wide
-    player_placed = _placed(
-        hands, card[0], block[0], rank[0], (boards, per_board, high)
-    )
-    opponent_placed = _placed(opponent, card[1], block[1], rank[1], shape)
-    private_state = np.zeros((size, wide), np.int32)
-    private_state[block[1], rank[1]] = opponent.private_state
-    sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
-    return Showdowns(
-        typed(private_state.reshape(shape)),
-        opponent_placed,
-        player_placed,
-        typed(sign),
-        _private_state_sums(
-            hands, block[0] * high + rank[0], size * high, num_private_states
-        ),
-        count,
-    )
-
-
-def _placed(
-    hands: BoardHands,
-    card: np.ndarray,
-    block: np.ndarray,
-    slot: np.ndarray,
-    shape: tuple[int, ...],
-) -> Placed:
-    """Arrange hands in an array of some shape, whose last axis contains the slots."""
-    size = int(np.prod(shape[:-1])), shape[-1]
-    weight, strength = np.zeros(size), np.zeros(size, np.int32)
-    cards = np.zeros((*size, card.shape[1]), np.int8)
-    weight[block, slot] = hands.weight
-    cards[block, slot] = card
-    strength[block, slot] = hands.strength
-    return Placed(
-        typed(weight.reshape(shape)),
-        typed(cards.reshape(*shape, -1)),
-        typed(strength.reshape(shape)),
-    )
-
-
-def _card_places(
-    player_hands: BoardHands, opponent: BoardHands, boards: int
-) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """Number the cards of each board from 1.
-
-    Returns:
-      For each player int [hands, c], and the largest number of cards of a board plus
-      one.
-    """
-    cards = 1 + max(int(player_hands.cards.max()), int(opponent.cards.max()))
-    used = np.zeros((boards, cards), bool)
-    for hands in (player_hands, opponent):
-        used[hands.board[:, None], hands.cards] = True
-    place = np.cumsum(used, axis=1)
-    first, second = (place[h.board[:, None], h.cards] for h in (player_hands, opponent))
-    return (first, second), 1 + int(place[:, -1].max())
-
-
-def _in_order(board: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return each hand's index on its board, and the number of slots per board."""
-    slot = number_within(board)
-    width = 1 + int(slot.max())
-    return slot, width if board.max() == 0 else _round_up(width)
-
-
-def _round_up(size: int) -> int:
-    """Return the next multiple of `_SIDE`."""
-    return -(-size // _SIDE) * _SIDE
-
-
-def _strength_blocks(
-    player_hands: BoardHands, opponent: BoardHands, boards: int, room: int
-) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
-    """Divide the hands of each board into blocks of neighbouring strengths.
-
-    Hands of different blocks have one common result: a strength that fills more than
-      one
-    block shares none of them with other strengths.
-
-    Args:
-      player_hands: The player's hands.
-      opponent: The opponent's hands.
-      boards: Number of boards.
-      room: Number of hands of each player in one block.
-
-    Returns:
-      For each player int64 [hands], the block; int64 [boards, n], the rank of each
-      block among the strengths of its board, equal if all hands tie; and n.
-    """
-    # Strengths in order, board by board.
-    strengths, number = np.unique(
-        np.concatenate([_board_strength(hands) for hands in (player_hands, opponent)]),
-        return_inverse=True,
-    )
-    numbers = number[: len(player_hands.board)], number[len(player_hands.board) :]
-    sizes = [np.bincount(part, minlength=len(strengths)) for part in numbers]
-    counts = np.maximum(sizes[0], sizes[1])
-    board = strengths >> 32
-    first = np.zeros(len(strengths), np.int64)
-    offset = [np.zeros(len(strengths), np.int64) for _ in range(2)]
-    levels: list[list[int]] = [[] for _ in range(boards)]
-    shared, filled = False, [0, 0]
-    for s in range(len(strengths)):
-        board_levels = levels[board[s]]
-        size = sizes[0][s], sizes[1][s]
-        fits = max(filled[0] + size[0], filled[1] + size[1]) <= room
-        if not (shared and board_levels and fits):
-            board_levels.append(s)
-            filled = [0, 0]
-        first[s] = len(board_levels) - 1
-        offset[0][s], offset[1][s] = filled
-        filled = [filled[0] + size[0], filled[1] + size[1]]
-        # Blocks of one strength only, which are full.
-        shared = bool(counts[s] <= room)
-        board_levels.extend([s] * (-(-int(counts[s]) // room) - 1))
-    most = max(len(board_levels) for board_levels in levels)
-    level = np.zeros((boards, most), np.int64)
-    for k, board_levels in enumerate(levels):
-        level[k, : len(board_levels)] = board_levels
-    blocks = []
-    for part, begins, hands in zip(
-        numbers, offset, (player_hands, opponent), strict=True
-    ):
-        within = begins[part] + number_within(part)
-        blocks.append(hands.board * most + first[part] + within // room)
-    return (blocks[0], blocks[1]), level, most
-
-
-def _board_strength(hands: BoardHands) -> np.ndarray:
-    """Return ranks in the order of boards, then of strengths, int64 [hands]."""
-    return hands.board.astype(np.int64) << 32 | (
-        hands.strength.astype(np.int64) + (1 << 31)
-    )
 
 
 def _private_state_sums(
@@ -660,26 +369,3 @@ def _private_state_sums(
         place[private_states] = size + np.arange(len(private_states), dtype=np.int32)
         size += len(private_states)
     return PublicTreeSums(tuple(sums), typed(place))
-
-
-def _bound(
-    private_state: np.ndarray | jax.Array,
-    weight: np.ndarray | jax.Array,
-    player_weight: np.ndarray | jax.Array,
-    sums: PublicTreeSums,
-) -> float:
-    """Return the largest weight of a pair of private states of both players.
-
-    Args:
-      private_state: The opponent's private states, int32 [K, hands'].
-      weight: Weights of the opponent's hands, float [K, hands'].
-      player_weight: Weights of the player's hands, of either sign, float [K, hands].
-      sums: Sums over the player's hands.
-    """
-    private_state, weight = np.asarray(private_state), np.abs(np.asarray(weight))
-    heaviest = [
-        np.bincount(private_states, weights).max()
-        for private_states, weights in zip(private_state, weight, strict=True)
-    ]
-    bounds = np.abs(np.asarray(player_weight, np.float64)) * np.array(heaviest)[:, None]
-    return sums.largest(bounds.reshape(-1))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.games.public_tree.hand_operators import KEPT
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix, PayoffMatrix
 
 # Memory of a process that solves the smallest game; and memory of XLA for all compiled
@@ -26,9 +25,8 @@ _STATES = 1.6
 _VECTORS = 1
 # Copies of the game's arrays: as declared, in the form of both players, and cast.
 _GAMES = 3
-# For each hand of a matrix of hands: its arrays for both players, on the host and cast;
-# and the hands with which it is compared individually.
-_HAND, _BLOCK = 120, 64
+# For each hand of a matrix of hands: its arrays for both players, on the host and cast.
+_HAND = 450
 
 
 class PlayerSize(NamedTuple):
@@ -86,23 +84,11 @@ def num_kinds(game: PublicTreeGame) -> int:
     return count
 
 
-def _hand_bytes(matrix: PayoffMatrix, itemsize: int) -> float:
-    """Return the memory of a matrix of hands for both players; 0 for other matrices.
-
-    The estimate includes the cast arrays and the matrices that compiled functions
-    cache.
-
-    Args:
-      matrix: The payoff matrix.
-      itemsize: Size of a floating-point number in bytes.
-    """
+def _hand_bytes(matrix: PayoffMatrix) -> float:
+    """Return the memory of a matrix of hands for both players; 0 for other matrices."""
     if not isinstance(matrix, HandMatrix):
         return 0.0
-    hands = sum(len(side.board) for side in matrix.hands)
-    cards = 1 + len(np.unique(np.concatenate([h.cards.ravel() for h in matrix.hands])))
-    # Sums by card and back; at a showdown, also the pairs of a block.
-    kept = hands * (2 * cards + (_BLOCK if matrix.showdown else 0))
-    return float(_HAND * hands + itemsize * (kept if kept <= 2 * KEPT else 0))
+    return float(_HAND * sum(len(side.board) for side in matrix.hands))
 
 
 def peak_bytes(game: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
@@ -118,8 +104,7 @@ def peak_bytes(game: PublicTreeGame, dtype: np.typing.DTypeLike) -> float:
     state = 4 * sequences * np.dtype(dtype).itemsize
     host = float(_INFOSET * infosets + _SEQUENCE * sequences)
     host += _GAMES * game_bytes(game)
-    itemsize = np.dtype(dtype).itemsize
-    host += sum(_hand_bytes(matrix, itemsize) for matrix in game.payoff_matrices)
+    host += sum(_hand_bytes(matrix) for matrix in game.payoff_matrices)
     vectors = 8 * _VECTORS * sequences
     return _BASE + compilation_bytes(game) + host + _STATES * state + vectors
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.common.jax_utils import cast, on_device, precision, quick_options
-from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.solvers.cfr import regret_matching, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
@@ -249,7 +248,7 @@ def _step(
     return step(trees, state, config=config, shared=shared)
 
 
-_loop = functools.partial(jitted_loop, _step, prepare=ready)
+_loop = functools.partial(jitted_loop, _step)
 _run = _loop()
 
 

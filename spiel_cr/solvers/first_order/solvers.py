@@ -13,7 +13,6 @@ from spiel_cr.common.checks import check_dtype
 from spiel_cr.common.jax_utils import cast as cast_arrays
 from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.common.memory import trim
-from spiel_cr.games.public_tree.hand_operators import ready
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import behaviour_from_reach
@@ -51,7 +50,7 @@ def _functions(config: FirstOrderConfig) -> tuple[Callable, Callable]:
 
 def _first(problem: Problem, *, config: FirstOrderConfig) -> Any:
     start, _ = _functions(config)
-    return start(ready(problem))
+    return start(problem)
 
 
 class _Functions(NamedTuple):
@@ -73,9 +72,7 @@ def _step(problem: Problem, state: Any, *, config: FirstOrderConfig) -> Any:
     return _functions(config)[1](problem, state)
 
 
-_FUNCTIONS = _Functions(
-    jax.jit(_first, static_argnames="config"), jitted_loop(_step, prepare=ready)
-)
+_FUNCTIONS = _Functions(jax.jit(_first, static_argnames="config"), jitted_loop(_step))
 
 
 @functools.cache
@@ -84,7 +81,7 @@ def large_functions() -> _Functions:
     options = quick_options()
     return _Functions(
         jax.jit(_first, static_argnames="config", compiler_options=options),
-        jitted_loop(_step, prepare=ready, in_place=True, options=options),
+        jitted_loop(_step, in_place=True, options=options),
     )
 
 

@@ -16,8 +16,7 @@ from spiel_cr.games.public_tree.block_operators import (
     SparseRows,
 )
 from spiel_cr.games.public_tree.hand_operators import (
-    Folds,
-    Showdowns,
+    HandOperator,
     make_hand_operator,
 )
 from spiel_cr.games.public_tree.matrix_operators import make_operator
@@ -199,19 +198,17 @@ SLOW = pytest.mark.slow
 )
 def test_hands_in_order(showdown, cards, kind, monkeypatch):
     """Also where it would cost less to list the entries."""
-    monkeypatch.setattr(matrix_operators, "hands_cost", lambda *_: -1)
+    monkeypatch.setattr(matrix_operators, "_FEW_PAIRS", 0)
     rng = np.random.default_rng(5)
     hands, shape = hands_of_both(rng, cards, **kind)
-    form = Showdowns if showdown else Folds
-    check(HandMatrix(0, shape, hands, showdown), 5, rng, form)
+    check(HandMatrix(0, shape, hands, showdown), 5, rng, HandOperator)
 
 
 @pytest.mark.parametrize("showdown", [False, True])
 def test_many_hands_are_not_listed(showdown):
     rng = np.random.default_rng(1)
     hands, shape = hands_of_both(rng, 2, deck=30, strengths=100)
-    form = Showdowns if showdown else Folds
-    check(HandMatrix(0, shape, hands, showdown), 3, rng, form, np.float32)
+    check(HandMatrix(0, shape, hands, showdown), 3, rng, HandOperator, np.float32)
 
 
 @pytest.mark.parametrize("showdown", [False, True])
@@ -223,7 +220,7 @@ def test_few_hands_are_listed(showdown):
 
 def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     """Listed twice, or strong in the hands of one player only: entries are listed."""
-    monkeypatch.setattr(matrix_operators, "hands_cost", lambda *_: -1)
+    monkeypatch.setattr(matrix_operators, "_FEW_PAIRS", 0)
     rng = np.random.default_rng(2)
     (first, second), shape = hands_of_both(rng, 2)
     first = first._replace(weight=first.weight + 0.1)
@@ -234,7 +231,7 @@ def test_hands_that_are_no_hands_of_one_deck(monkeypatch):
     # With a single card strengths may differ: no pair is subtracted twice.
     (first, second), shape = hands_of_both(rng, 1)
     stronger = first._replace(strength=first.strength[::-1])
-    check(HandMatrix(0, shape, (stronger, second), True), 3, rng, Showdowns)
+    check(HandMatrix(0, shape, (stronger, second), True), 3, rng, HandOperator)
 
 
 def every_hand(
@@ -255,10 +252,9 @@ def every_hand(
 @pytest.mark.parametrize("showdown", [False, True])
 def test_one_player_has_a_single_card(showdown, monkeypatch):
     """It is in no pair of hands subtracted twice: 0 and c are not the single card c."""
-    monkeypatch.setattr(matrix_operators, "hands_cost", lambda *_: -1)
+    monkeypatch.setattr(matrix_operators, "_FEW_PAIRS", 0)
     rng = np.random.default_rng(7)
-    form = Showdowns if showdown else Folds
-    check(every_hand(rng, (2, 1), showdown=showdown), 3, rng, form)
+    check(every_hand(rng, (2, 1), showdown=showdown), 3, rng, HandOperator)
 
 
 @pytest.mark.parametrize("cards", [(2, 3), (0, 2)])
