@@ -181,7 +181,8 @@ class WorkerOptions:
 
 # Options with paths of outputs, and those with paths of inputs.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html", "csv", "efg", "table", "write_ranges"),
+    ("save", "plot", "figure", "checkpoint", "html", "csv", "efg", "table", "latex")
+    + ("write_ranges",),
     ("out", "cache"),
     ("policy", "open"),
 )
@@ -191,7 +192,6 @@ def check_arguments(arguments: Arguments) -> None:
     """Check the arguments that all commands share, before any work.
 
     Raises:
-      ImportError: If a plot is requested and Matplotlib is missing.
       ValueError: If the seed is out of range, a path cannot be written, two options
         have the same path, or the format of a plot is unknown.
     """
@@ -209,8 +209,9 @@ def check_arguments(arguments: Arguments) -> None:
             _check_folder(path, flag)
         elif name in OUTPUT_FILES:
             atomic.check_writable(path, flag)
-    if getattr(arguments, "plot", None):
-        figures.check(arguments.plot)
+    for name in ("plot", "figure"):
+        if path := getattr(arguments, name, None):
+            figures.check(path, name)
 
 
 def _check_folder(path: str, flag: str) -> None:
@@ -247,8 +248,9 @@ _GROUPS = {
     "stopping and evaluation": "--iterations --trunk-iterations --seconds --minutes "
     "--wall-clock --until --eval-every --evaluator --matches --repeats --seeds --retry "
     "--rounds --steps",
-    "output": "--save --checkpoint --checkpoint-every --out --plot --html --csv "
-    "--efg --node --report --write-ranges --notation --find --sort --limit",
+    "output": "--save --checkpoint --checkpoint-every --out --plot --figure --panel "
+    "--width --unit --latex --html --csv --efg --node --report --write-ranges "
+    "--notation --find --sort --limit",
     "resources": "--memory-limit --cache --workers --ray --patience",
 }
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from spiel_cr.common import atomic, figures
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.messages import is_wanted, number_text, progress_bar, silent
@@ -44,7 +44,7 @@ class StudyOptions(WorkerOptions):
       size (SHARE): Share of the default numbers of iterations and samples.
       seeds (N): Number of seeds of a study that depends on chance; the default depends
         on the study.
-      out (DIR): Folder for the results: JSON, CSV, and a plot (extra `plots`).
+      out (DIR): Folder for the results: JSON, CSV, and a plot.
       table (FILE): Write a Markdown table of all results in --out. If the file has the
         two lines `<!-- studies: begin -->` and `<!-- studies: end -->`, the table
         replaces the text between them.
@@ -192,9 +192,6 @@ def _write(
     files = {f"{name}.json": f"{text}\n", f"{name}.csv": csv_text(head, rows)}
     write_all(folder, files, arguments.note_unwritten)
     print(f"results in {folder / name}.json and .csv")
-    if not figures.available():
-        print("no plot: matplotlib is missing; pip install 'spiel_cr[plots]'")
-        return
     points = [MeanPoint(**point) for point in report["points"]]
     with arguments.writing("plot", folder / f"{name}.png"):
         page.plot(STUDIES[name], points, folder / f"{name}.png")

@@ -1,4 +1,4 @@
-"""Pictures of grids of hands. Needs the extra `plots` (matplotlib)."""
+"""Pictures of grids of hands."""
 
 import colorsys
 import os
@@ -34,7 +34,7 @@ def plot_hands(
       title: Title above the grid.
 
     Raises:
-      ValueError: If the format is not supported or matplotlib is missing; see `check`.
+      ValueError: If the format is not supported; see `check`.
     """
     check(path)
     wide = _WIDTH * max(len(columns), 4)

@@ -8,7 +8,6 @@ from multiprocessing.reduction import ForkingPickler
 import pyspiel
 import pytest
 
-from spiel_cr.common import figures
 from spiel_cr.eval.studies import game_values, gameshrink, page
 from spiel_cr.eval.studies.study import (
     DIFFERS,
@@ -181,13 +180,6 @@ def test_a_study_and_its_files(capsys, tmp_path):
     (row,) = (line for line in lines if "`spiel-cr study kuhn-cfr`" in line)
     assert "*reproduced*" in row and "0.01, 1" in row
     assert sum("| not run |" in line for line in lines) == len(STUDIES) - 1
-
-
-def test_without_matplotlib(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "available", lambda: False)
-    _, text, _ = told(capsys, *f"study kuhn-cfr --size 0.001 --out {tmp_path}".split())
-    assert "matplotlib is missing; pip install 'spiel_cr[plots]'" in text
-    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".csv"}
 
 
 def test_curves_are_drawn(tmp_path):

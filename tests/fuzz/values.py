@@ -358,6 +358,14 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--plot"): Values(
         ("x.png", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
     ),
+    (_ANY, "--figure"): Values(
+        ("x.pdf", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
+    ),
+    (_ANY, "--panel"): _words("seconds  wall  iterations", "hours"),
+    (_ANY, "--width"): _words("3.3in  84mm  5", "0in  wide  3.3ft  1e9in  ..in"),
+    # Of games, most of which have neither blinds nor antes.
+    (_ANY, "--unit"): _words("nash_conv  exploitability", "chips"),
+    (_ANY, "--latex"): Values(("table.tex", "new/table.tex"), _NOT_FILE),
     (_ANY, "--checkpoint"): Values(
         ("state.npz",), ["text.npz", "pickled.npz", *_NOT_FILE]
     ),
