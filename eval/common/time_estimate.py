@@ -109,7 +109,10 @@ def solving_phases(
       evaluator: Value of --evaluator.
     """
     costs, speed = _COSTS[form], _speed()
-    size = costs.size(opened)
+    try:
+        size = costs.size(opened)
+    except Exception:
+        size = 0.0  # The work itself reports what is wrong with the game.
     length = min(opened.game.max_game_length(), 100)
     warm = compilation_cache.is_marked(marker)
     building, evaluating = costs.building * size, costs.evaluating * size
