@@ -81,9 +81,9 @@ class HandAnswers(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
 
             def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-                known = np.where(np.isnan(values), 0, values).T * weights
+                weighted = np.where(np.isnan(values), 0, values).T * weights
                 sums = np.apply_along_axis(
-                    lambda row: np.bincount(hand, row, count), -1, known
+                    lambda row: np.bincount(hand, row, count), -1, weighted
                 )
                 means: np.ndarray = (sums / np.bincount(hand, weights, count)).T
                 return means
