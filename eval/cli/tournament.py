@@ -253,7 +253,7 @@ def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None
 
 def _print_table(result: tournament.Tournament) -> None:
     numbers = _print_numbers(result.bots, result.mean, result.half_width)
-    means = [np.mean([m for m in row if m is not None]) for row in result.mean]
+    means = [float(np.mean([m for m in row if m is not None])) for row in result.mean]
     order = sorted(zip(numbers, means, strict=True), key=lambda one: -one[1])
     print(
         "mean against all others: "
