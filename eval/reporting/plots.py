@@ -61,7 +61,7 @@ def plot_cards(
     Args:
       rows: Rows of `runout_report`.
       actions: Names of the actions.
-      path: As in `plot_hands`.
+      path: File of the picture; its suffix decides the format (png, svg, pdf).
       title: Title above the panels.
 
     Raises:

@@ -181,6 +181,9 @@ def represent(
     # A game written in Python may have unrelated attributes.
     opened = open_game(game, general_sum=need.general_sum)
     source: Any = game if isinstance(game, RepresentedGame) else opened
+    if has_rake(opened.game):
+        others = dict.fromkeys((TREE, PHANTOM, SIMULATOR), _WITH_RAKE)
+        need = need._replace(rejected={**others, **need.rejected})
     if need.features is not None:
         game_checks.feature_count(source.game, need.features)
     reason = choose_form(source, options, need)
@@ -228,8 +231,14 @@ def _public_tree(
     return form
 
 
+_WITH_RAKE = (
+    "with rake, the game is not zero-sum; use the public-tree form "
+    "(form='public-tree'), or leave rake out"
+)
 # Builders of forms other than the tree; if building a tree fails, one of them may run.
-_BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] = {
+_BUILDERS: Mapping[
+    str, Callable[[Opened, GameOptions, bool | None], RepresentedGame]
+] = {
     PHANTOM: _phantom,
     PUBLIC_TREE: _public_tree,
     SIMULATOR: lambda opened, *_: SimulatedGame(opened.game),
@@ -263,13 +272,6 @@ def choose_form(
             )
     if form == "auto":
         form = game.kind or form
-    if has_rake(game.game):
-        if form not in ("auto", PUBLIC_TREE) or PUBLIC_TREE in need.rejected:
-            raise ValueError(
-                f"{game.game}: with rake, the game is not zero-sum; use the "
-                f"public-tree form (form='public-tree'), or leave rake out"
-            )
-        form = PUBLIC_TREE
     if form in need.rejected:
         raise ValueError(need.rejected[form])
     if need.checkpoint is not None:

@@ -190,7 +190,7 @@ def open_game(game: Openable, *, general_sum: bool = False) -> Opened:
     Args:
       game: OpenSpiel game string, a game, or a game in another form, which was checked
         when that form was built.
-      general_sum: See `load_game`.
+      general_sum: Whether to accept a poker spot with rake; see `load_game`.
 
     Raises:
       pyspiel.SpielError, ValueError, TypeError: As `load_game`.
