@@ -291,8 +291,8 @@ def responses(
         matches=scaled(size, matches, 4),
         seed=seed,
     )
-    found = [spiel_cr.best_response(game, policy, p, config) for p in range(2)]
-    value, error = (sum(getattr(r, name) for r in found) for name in _GAIN)
+    responses = [spiel_cr.best_response(game, policy, p, config) for p in range(2)]
+    value, error = (sum(getattr(r, name) for r in responses) for name in _GAIN)
     name, total = f"{method} against {policy}", 2 * (unit or 0)
     if unit is None:
         name, total = f"{name}, {game}", spiel_cr.nash_conv(game, policy)
