@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 
 import spiel_cr
+from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.evaluation import traversal
 from spiel_cr.games.public_tree.comparison import sequence_map
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.players.player_strings import PLAYERS
 from spiel_cr.players.plugin_players import check_plugin
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import algorithms
-from spiel_cr.solvers.representation import TREE, represent
+from spiel_cr.solvers.representation import TREE
 from spiel_cr.solvers.task import Algorithm, Task
 
 from ..common.exact_evaluator import Strategy
@@ -103,7 +105,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     scheme = getattr(config, "scheme", getattr(config, "sampling", ""))
     samples = CATALOGUE["samples"].get(f"{family.name} {scheme}", "")
     how = CATALOGUE["families"][family.name].format(config, samples=samples)
-    options: dict[str, Any] = {"samples": family.samples}
+    options: dict[str, Any] = {"samples": family.samples or family is algorithms.PUBLIC}
     if family.networks:
         options |= {"modules": ("optax",), "extra": "deep"}
     return _entry(text, how, make, **options)
@@ -123,7 +125,8 @@ class PublicTreeAdapter(IteratingAdapter):
           MissingError: If the game has no public-tree form.
         """
         try:
-            form, _ = represent(instance.game, task.options, task.need())
+            limit = instance.memory_limit
+            form = merged(public_tree_game(instance.game, memory_limit=limit))
         except ValueError as error:
             raise MissingError(str(error)) from error
         super().__init__(task.solver(form))

@@ -52,7 +52,7 @@ from .command import (
 _COMMANDS = (
     "info algorithms solve spot resolve evaluate subgame best-response exploit "
     "tournament play compare show trace export study abstract push-fold"
-)
+).split()
 
 # Prefixes of XLA's messages about invalid operations, which are mistakes in the code.
 _INVALID_OPERATIONS = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
@@ -83,8 +83,11 @@ def main(*, owns_process: bool = False) -> None:
         _run(arguments, owns_process=owns_process)
 
 
-def make_parser() -> Parser:
-    """Construct the parser of all commands."""
+def make_parser(names: Sequence[str] = _COMMANDS) -> Parser:
+    """Construct the parser of commands; by default, of all.
+
+    Each command imports other modules, so a parser of one command is made in less time.
+    """
     parser = Parser(
         prog="spiel-cr",
         description="Solve, resolve and evaluate two-player zero-sum OpenSpiel games.",
@@ -93,7 +96,7 @@ def make_parser() -> Parser:
     version = f"spiel-cr {spiel_cr.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name in _COMMANDS.split():
+    for name in names:
         module = importlib.import_module(f".{name.replace('-', '_')}", __package__)
         add_command(commands, name, module)
     return parser
@@ -119,7 +122,7 @@ def write_help_pages() -> None:
 
 def _parse(argv: Sequence[str]) -> Arguments:
     """Parse the command line; argparse exits by itself on --help and on errors."""
-    parser = make_parser()
+    parser = make_parser(argv[1:2] if argv[1:2] and argv[1] in _COMMANDS else _COMMANDS)
     arguments, surplus = parser.parse_known_args(argv[1:])
     if surplus:
         words = " ".join(surplus)

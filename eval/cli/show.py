@@ -240,16 +240,12 @@ def choose_infosets(
     sort: str | None,
 ) -> list[infoset_view.InfosetView]:
     """Return the infosets whose name or string contains a text, in order."""
-    if find is None:
-        matches = list(views)
-    else:
-        text = find.lower()
-        matches = [
-            view
-            for view in views
-            if text in view.key.lower()
-            or text in infoset_view.in_words(tree, view)[0].lower()
-        ]
+    matches = [
+        view
+        for view in views
+        if find is None
+        or find.lower() in f"{infoset_view.in_words(tree, view)[0]}\n{view.key}".lower()
+    ]
     if sort == "reach":
         matches.sort(key=lambda view: -view.player_reach * view.others_reach)
     elif sort == "gain":

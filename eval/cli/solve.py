@@ -5,6 +5,7 @@
 """
 
 import dataclasses
+import math
 import sys
 import time
 from typing import Any, Literal
@@ -12,12 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 import spiel_cr
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import atomic, compilation_cache, memory, messages
 from spiel_cr.common.checks import check_number
 from spiel_cr.common.messages import announce, number_text, one_line
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.result import Evaluation
 from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.conversions import action_values
@@ -26,11 +28,16 @@ from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, footprint, representation
 from spiel_cr.solvers.locks import Locks, read_locks
 from spiel_cr.solvers.solve import task_of
+from spiel_cr.solvers.task import Task
 
+from ..common import time_estimate
 from ..common.plurals import counted
+from ..common.time_estimate import Phases
 from .command import Arguments, Parser
 
 RESUMES = True
+# A limit of time must be positive.
+_LEAST_SECONDS = 1e-3
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -91,8 +98,9 @@ def add_run_options(parser: Parser) -> None:
     """Add the options for the end of a solve and for its checkpoint."""
     parser.settings(
         spiel_cr.Goal,
-        "iterations seconds until eval_every",
+        "iterations seconds until eval_every wall_clock",
         until={"metavar": "NASH_CONV"},
+        wall_clock={"metavar": "SECONDS"},
     )
     parser.settings(
         spiel_cr.Checkpoint,
@@ -134,13 +142,18 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
         pass  # Checked before the game tree is built; `solve` reserves the file, too.
     start = time.perf_counter()
-    need = task.need()
-    form, reason = representation.represent(
-        arguments.game, options, need, progress=True
-    )
+    opened, need = open_game(arguments.game), task.need()
+    phases, marker = _estimated(arguments, task, opened)
+    form, reason = representation.represent(opened, options, need, progress=True)
     check_form(form, reason, arguments)
     building = time.perf_counter() - start
+    if arguments.wall_clock is not None:
+        left = arguments.wall_clock - messages.elapsed() - phases.evaluating
+        settings["goal"] = dataclasses.replace(
+            settings["goal"], wall_clock=max(left, _LEAST_SECONDS)
+        )
     result = spiel_cr.solve(form, progress=True, **settings)
+    compilation_cache.mark(marker)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
     if result.game_form is None:
         return _report_simulated(arguments, result), result
@@ -153,6 +166,29 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
         with arguments.writing("  plot       ", arguments.plot):
             spiel_cr.plot(result, arguments.plot, title=title)
     return report, result
+
+
+def _estimated(
+    arguments: Arguments, task: Task, opened: Opened
+) -> tuple[Phases, tuple[str, ...]]:
+    """Print an estimate of the time, and return it with the marker of the run."""
+    form = representation.choose_form(opened, task.options, task.need()).form
+    config, family = task.algorithm.config, task.algorithm.family
+    marker = (str(opened.game), form, str(config), task.kind.name)
+    full_width = not (family.samples and family.name != "automatic" or family.networks)
+    phases = time_estimate.solving_phases(
+        opened,
+        form,
+        marker,
+        iterations=task.most if full_width and family.iterates else None,
+        seconds=min(task.goal.seconds or math.inf, task.goal.wall_clock or math.inf),
+        evaluator=arguments.evaluator,
+    )
+    if (limit := task.goal.wall_clock) is not None:
+        left = limit - messages.elapsed() - sum(phases._replace(solving=0.0))
+        phases = phases._replace(solving=max(0.0, min(phases.solving, left)))
+    time_estimate.announce_phases(phases)
+    return phases, marker
 
 
 def locks_of(arguments: Arguments) -> Locks | None:
@@ -407,10 +443,13 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         assert result.game_form is not None
         tool += f", by a best response in {result.game_form.kind} form"
     print(f"  NashConv    {shown(evaluation.nash_conv)}  ({tool})")
+    assert evaluation.game_value is not None
     value = number_text(evaluation.game_value, "+.6f")
     print(f"  game value  {value}  (player 0, under this policy)")
     report: dict[str, object] = {}
-    if evaluation.bounds is not None:
+    if result.form is not None and not result.form.is_zero_sum:
+        report = _report_general_sum(result)
+    elif evaluation.bounds is not None:
         report["value_bounds"] = evaluation.bounds
         low, high = evaluation.bounds
         ends = ", ".join(number_text(end, "+.6f") for end in (low, high))
@@ -419,11 +458,11 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         return report
     locked, regrets = result.locked_infosets(), result.regrets()
     nash_conv, bounds = result.nash_conv_with_locks(), result.value_bounds_with_locks()
-    ends = ", ".join(number_text(end, "+.6f") for end in bounds)
-    print(
-        f"  with locks  NashConv {shown(nash_conv)}, game value in "
-        f"[{ends}]  (spiel_cr, exact)"
-    )
+    text = ""
+    if result.form is None or result.form.is_zero_sum:
+        ends = ", ".join(number_text(end, "+.6f") for end in bounds)
+        text = f", game value in [{ends}]"
+    print(f"  with locks  NashConv {shown(nash_conv)}{text}  (spiel_cr, exact)")
     for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
         print(
             f"  player {player}    {counted(count, 'infoset')} locked; would gain "
@@ -435,3 +474,15 @@ def _report_values(result: Result, evaluation: Evaluation) -> dict[str, object]:
         "nash_conv_with_locks": nash_conv,
         "value_bounds_with_locks": bounds,
     }
+
+
+def _report_general_sum(result: Result) -> dict[str, object]:
+    """Print and report both players' values and gains in a game with rake."""
+    values, regrets = result.values(), result.regrets()
+    print("  with rake   not zero-sum: the strategies are not an exact equilibrium")
+    for player, (value, regret) in enumerate(zip(values, regrets, strict=True)):
+        print(
+            f"  player {player}    EV {value:+.6f} under this policy; would gain "
+            f"{max(regret, 0.0):.6g} by a best response"
+        )
+    return {"values": values, "regrets": regrets}

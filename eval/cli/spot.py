@@ -10,8 +10,9 @@ bets, clauses with semicolons between them; if several apply, the last one count
   limits  cap 4 (bets and raises on a street); force 15% (a bet that leaves at most
           this share of the pot behind becomes all-in)
 
-Payoffs are net chips; half of the pot counts as each player's contribution. Rake is not
-supported.
+Payoffs are net chips; half of the pot counts as each player's contribution. With
+--rake, the game is not zero-sum: the solver minimises both players' regret, and the
+output has the EV of each player and its gain from a best response.
 
 examples:
   spiel-cr spot --board 5c9dJs2h3c --pot 1000 --stack 1500 --bets pot,allin --until 1
@@ -27,7 +28,7 @@ import pathlib
 from typing import Any, Literal
 
 from spiel_cr.common import atomic
-from spiel_cr.common.messages import one_line
+from spiel_cr.common.messages import number_text, one_line
 from spiel_cr.poker import HandAnswers, answers, ranges, runout_report, spot
 from spiel_cr.poker.answers import json_number
 from spiel_cr.poker.runouts import check_street
@@ -61,6 +62,8 @@ class SpotOptions(SolverOptions):
       ranges: Ranges of both players.
       bets (SIZES): Bet sizes.
       first: Player that acts first; ip: oop has checked.
+      rake (RAKE): Share of the pot and cap in chips, such as 5%,3, which the winner
+        pays at showdowns and after folds.
       node (ACTIONS): Show the hands after these actions of the players, such as 'check
         bet-100' (default: at the first decision).
       report: Show strategy, EV and equity at --node for each card of the turn or river;
@@ -82,6 +85,7 @@ class SpotOptions(SolverOptions):
     ranges: str = "random;random"
     bets: str = "50%,pot,allin"
     first: Literal["oop", "ip"] = "oop"
+    rake: str = ""
     node: str | None = None
     report: Literal["turn", "river"] | None = None
     csv: atomic.Path | None = None
@@ -149,7 +153,7 @@ def _solve(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
         arguments.board,
         arguments.pot,
         stacks,
-        **arguments.options("ranges", "bets", "first"),
+        **arguments.options("ranges", "bets", "first", "rake"),
     )
     _check_node(game, node, arguments.report)
     arguments.game = str(game)
@@ -210,24 +214,33 @@ def _open(arguments: Arguments, node: str) -> tuple[dict[str, Any], Any, Any]:
         )
     _check_node(policy.game, node, arguments.report)
     facts = {k: file.metadata.get(k) for k in ("algorithm", "iterations", "nash_conv")}
-    locks = {k: x for k, x in file.metadata.items() if k == "nash_conv_with_locks"}
+    more = "nash_conv_with_locks", "values", "regrets"
+    facts |= {k: file.metadata[k] for k in more if k in file.metadata}
     print(f"{one_line(policy.game)}, {facts['algorithm']}, saved in {arguments.open}")
-    for name, value in ({"nash_conv": facts["nash_conv"]} | locks).items():
-        label = "with locks" if name in locks else "NashConv"
-        print(f"  {label:<12}{value:.3e}  (stored)")
-    report = {"game": str(policy.game), **facts, **locks, **arguments.options("open")}
+    for name, label in ("nash_conv", "NashConv"), (more[0], "with locks"):
+        if name in facts:
+            print(f"  {label:<12}{facts[name]:.3e}  (stored)")
+    report = {"game": str(policy.game), **facts, **arguments.options("open")}
     return report, policy, policy.form.sequence_form
 
 
 def _lead(policy: FormPolicy, report: dict[str, Any]) -> str:
     """Return the sentence under the title of the page."""
     values = policy.game.get_parameters()
+    rake = f"rake {values['rake']}; " if "rake" in values else ""
     lead = (
         f"pot {values['pot']}, stacks {values['stack']}; ranges {values['ranges']}; "
-        f"bets {values['bets']}; NashConv {report['nash_conv']:.3g}"
+        f"bets {values['bets']}; {rake}"
+        f"NashConv {number_text(report['nash_conv'], '.3g')}"
     )
     if "nash_conv_with_locks" in report:
-        lead += f" (with locks {report['nash_conv_with_locks']:.3g})"
+        lead += f" (with locks {number_text(report['nash_conv_with_locks'], '.3g')})"
+    if "regrets" in report:
+        first, second = (number_text(regret, ".3g") for regret in report["regrets"])
+        lead += (
+            f"; not zero-sum: EVs are those of both strategies against each other, and "
+            f"a best response would gain {first} (player 0) or {second} (player 1)"
+        )
     return lead
 
 
@@ -243,7 +256,11 @@ def _report_runouts(
     print("\n" + "".join(f"{name:>13}" for name in names))
     for row in rows:
         texts = (
-            f"{x:+.4g}" if name == "ev" else x if name == "card" else f"{x:.1%}"
+            number_text(x, "+.4g")
+            if name == "ev"
+            else x
+            if name == "card"
+            else f"{x:.1%}"
             for name, x in row.items()
         )
         print("".join(f"{text:>13}" for text in texts))
@@ -277,7 +294,8 @@ def text_of(hands: HandAnswers) -> str:
     )
     return (
         f"after {after}: player {hands.player}, {counted(len(hands.names), 'hand')}, "
-        f"EV {hands.mean(hands.ev):+.4g}, equity {hands.mean(hands.equity):.1%}\n"
+        f"EV {number_text(float(hands.mean(hands.ev)), '+.4g')}, "
+        f"equity {hands.mean(hands.equity):.1%}\n"
         f"{played}"
     )
 

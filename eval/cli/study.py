@@ -19,12 +19,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tqdm import tqdm
-
-from spiel_cr.common import atomic, figures
+from spiel_cr.common import atomic
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.executor import Executor
-from spiel_cr.common.messages import is_wanted, number_text, silent
+from spiel_cr.common.messages import number_text, progress_bar, silent
 
 from ..common import conditions
 from ..common.files import csv_text, write_all
@@ -35,6 +33,7 @@ from .command import Arguments, Parser, WorkerOptions
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.title}" for s in STUDIES.values())}
 # Number of points of a quantity that are printed.
 _SHOWN = 8
+_BAR = "[{elapsed}] {desc}"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -45,7 +44,7 @@ class StudyOptions(WorkerOptions):
       size (SHARE): Share of the default numbers of iterations and samples.
       seeds (N): Number of seeds of a study that depends on chance; the default depends
         on the study.
-      out (DIR): Folder for the results: JSON, CSV, and a plot (extra `plots`).
+      out (DIR): Folder for the results: JSON, CSV, and a plot.
       table (FILE): Write a Markdown table of all results in --out. If the file has the
         two lines `<!-- studies: begin -->` and `<!-- studies: end -->`, the table
         replaces the text between them.
@@ -123,9 +122,8 @@ def _measure(
     study: Study, arguments: Arguments, executor: Executor
 ) -> Iterator[tuple[int, Measurement]]:
     """Yield seeds and measurements, with the progress on a single line."""
-    shown = is_wanted()
-    with silent(), tqdm(bar_format="[{elapsed}] {desc}", disable=not shown) as bar:
-        bar.set_description_str(f"computing the figures of {study.name}")
+    text = f"computing the figures of {study.name}"
+    with progress_bar(desc=text, bar_format=_BAR) as bar, silent():
         for seed, line in study.measure(arguments.size, arguments.seeds, executor):
             bar.set_description_str(
                 f"{study.name}: finished {line.series}", refresh=False
@@ -193,9 +191,6 @@ def _write(
     files = {f"{name}.json": f"{text}\n", f"{name}.csv": csv_text(head, rows)}
     write_all(folder, files, arguments.note_unwritten)
     print(f"results in {folder / name}.json and .csv")
-    if not figures.available():
-        print("no plot: matplotlib is missing; pip install 'spiel_cr[plots]'")
-        return
     points = [MeanPoint(**point) for point in report["points"]]
     with arguments.writing("plot", folder / f"{name}.png"):
         page.plot(STUDIES[name], points, folder / f"{name}.png")

@@ -62,15 +62,15 @@ class Update(NamedTuple):
 
     Attributes:
       views: Infosets of the player under the strategies before the update.
-      regrets: Cumulative regrets after the update, in the game's units, float64 [S].
-      next: The player's next strategy, float64 [S].
-      average: The player's average strategy so far, float64 [S].
+      cumulative_regret: Regrets after the update, in the game's units, float64 [S].
+      next_probability: The player's next strategy, float64 [S].
+      average_probability: The player's average strategy so far, float64 [S].
     """
 
     views: Sequence[infoset_view.InfosetView]
-    regrets: np.ndarray
-    next: np.ndarray
-    average: np.ndarray
+    cumulative_regret: np.ndarray
+    next_probability: np.ndarray
+    average_probability: np.ndarray
 
 
 def run(arguments: Arguments) -> dict[str, object]:
@@ -144,23 +144,20 @@ def _print_update(
     for view in views:
         title, names = infoset_view.in_words(tree, view)
         lines.append((title, (view.player_reach, view.others_reach, None, view.value)))
-        decisions = tree.infosets[view.player].decisions
+        first = tree.infosets[view.player].decisions.first_sequence[view.number]
         actions = []
-        first = int(decisions.first_sequence[view.number])
-        for place, (name, action) in enumerate(
-            zip(names, view.actions, strict=True), first
-        ):
-            regret = action.value - view.value
-            results = [float(part[place]) for part in update[1:]]
-            shown = (None, None, action.probability, action.value, regret, *results)
-            lines.append((f"  {name}", shown))
-            keys = ("cumulative_regret", "next_probability", "average_probability")
-            numbers = {"regret": regret, **dict(zip(keys, results, strict=True))}
+        for place, name in enumerate(names):
+            action = view.actions[place]
+            numbers = {"regret": action.value - view.value}
+            for field in Update._fields[1:]:
+                numbers[field] = float(getattr(update, field)[first + place])
             actions.append({**action._asdict(), **numbers})
+            shown = (None, None, action.probability, action.value, *numbers.values())
+            lines.append((f"  {name}", shown))
         rows.append({**view._asdict(), "name": title, "actions": actions})
     width = max((len(text) for text, _ in lines), default=0)
     print(" " * width + "".join(f"{head:>10}" for head in _HEADS))
-    for text, numbers in lines:
-        cells = ("" if x is None else number_text(x, ".4g") for x in numbers)
+    for text, row in lines:
+        cells = ("" if x is None else number_text(x, ".4g") for x in row)
         print(f"{text:<{width}}{''.join(f'{cell:>10}' for cell in cells)}".rstrip())
     return rows

@@ -9,7 +9,7 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spiel_cr.common import compilation_cache
 from spiel_cr.common.errors import GameTooLargeError
@@ -262,7 +262,7 @@ def _once(entry: Entry, adapter: SolverAdapter, budget: Budget) -> _Steps:
     yield spent, adapter.iterations, True
 
 
-def _clocked(adapter: SolverAdapter, iterations: float) -> Spent:
+def _clocked(adapter: SolverAdapter, iterations: Any) -> Spent:
     """Run iterations; processor time includes compilation, wall-clock time does not."""
     cpu, start = time.process_time(), time.perf_counter()
     adapter_seconds = adapter.run(iterations)

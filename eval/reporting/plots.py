@@ -1,4 +1,4 @@
-"""Pictures of grids of hands. Needs the extra `plots` (matplotlib)."""
+"""Pictures of grids of hands."""
 
 import colorsys
 import os
@@ -34,7 +34,7 @@ def plot_hands(
       title: Title above the grid.
 
     Raises:
-      ValueError: If the format is not supported or matplotlib is missing; see `check`.
+      ValueError: If the format is not supported; see `check`.
     """
     check(path)
     wide = _WIDTH * max(len(columns), 4)
@@ -61,7 +61,7 @@ def plot_cards(
     Args:
       rows: Rows of `runout_report`.
       actions: Names of the actions.
-      path: As in `plot_hands`.
+      path: File of the picture; its suffix decides the format (png, svg, pdf).
       title: Title above the panels.
 
     Raises:

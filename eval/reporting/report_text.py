@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from spiel_cr.common.figures import available
 from spiel_cr.common.json_log import Record
 from spiel_cr.players.player_specs import MEMORY_LIMIT
 
@@ -85,8 +84,6 @@ def _of_game(summary: GameSummary) -> document.Section:
 
 
 def _picture(summary: GameSummary) -> document.Block:
-    if not available():
-        return document.Paragraph("Figures need the extra `plots` (matplotlib).")
     words = "NashConv against solving time, total time and iterations"
     return document.DocumentFigure(words, curves.chart(summary))
 

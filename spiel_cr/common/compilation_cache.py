@@ -48,7 +48,7 @@ def caching() -> Iterator[None]:
     """Cache compiled functions in files during a block, for programs that use JAX.
 
     The settings of JAX apply to all threads, and are restored at the end of the last
-    block. If the calling program has a cache of its own, or has disabled caching,
+    block. If the calling program has set a cache folder, or has disabled caching,
     nothing changes. `SPIEL_CR_COMPILATION_CACHE` is read as in `use_compilation_cache`.
     """
     global _blocks, _settings_outside
@@ -130,6 +130,30 @@ def _prepared(named: str) -> Path | None:
 
 
 _prepared_once = functools.cache(_prepared)
+
+
+def is_marked(values: tuple[object, ...]) -> bool:
+    """Return whether a run with these values has cached its compiled functions.
+
+    Args:
+      values: Values that determine the functions, such as the game and the algorithm.
+    """
+    return (file := _marker(values)) is not None and file.exists()
+
+
+def mark(values: tuple[object, ...]) -> None:
+    """Note that a run with these values has cached its compiled functions."""
+    if (file := _marker(values)) is not None:
+        with contextlib.suppress(OSError):
+            file.touch()
+
+
+def _marker(values: tuple[object, ...]) -> Path | None:
+    """Return the file that marks a run in the cache; None if there is no cache."""
+    if not (folder := getattr(jax.config, _SETTINGS[0])):
+        return None
+    text = repr((jax.__version__, *values))
+    return Path(folder) / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}-run"
 
 
 @contextlib.contextmanager

@@ -68,11 +68,11 @@ def is_wanted(progress: bool | None = None) -> bool:
       progress: Argument `progress` of the calling function. If None or False, progress
         is shown only inside `listening`.
     """
-    return bool(progress) or _listens
+    return bool(progress or _listens)
 
 
 class _Lines:
-    """A stream on which each state of a progress bar is a line of its own."""
+    """A stream on which each state of a progress bar is printed as one line."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

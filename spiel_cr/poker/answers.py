@@ -13,6 +13,7 @@ from spiel_cr.common.compilation_cache import caching
 from spiel_cr.games.public_tree.matrix_operators import MatrixOperator, make_operator
 from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.poker.spot import NAME
 from spiel_cr.policies.best_responses import action_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.form_policy import FormPolicy
@@ -80,9 +81,9 @@ class HandAnswers(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
 
             def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-                known = np.where(np.isnan(values), 0, values).T * weights
+                weighted = np.where(np.isnan(values), 0, values).T * weights
                 sums = np.apply_along_axis(
-                    lambda row: np.bincount(hand, row, count), -1, known
+                    lambda row: np.bincount(hand, row, count), -1, weighted
                 )
                 means: np.ndarray = (sums / np.bincount(hand, weights, count)).T
                 return means
@@ -168,7 +169,7 @@ def ranges(
     check_choice(notation, "notation", ("pio", "gto+"))
     game, (number, _) = policy.form, find_node(policy, node)
     reader: Any = game.reader
-    if not hasattr(reader, "range_text"):
+    if game.game.get_type().short_name != NAME:
         raise ValueError(f"{game.game}: not a spot; use a policy of poker.spot(...)")
     round = int(game.betting.round[number])
     texts = []

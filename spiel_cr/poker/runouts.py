@@ -43,8 +43,8 @@ def runout_report(
     share = 1 / np.bincount(canonical)[canonical]
 
     def sums(values: np.ndarray) -> np.ndarray:
-        known = np.where(np.isnan(values), 0, values) * hands.likelihood
-        by_board = np.bincount(board, known, len(share))
+        weighted = np.where(np.isnan(values), 0, values) * hands.likelihood
+        by_board = np.bincount(board, weighted, len(share))
         return np.bincount(card, by_board[canonical] * share)
 
     reached = sums(np.ones(len(board)))
@@ -70,9 +70,9 @@ def check_street(game: pyspiel.Game, node: str, street: str) -> None:
         after_deals(state)
     chance = pyspiel.PlayerId.CHANCE
     deals = sum(step.player == chance for step in state.full_history())
-    known = len(game.get_parameters()["board"].replace(" ", "")) // 2
+    num_first = len(game.get_parameters()["board"].replace(" ", "")) // 2
     # The first two deals are the players' hands.
-    if not known <= place < known + deals - 2:
+    if not num_first <= place < num_first + deals - 2:
         raise ValueError(
             f"report={street!r}: no {street} is dealt before the decision after "
             f"{' '.join(path) or 'the deal'}; choose a node after the {street}, such "

@@ -19,12 +19,13 @@ def spot(
     ranges: str | Sequence[str] = ("random", "random"),
     bets: str = "50%,pot,allin",
     first: str = "oop",
+    rake: str = "",
 ) -> pyspiel.Game:
     """Return a flop, turn or river between two players as an OpenSpiel game.
 
     The game supports the public-tree form. Payoffs are net chips, and half of the pot
     belongs to each player at the start: a player who folds immediately loses half the
-    pot. A rake is not supported, because only two-player zero-sum games are solved.
+    pot.
 
     Args:
       board: Three, four or five cards, such as "5c9dJs2h".
@@ -45,6 +46,10 @@ def spot(
         all-in).
       first: Player who acts first on the first street: "oop", or "ip" after oop's
         check.
+      rake: Share of the pot and cap in chips, such as "5%,3", which the winner pays at
+        showdowns and after folds; empty: no rake. With a rake the game is not zero-sum:
+        `spiel_cr.solve` needs a full-width CFR algorithm, which minimises regret, and
+        `Result.values` and `Result.regrets` describe the solution.
 
     Raises:
       ValueError: If an argument cannot be parsed, or no hands can be dealt; the message
@@ -60,6 +65,8 @@ def spot(
     registered("spiel_cr.public_tree", "universal_poker")
     both = ranges if isinstance(ranges, str) else ";".join(ranges)
     words = {"board": board, "ranges": both, "bets": bets, "first": first}
+    if rake:
+        words["rake"] = rake
     # Commas separate the parameters of game strings.
     parameters = {name: " ".join(text.split(",")) for name, text in words.items()}
     return pyspiel.load_game(NAME, {**parameters, "pot": pot, "stack": min(stacks)})

@@ -12,6 +12,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
+from spiel_cr.common.messages import number_text
 from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.game_checks import payoff_offset
 from spiel_cr.games.sequence_form import locking
@@ -148,6 +149,8 @@ class Result:
       stop_reason: Why the run stopped: "iterations", "seconds" or "nash_conv", the part
         of the goal that was reached; or "exact", because a linear program or resolving
         was complete.
+      schedule_share: Completed share of the schedule of learning rates, if it has one;
+        below 1, the run was cut short, and a warning said so.
       iterations: Number of iterations, of each solve if there are several; for "lp" the
         simplex iterations of both programs.
       average: Average strategy: probability of each sequence's last action, float64 [S]
@@ -188,6 +191,7 @@ class Result:
     table: TableFacts | None = None
     reason: str = ""
     stop_reason: str = "exact"
+    schedule_share: float = 1.0
 
     @property
     def game(self) -> pyspiel.Game:
@@ -235,11 +239,13 @@ class Result:
         if self.trajectories:
             facts.append(("trajectories", f"{self.trajectories:,}"))
         if self.form is not None:
-            facts.append(("NashConv", f"{self.nash_conv():.3e}"))
+            facts.append(("NashConv", number_text(self.nash_conv(), ".3e")))
             if self.has_locks:
-                with_locks = f"{self.nash_conv_with_locks():.3e}"
+                with_locks = number_text(self.nash_conv_with_locks(), ".3e")
                 facts.append(("NashConv with locks", with_locks))
-            facts.append(("game value", f"{self.game_value():+.6f} (player 0)"))
+            facts.append(
+                ("game value", f"{number_text(self.game_value(), '+.6f')} (player 0)")
+            )
         spent = f"{self.seconds:.2f} s, compiling {self.compile_seconds:.1f} s"
         facts.append(("solving", spent))
         title = f"{self.algorithm} on {self.game}"
@@ -321,7 +327,9 @@ class Result:
           The smallest value of player 0's average strategy against any opponent, and
           the largest value of any strategy of player 0 against player 1's average
           strategy. Both are expected utilities of player 0 in the game's units.
-          NashConv is the difference.
+          NashConv is the difference. A game with rake has no value: there, the first
+          number is player 0's expected utility minus player 1's gain from a best
+          response.
 
         Raises:
           ValueError: If the game was simulated.
@@ -393,6 +401,19 @@ class Result:
         value = behaviour_value(*self.sequence_form_and_average())
         return value + payoff_offset(self.game)
 
+    def values(self) -> tuple[float, float]:
+        """Compute both players' expected utilities if both play the average strategy.
+
+        Their sum is the sum of the game, or minus the expected rake of a poker spot.
+
+        Raises:
+          ValueError: If the game was simulated.
+        """
+        form, average = self.sequence_form_and_average()
+        offset = payoff_offset(self.game)
+        first, second = (behaviour_value(form, average, p) + offset for p in range(2))
+        return first, second
+
     def sequence_form_and_average(self) -> tuple[SequenceForm, Behaviours]:
         """Return the game in sequence form and the average strategy in it.
 
@@ -458,6 +479,8 @@ class Result:
         }
         if self.form is not None:
             metadata["nash_conv"] = self.nash_conv()
+        if self.form is not None and not self.form.is_zero_sum:
+            metadata |= {"values": self.values(), "regrets": self.regrets()}
         if self.has_locks:
             metadata["nash_conv_with_locks"] = self.nash_conv_with_locks()
         if self.nodes is not None:

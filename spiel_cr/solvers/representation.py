@@ -16,7 +16,7 @@ from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.executor import MOST_WORKERS
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening import estimate, game_checks
-from spiel_cr.games.opening.opened import Openable, Opened, open_game
+from spiel_cr.games.opening.opened import Openable, Opened, has_rake, open_game
 from spiel_cr.games.phantom.game import PhantomGame, phantom_game
 from spiel_cr.games.phantom.phantom_rules import phantom_rules
 from spiel_cr.games.public_tree.game import PublicTreeGame
@@ -118,6 +118,7 @@ class FormRequirements(NamedTuple):
       observations: Whether game trees need observations.
       features: Tensors that networks read, as `deep_config.FEATURES`; None: none.
       checkpoint: Form and path of the checkpoint that is resumed, if any.
+      general_sum: Whether the task supports poker spots with rake.
     """
 
     rejected: Mapping[str, str]
@@ -125,6 +126,7 @@ class FormRequirements(NamedTuple):
     observations: bool = False
     features: str | None = None
     checkpoint: tuple[str, str] | None = None
+    general_sum: bool = False
 
 
 class Reason(NamedTuple):
@@ -177,13 +179,16 @@ def represent(
     options = GameOptions() if options is None else options
     need = FormRequirements({}) if need is None else need
     # A game written in Python may have unrelated attributes.
-    source: Any = game if isinstance(game, RepresentedGame) else open_game(game)
+    opened = open_game(game, general_sum=need.general_sum)
+    source: Any = game if isinstance(game, RepresentedGame) else opened
+    if has_rake(opened.game):
+        others = dict.fromkeys((TREE, PHANTOM, SIMULATOR), _WITH_RAKE)
+        need = need._replace(rejected={**others, **need.rejected})
     if need.features is not None:
         game_checks.feature_count(source.game, need.features)
     reason = choose_form(source, options, need)
     if reason.form == source.kind:
         return source, reason
-    opened = open_game(source)
     if reason.form in _BUILDERS:
         return _BUILDERS[reason.form](opened, options, progress), reason
     try:
@@ -226,8 +231,14 @@ def _public_tree(
     return form
 
 
+_WITH_RAKE = (
+    "with rake, the game is not zero-sum; use the public-tree form "
+    "(form='public-tree'), or leave rake out"
+)
 # Builders of forms other than the tree; if building a tree fails, one of them may run.
-_BUILDERS: Mapping[str, Callable[[Opened, GameOptions, bool], RepresentedGame]] = {
+_BUILDERS: Mapping[
+    str, Callable[[Opened, GameOptions, bool | None], RepresentedGame]
+] = {
     PHANTOM: _phantom,
     PUBLIC_TREE: _public_tree,
     SIMULATOR: lambda opened, *_: SimulatedGame(opened.game),

@@ -11,6 +11,7 @@ from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import footprint, lp
+from spiel_cr.solvers.cfr import board_solver as boards
 from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
@@ -24,9 +25,16 @@ from spiel_cr.solvers.task import Task
 def full_width(represented: HasSequenceForm, task: Task) -> IterativeSolver:
     """Make a full-width CFR solver; see `Maker`."""
     solved = _solved_form(represented, task)
-    return full_width_solver(
-        solved, task.algorithm.config, dtype=task.kind, buckets=_labels(solved, task)
-    )
+    config, buckets = task.algorithm.config, _labels(solved, task)
+    whole = all(labels is None for labels in buckets)
+    if whole and isinstance(represented, PublicTreeGame) and boards.supports(config):
+        solver = boards.make_solver(
+            represented, solved.sequence_form, config=config, dtype=task.kind
+        )
+        if solver is not None:
+            solver.solved = solved
+            return solver
+    return full_width_solver(solved, config, dtype=task.kind, buckets=buckets)
 
 
 def full_width_solver(

@@ -367,13 +367,6 @@ def test_pictures_of_the_markdown_stand_alone(folder):
         assert "OpenSpiel CFR+ (C++)" in picture
 
 
-def test_without_matplotlib_the_report_says_how_to_get_pictures(tmp_path):
-    report.write(tmp_path, SETTINGS, records())
-    for name in ("report.html", "report.md"):
-        assert "need the extra `plots`" in (tmp_path / name).read_text("utf-8")
-    assert not list(tmp_path.glob("*.svg"))
-
-
 def test_one_seed_has_no_range(tmp_path):
     lines = [record for record in records() if record["seed"] == 0]
     report.write(tmp_path, {**SETTINGS, "seeds": 1}, lines)

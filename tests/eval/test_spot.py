@@ -73,3 +73,16 @@ def test_refusals_of_saved_spots(capsys, tmp_path, words, said):
     saved = tmp_path / "a.npz"
     told(capsys, *RIVER, "--save", saved)
     assert said in refused(capsys, "spot", "--open", saved, *words)
+
+
+def test_rake_in_output_page_and_file(capsys, tmp_path):
+    saved, page = tmp_path / "rake.npz", tmp_path / "rake.html"
+    solved, out, _ = told(capsys, *RIVER, "--rake", "5%,3", "--save", saved)
+    assert "not zero-sum" in out and "value_bounds" not in solved
+    assert sum(solved["regrets"]) == pytest.approx(solved["nash_conv"], abs=1e-9)
+    assert -3 <= sum(solved["values"]) < 0  # The rake.
+    opened, _, _ = told(capsys, "spot", "--open", saved, "--html", page)
+    assert opened["regrets"] == solved["regrets"]
+    assert opened["ev"] == pytest.approx(solved["values"][0], abs=1e-9)
+    text = page.read_text("utf-8")
+    assert "rake 5% 3" in text and "a best response would gain" in text

@@ -33,8 +33,8 @@ def test_iterates_are_those_of_solve(algorithm):
     for number, updates in enumerate(trace.trace(tree, config, 3), 1):
         result = spiel_cr.solve(tree, algorithm, number)
         for field, policy in (
-            ("next", result.current_policy()),
-            ("average", result.average_policy()),
+            ("next_probability", result.current_policy()),
+            ("average_probability", result.average_policy()),
         ):
             for key, shares in policy_of(tree, updates, field).items():
                 expected = policy.policy_for_key(key)
@@ -56,7 +56,7 @@ def test_numbers_are_those_of_openspiel_and_of_a_slow_walk(name):
                 first = tree.infosets[player].decisions.first_sequence[view.number]
                 regrets = nodes[view.key].cumulative_regret
                 for place, action in enumerate(view.actions, first):
-                    assert update.regrets[place] == pytest.approx(
+                    assert update.cumulative_regret[place] == pytest.approx(
                         regrets[action.action], abs=1e-12
                     )
             # Before the first update both players play uniformly.
@@ -77,7 +77,7 @@ def test_numbers_are_those_of_openspiel_and_of_a_slow_walk(name):
                 for action in view.actions:
                     expected = slow["actions"][action.action]
                     assert action.value == pytest.approx(expected, abs=1e-12)
-            current = (current or {}) | policy_of(tree, [update], "next")
+            current = (current or {}) | policy_of(tree, [update], "next_probability")
         assert (sizes > 0).all()
 
 
@@ -100,6 +100,33 @@ def test_the_command(capsys):
     row = next(line for line in out.splitlines() if line.startswith("  Bet")).split()
     assert row == ["Bet", "0.5", "-0.1667", "0.125", "0.125", "1", "0.5"]
     assert out.count("is updated") == 4
+
+
+def test_solutions_of_exercises(capsys):
+    """Exercises 6 to 8 of the concepts page."""
+    words = ("--algorithm", "cfr(alternating=false)")
+    found = told(capsys, *TRACED, *words)[0]["iterations"]
+    at = [{i["key"]: i for i in each["infosets"]} for each in found]
+    jack = at[1]["0"]["actions"]
+    assert [a["cumulative_regret"] for a in jack] == pytest.approx([5 / 24, 1 / 8])
+    assert [a["next_probability"] for a in jack] == pytest.approx([5 / 8, 3 / 8])
+    caught = [each["0pb"] for each in at]
+    assert [i["player_reach"] for i in caught] == pytest.approx([1 / 2, 0, 5 / 8])
+    folds = [infoset["actions"][0] for infoset in caught]
+    assert [a["probability"] for a in folds] == pytest.approx([1 / 2, 1, 1])
+    averages = [a["average_probability"] for a in folds]
+    assert averages == pytest.approx([1 / 2, 1 / 2, 7 / 9])
+    assert all(action["regret"] for action in at[1]["0pb"]["actions"][1:])
+    alternating = told(capsys, *TRACED, "--iterations", 1)[0]["iterations"]
+    later = {i["key"]: i for i in alternating[0]["infosets"]}
+    for card in "012":
+        after_check = later[f"{card}p"]["actions"]
+        assert [a["value"] for a in after_check] == [0, 0]
+        values, halves = (
+            [a["value"] for a in infosets[f"{card}b"]["actions"]]
+            for infosets in (later, at[0])
+        )
+        assert values == pytest.approx([2 * half for half in halves])
 
 
 def test_filters(capsys):

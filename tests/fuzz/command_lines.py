@@ -150,7 +150,10 @@ _LEFT_OUT = {
     "exploit": ("--trained", "--iterations", "--ray", "--workers"),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }
-_WITH_LP = ("--seconds", "--until", "--eval-every", "--plot", "--dtype", "--checkpoint")
+_WITH_LP = (
+    *("--seconds", "--wall-clock", "--until", "--eval-every", "--plot", "--dtype"),
+    "--checkpoint",
+)
 _POSITIONAL = {"name"}
 
 

@@ -358,6 +358,14 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--plot"): Values(
         ("x.png", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
     ),
+    (_ANY, "--figure"): Values(
+        ("x.pdf", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
+    ),
+    (_ANY, "--panel"): _words("seconds  wall  iterations", "hours"),
+    (_ANY, "--width"): _words("3.3in  84mm  5", "0in  wide  3.3ft  1e9in  ..in"),
+    # Of games, most of which have neither blinds nor antes.
+    (_ANY, "--unit"): _words("nash_conv  exploitability", "chips"),
+    (_ANY, "--latex"): Values(("table.tex", "new/table.tex"), _NOT_FILE),
     (_ANY, "--checkpoint"): Values(
         ("state.npz",), ["text.npz", "pickled.npz", *_NOT_FILE]
     ),
@@ -460,6 +468,7 @@ _VALUES: dict[tuple[str, str], Values] = {
         ("30", "50", "30,50"),
         [*"0 -1 1000001".split(), Bad("1,2,3", shown=("[1, 2, 3]",)), *_NOT_WHOLE],
     ),
+    ("spot", "--rake"): _words("5%,3  5%  0.5%,2.5", "5  five%  101%  5%,x  5%,3,1"),
     ("spot", "--open"): Values(("spot.npz",), _NOT_POLICY),
     ("spot", "--write-ranges"): Values(("ranges.txt", "new/ranges.txt"), _NOT_FILE),
     ("spot", "--ranges"): _words(

@@ -152,8 +152,8 @@ def estimate_phantom_worlds(
     Args:
       game: OpenSpiel game, for messages.
       rules: Batched rules of the game.
-      player: If given, the estimate is of the pairs of a terminal world and a last
-        sequence of this player, whose rejected attempts count.
+      player: Player of the pairs to count instead: a terminal world and a last sequence
+        of this player, which includes rejected attempts.
     """
     random = np.random.default_rng(0)
     states = np.repeat(rules.new_initial_states(), _PASSES, axis=0)

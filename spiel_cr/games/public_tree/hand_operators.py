@@ -201,14 +201,10 @@ def make_hand_operator(matrix: HandMatrix, player: int) -> HandOperator | None:
         return None
     if any(side.cards.shape[1] not in (1, 2) for side in (hands, opponent)):
         return None
-    keys = _keys(hands, opponent)
-    if keys is None:
+    pairs = same_hands(hands, opponent, showdown=matrix.showdown)
+    if pairs is None:
         return None
-    _, same, others = np.intersect1d(*keys, True, True)
-    if hands.cards.shape[1] == 1 or opponent.cards.shape[1] == 1:
-        same = others = same[:0]  # Only hands of two cards are subtracted twice.
-    if matrix.showdown and (hands.strength[same] != opponent.strength[others]).any():
-        return None
+    same, others = pairs
     order, slot = _order(hands, opponent), number_within(hands.board)
     shape = 1 + int(hands.board.max()), 1 + int(slot.max())
     weight, twin_weight = np.zeros(shape), np.zeros(shape)
@@ -326,23 +322,32 @@ def _on_shared_boards(
     )
 
 
-def _keys(player_hands: BoardHands, opponent: BoardHands) -> list[np.ndarray] | None:
-    """Return for each player int64 [hands], a number for each board and set of cards.
+def same_hands(
+    hands: BoardHands, opponent: BoardHands, *, showdown: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the places of two cards that both players can hold on the same board.
 
-    None if a hand holds a card twice, or a hand of two cards is listed twice.
+    Returns:
+      Indices of the player's hands and of the opponent's; or None if a hand holds a
+      card twice or is listed twice, or if the players' strengths differ at a showdown.
     """
     keys = []
-    for hands in (player_hands, opponent):
-        cards = np.sort(hands.cards.astype(np.int64), axis=1)
+    for side in (hands, opponent):
+        cards = np.sort(side.cards.astype(np.int64), axis=1)
         if (cards[:, 1:] == cards[:, :-1]).any() or (cards < 0).any():
             return None
-        key = hands.board.astype(np.int64)
+        key = side.board.astype(np.int64)
         for column in cards.T:
             key = key << 8 | column
         if len(np.unique(key)) < len(key):
             return None
         keys.append(key)
-    return keys
+    _, same, others = np.intersect1d(keys[0], keys[1], True, True)
+    if hands.cards.shape[1] == 1 or opponent.cards.shape[1] == 1:
+        same = others = same[:0]  # They share at most one card.
+    if showdown and (hands.strength[same] != opponent.strength[others]).any():
+        return None
+    return same, others
 
 
 def _private_state_sums(

@@ -54,7 +54,7 @@ def public_tree_game(
       ValueError: If the game is not two-player zero-sum, or does not declare private
         states.
     """
-    opened = open_game(game)
+    opened = open_game(game, general_sum=True)
     declared = opened.rules if declares(opened.rules) else _declaration(opened.game)
     if declares(declared):
         return declaration.build(
@@ -111,6 +111,7 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
     tree = declared.betting
     betting = Betting(tree.player, tree.parent, tree.action, tree.round)
     first, second = declared.parents
+    rake = getattr(declared, "rake", None)
     return PublicTreeGame(
         game=game,
         betting=betting,
@@ -118,6 +119,7 @@ def from_declaration(game: pyspiel.Game, declared: Any) -> PublicTreeGame:
         payoff_matrices=tuple(map(_matrix, declared.payoff_matrices)),
         terms=LeafTerms(*declared.terms),
         reader=declared.reader,
+        rake=None if rake is None else LeafTerms(*rake),
     )
 
 

@@ -34,8 +34,9 @@ from spiel_cr.solvers.first_order.regularisers import (
     respond,
 )
 
-# First μ that is tried, in units of the payoffs divided by 2^exponent.
-_FIRST_SMOOTHING = 1e-3
+# First μ that is tried with the aggressive heuristic, in units of 2^exponent, and steps
+# of the power iteration without it.
+_FIRST_SMOOTHING, _POWERS = 1e-3, 30
 # Length of the first step that is tried, and its factor if the condition fails. On
 # Leduc poker, lengths from 0.4 to 0.5 give similar results.
 _FIRST_SHARE, _SHRINKAGE = 0.45, 0.5
@@ -129,21 +130,44 @@ def _moved(
     )
 
 
-def init(problem: SmoothedProblem, *, config: ExcessiveGapConfig) -> EGTState:
-    """Return the first state as algorithm 1 of Hoda et al., with a smaller μ.
+def _norm(problem: SmoothedProblem, prox: str) -> jax.Array:
+    """Return the norm of the payoff coupling that belongs to a prox function.
 
-    The theory derives μ from the norm of the payoff coupling. Here μ starts at a small
-    share of the largest payoff and is doubled until the condition holds. For each μ,
-    player 1 moves to its response to the uniform strategy, and player 0 to its response
-    to player 1.
+    For the entropy, it is the largest absolute entry, which is at most 1 in units of
+    2^exponent. For the Euclidean distance, a power iteration estimates it.
     """
+    first, second = problem.trees
+    one = jnp.ones((), problem.moduli.dtype)
+    if prox == "entropy":
+        return one
+
+    def turn(_: jax.Array, reach: jax.Array) -> jax.Array:
+        unit = reach / jnp.maximum(jnp.linalg.norm(reach), jnp.finfo(one.dtype).tiny)
+        return gradient(second, gradient(first, unit))
+
+    start = gradient(second, treeplex.reach(first, treeplex.uniform_strategy(first)))
+    return jnp.sqrt(jnp.linalg.norm(jax.lax.fori_loop(0, _POWERS, turn, start)))
+
+
+def init(problem: SmoothedProblem, *, config: ExcessiveGapConfig) -> EGTState:
+    """Return the first state as algorithm 1 of Hoda et al.
+
+    Player 1 moves to its response to the uniform strategy, and player 0 to its response
+    to player 1. The theory derives μ from the norm ‖A‖ of the payoff coupling and the
+    moduli of the prox functions, μ = ‖A‖ / √(σ_0 σ_1). With the aggressive heuristic, μ
+    is instead a small share of the largest payoff. In both cases μ is doubled until the
+    condition holds.
+    """
+    smoothing: float | jax.Array = _FIRST_SMOOTHING
+    if not config.aggressive:
+        smoothing = _norm(problem, config.prox) / jnp.sqrt(problem.moduli.prod())
     first, second = (
         treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
     )
     one, zero = jnp.ones((), first.dtype), jnp.zeros((), jnp.int32)
     start = EGTState(
         *((first, second), (first, second), zero),
-        jnp.full(2, _FIRST_SMOOTHING / 2, one.dtype),
+        jnp.full(2, smoothing / 2, one.dtype),
         *(_FIRST_SHARE * one, one, zero, zero - 1),
     )
 
