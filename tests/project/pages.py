@@ -2,10 +2,11 @@
 
 A comment on the line before a block, which readers do not see, shortens the block for
 tests: `<!-- tests: 600 as 5; a as b -->` replaces these words. Commands are in blocks
-of the kind "sh", or follow "$ " in blocks that also show their output. Blocks of the kind
-"py" need libraries that are not installed here; other tests run them, if possible. A
-comment `<!-- tests before: NAME -->` names a preparation that the blocks of a page need (see
-`test_blocks.py`). The front matter of a page declares its kind: `kind: how-to`.
+of the kind "sh", or follow "$ " in blocks that also show their output. Blocks of the
+kind "py" need libraries that are not installed here; other tests run them, if possible.
+A comment `<!-- tests before: NAME -->` names a preparation that the blocks of a page
+need (see `test_blocks.py`). The front matter of a page declares its kind: `kind:
+how-to`.
 """
 
 import pathlib
