@@ -1,4 +1,4 @@
-"""What bots believed during a match, for the terminal and for the review."""
+"""Beliefs of bots during a match, for the terminal and for the review."""
 
 import pyspiel
 

@@ -384,8 +384,8 @@ def _entries(best: list[tuple[str, float]], true: str) -> Json:
     """Return the likeliest entries of a range, and the one that is true.
 
     Args:
-      best: What is held, and its probability, the likeliest first.
-      true: What is held in the match.
+      best: Private information and its probability, the likeliest first.
+      true: Private information that the player has in the match.
     """
     lines: list[Json] = [
         {"holds": held, "probability": round(share, 6), "true": held == true}

@@ -1,4 +1,4 @@
-"""What a re-solving or search bot believes at one of its decisions."""
+"""Beliefs of a re-solving or search bot at one of its decisions."""
 
 import dataclasses
 import re
