@@ -168,7 +168,7 @@ def solve(
                     solver, represented, timed, progress=progress
                 )
                 if solution is not None:
-                    fields["average"] = solution.behaviour
+                    fields |= {"average": solution.behaviour, "evaluated": None}
         finally:
             solver.close()
         specification = task.algorithm.specification
