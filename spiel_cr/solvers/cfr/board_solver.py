@@ -104,13 +104,22 @@ class _Engine:
             np.asarray(weight),
         )
 
-    def nash_conv(self, average: tuple[np.ndarray, ...], *, locks: bool) -> float:
-        """Return the NashConv of average strategies, computed in double precision."""
-        dtype, total = np.dtype(float), 0.0
+    def best_values(
+        self, average: tuple[np.ndarray, ...], *, locks: bool
+    ) -> tuple[float, float]:
+        """Return each player's best-response value, computed in double precision.
+
+        Args:
+          average: Average strategies by position, see `BoardState`. Only the
+            proportions at each infoset matter.
+          locks: Whether locked infosets are played as locked.
+        """
+        dtype, values = np.dtype(float), []
         for player in range(2):
             sweep = self._sweep(player, average, average[player], dtype, locks=locks)
-            total += self._run(sweep._replace(best=True))
-        return math.ldexp(total, self.game.exponent)
+            total = self._run(sweep._replace(best=True))
+            values.append(math.ldexp(total, self.game.exponent))
+        return values[0], values[1]
 
     def _sweep(
         self,
@@ -240,10 +249,8 @@ class BoardSolver(Solver):
 
     def _nash_conv(self, form: SequenceForm) -> float:
         average = tuple(np.asarray(part) for part in self._state.average)
-        result: float = self._functions.advance.nash_conv(
-            average, locks=locking.has_locks(form)
-        )
-        return result
+        locks = locking.has_locks(form)
+        return sum(self._functions.advance.best_values(average, locks=locks))
 
 
 class _Reader:
@@ -276,9 +283,7 @@ def make_solver(
         return None
     engine = _Engine(arrays, dtype, board_kernel)
     if locking.has_locks(form):
-        first, second = (
-            _by_position(arrays, p, form.locks[p], dtype) for p in range(2)
-        )
+        first, second = (by_position(arrays, p, form.locks[p], dtype) for p in range(2))
         engine.locks = first, second
     zeros: list[Any] = [
         tuple(np.zeros(size, dtype) for size in arrays.sizes) for _ in range(2)
@@ -301,10 +306,17 @@ def make_solver(
     )
 
 
-def _by_position(
+def by_position(
     arrays: Any, player: int, locks: np.ndarray | None, dtype: np.dtype
 ) -> np.ndarray:
-    """Return locked probabilities by position, negative at free infosets."""
+    """Return locked probabilities by position, negative at free infosets.
+
+    Args:
+      arrays: The `board_layout.BoardGame`.
+      player: The player.
+      locks: Probabilities by logical sequence, float64, NaN at free infosets; or None.
+      dtype: Data type of the result.
+    """
     result = np.full(arrays.sizes[player], -1.0, dtype)
     if locks is None:
         return result
