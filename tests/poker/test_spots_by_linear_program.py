@@ -12,7 +12,7 @@ from game_defs.bundled.holdem.cards import HoldemDeck
 from spiel_cr import poker
 from spiel_cr.games.public_tree import public_tree_game
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.solvers.cfr import board_layout, board_solver
+from spiel_cr.solvers.cfr import board_arrays, board_solver
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from tests.support import lp_reference
 
@@ -52,7 +52,7 @@ def check(cards, seed, monkeypatch, *, products=False):
         pytest.skip("the ranges share too many cards")
     expected = lp_reference.game_value(game)
     result = spiel_cr.solve(game, "lp", options=spiel_cr.GameOptions("public-tree"))
-    monkeypatch.setattr(board_layout, "has_many_hands", lambda _: True)
+    monkeypatch.setattr(board_arrays, "has_many_hands", lambda _: True)
     public_tree = public_tree_game(game)
     dtype = np.dtype(float)
     solver = board_solver.make_solver(

@@ -2,11 +2,12 @@
 
 The iterates are those of `cfr` up to rounding. Regrets and average reach are stored
 once for each private state and action, and everything else is computed again on each
-board (see `board_kernel`). The boards below the root are divided among threads, whose
-results are added in a fixed order.
+board (see `board_iteration`). The boards below the root are divided among threads,
+whose results are added in a fixed order.
 """
 
 import importlib.util
+import itertools
 import math
 import os
 from collections.abc import Callable
@@ -56,7 +57,7 @@ def supports(config: Any) -> bool:
     return plain and jax.default_backend() == "cpu"
 
 
-class _Engine:
+class _BoardEngine:
     """Function `advance` of `SolverFunctions`, and evaluations of the same game.
 
     Attributes:
@@ -65,8 +66,8 @@ class _Engine:
       locks: Locked probabilities by position of each player; None without locks.
     """
 
-    def __init__(self, game: Any, dtype: np.dtype, kernel: Any) -> None:
-        self.game, self.dtype, self.kernel = game, dtype, kernel
+    def __init__(self, game: Any, dtype: np.dtype, compiled: Any) -> None:
+        self.game, self.dtype, self.compiled = game, dtype, compiled
         self.locks: tuple[np.ndarray, np.ndarray] | None = None
         self.threads = max(1, min(_MOST_THREADS, os.cpu_count() or 1))
         self._executor = ThreadPoolExecutor(self.threads)
@@ -136,7 +137,7 @@ class _Engine:
             else side._replace(locks=self.locks[p])
             for p, side in enumerate(self.game.sides)
         ]
-        return self.kernel.Sweep(
+        return self.compiled.Sweep(
             boards=self.game.boards,
             player=sides[player],
             opponent=sides[1 - player],
@@ -151,42 +152,40 @@ class _Engine:
 
     def _run(self, sweep: Any) -> float:
         """Process all boards; return the value of the player's empty sequence."""
-        kernel, boards = self.kernel, sweep.boards
-        starts, size = _room(sweep, kernel.LANES, kernel.MOST_CARDS)
-        dtype, total = sweep.numbers.dtype, 0.0
+        compiled, boards = self.compiled, sweep.boards
+        starts, size = _workspace_sizes(sweep, compiled.LANES, compiled.MOST_CARDS)
+        dtype, result = sweep.numbers.dtype, 0.0
         most = int(np.diff(boards.first_child).max(initial=0))
-        rooms = [
-            kernel.Room(np.zeros(size, dtype), starts)
+        spaces = [
+            compiled.Workspace(np.zeros(size, dtype), starts)
             for _ in range(max(1, min(self.threads, most)))
         ]
         for g in range(boards.first_board[1]):
-            reach, values, _, other_reach, _, _ = kernel.views(sweep, g, rooms[0])
+            reach, values, _, other_reach, _, _ = compiled.views(sweep, g, spaces[0])
             reach[: sweep.player.first_carried[1]] = 1
             other_reach[: sweep.opponent.first_carried[1]] = 1
-            kernel.begin(sweep, g, rooms[0])
-            ends = boards.first_child[g : g + 2]
-            cuts = (
-                np.linspace(ends[0], ends[1], len(rooms) + 1).astype(np.int64).tolist()
-            )
-            sums = [np.zeros_like(values) for _ in rooms]
-            parts = zip(cuts, cuts[1:], rooms, sums, strict=False)
-            if ends[0] < ends[1]:
-                running = [
-                    self._executor.submit(
-                        kernel.process_below, sweep, g, (a, b), rooms[0], room, some
-                    )
-                    for a, b, room, some in parts
-                ]
-                for future, some in zip(running, sums, strict=True):
-                    future.result()
-                    values += some
-            kernel.finish(sweep, g, rooms[0])
-            total += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
-        return total
+            compiled.begin(sweep, g, spaces[0])
+            first, end = boards.first_child[g : g + 2].tolist()
+            cuts = np.linspace(first, end, len(spaces) + 1).astype(np.int64).tolist()
+            sums = [np.zeros_like(values) for _ in spaces]
+            parts = zip(itertools.pairwise(cuts), spaces, sums, strict=True)
+            running = [
+                self._executor.submit(
+                    *(compiled.process_below, sweep, g, part, spaces[0], space, total)
+                )
+                for part, space, total in parts
+                if part[0] < part[1]
+            ]
+            for future in running:
+                future.result()
+            values += sum(sums)
+            compiled.finish(sweep, g, spaces[0])
+            result += float(values[: sweep.player.first_carried[1]].sum(dtype=float))
+        return result
 
 
 def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
-    """Return the numbers of an iteration, see `board_kernel.Sweep`."""
+    """Return the numbers of an iteration, see `board_iteration.Sweep`."""
     alpha, beta = rule.alpha, rule.beta
     if rule.ramp:
         done = min(t / rule.ramp, 1)
@@ -194,7 +193,7 @@ def _numbers(rule: Rule, t: np.float64, share: Any) -> list[Any]:
     return [discount(alpha, t), discount(beta, t), np.sqrt(t), share]
 
 
-def _room(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
+def _workspace_sizes(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
     """Return the start of the arrays of each round, and the size of all."""
     player, opponent, first = sweep.player, sweep.opponent, sweep.boards.first_board
     starts = [0]
@@ -210,7 +209,7 @@ def _room(sweep: Any, lanes: int, cards: int) -> tuple[np.ndarray, int]:
 
 
 class BoardSolver(Solver):
-    """Solver whose compiled functions are those of `board_kernel`."""
+    """Solver whose compiled functions are those of `board_iteration`."""
 
     _functions: Any
     _shares_memory = False
@@ -238,7 +237,7 @@ class BoardSolver(Solver):
         engine = self._functions.advance
         game = engine.game
         behaviour = np.empty(game.sizes[player], dtype)
-        engine.kernel.fill_behaviour(
+        engine.compiled.fill_behaviour(
             game.sides[player],
             game.boards,
             np.asarray(weights),
@@ -253,7 +252,7 @@ class BoardSolver(Solver):
         return sum(self._functions.advance.best_values(average, locks=locks))
 
 
-class _Reader:
+class _StateCheck:
     """Check of states that were read from a checkpoint."""
 
     def check(self, state: BoardState) -> None:
@@ -276,12 +275,12 @@ def make_solver(
     Returns:
       The solver, or None if it does not support the game.
     """
-    from spiel_cr.solvers.cfr import board_kernel, board_layout
+    from spiel_cr.solvers.cfr import board_arrays, board_iteration
 
-    arrays = board_layout.board_game(game, dtype)
+    arrays = board_arrays.board_game(game, dtype)
     if arrays is None:
         return None
-    engine = _Engine(arrays, dtype, board_kernel)
+    engine = _BoardEngine(arrays, dtype, board_iteration)
     if locking.has_locks(form):
         first, second = (by_position(arrays, p, form.locks[p], dtype) for p in range(2))
         engine.locks = first, second
@@ -299,7 +298,7 @@ def make_solver(
             config,
             dtype,
             exponent=arrays.exponent,
-            reader=_Reader(),  # type: ignore[arg-type]
+            reader=_StateCheck(),  # type: ignore[arg-type]
             consumes=True,
         ),
         put=put,
@@ -312,7 +311,7 @@ def by_position(
     """Return locked probabilities by position, negative at free infosets.
 
     Args:
-      arrays: The `board_layout.BoardGame`.
+      arrays: The `board_arrays.BoardGame`.
       player: The player.
       locks: Probabilities by logical sequence, float64, NaN at free infosets; or None.
       dtype: Data type of the result.
